@@ -1,0 +1,22 @@
+# Two commands: `make demo` and `make test`. Each sets up .venv by itself; the first run downloads the dependencies.
+PYTHON ?= python3
+BIN := .venv/bin
+
+# One thread: the matrices of the tests are small, and default threading is far slower on a busy machine.
+export OMP_NUM_THREADS := 1
+
+.PHONY: demo test
+demo: .venv/ready
+	$(BIN)/featgeo demo --output build/demo
+
+test: .venv/ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	touch $@

@@ -1,0 +1,32 @@
+"""Feature geometry: what depends on what, as pairs of functions f(x), g(y) with strengths sigma."""
+
+from featgeo.geometry import (
+    FiniteJoint,
+    HeterogeneousEstimate,
+    Modes,
+    Moments,
+    SpanModes,
+    decompose,
+    heterogeneous_estimate,
+    project,
+)
+from featgeo.nesting import Level, Nesting, h_score, moments_h_score, nested_h_score, single_sided_h_score
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FiniteJoint",
+    "HeterogeneousEstimate",
+    "Level",
+    "Modes",
+    "Moments",
+    "Nesting",
+    "SpanModes",
+    "decompose",
+    "h_score",
+    "heterogeneous_estimate",
+    "moments_h_score",
+    "nested_h_score",
+    "project",
+    "single_sided_h_score",
+]

@@ -1,0 +1,23 @@
+"""The function space: moments, projections, modal decompositions, and finite alphabets solved exactly."""
+
+from featgeo.geometry.decomposition import SpanModes, decompose
+from featgeo.geometry.finite import ConditionalComponents, FiniteJoint, MultimodalComponents, Projected
+from featgeo.geometry.heterogeneous import HeterogeneousEstimate, heterogeneous_estimate
+from featgeo.geometry.modes import Modes
+from featgeo.geometry.moments import Moments
+from featgeo.geometry.spans import AffineFeatures, project
+
+__all__ = [
+    "AffineFeatures",
+    "ConditionalComponents",
+    "FiniteJoint",
+    "HeterogeneousEstimate",
+    "Modes",
+    "Moments",
+    "MultimodalComponents",
+    "Projected",
+    "SpanModes",
+    "decompose",
+    "heterogeneous_estimate",
+    "project",
+]

@@ -1,0 +1,391 @@
+"""FiniteJoint: exact answers for variables with finite alphabets, from a table of probabilities or counts.
+
+All settings of the paper are components of one function, the canonical dependence kernel (CDK)
+
+    i(x; y) = (P(x, y) - P(x) P(y)) / (P(x) P(y)),
+
+under the metric distribution P_X P_Y, written in the canonical basis as the canonical dependence matrix (CDM). A
+setting declares which functions of x and of y each of its levels adds; the decomposition is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from featgeo.geometry.alphabet import Alphabet, Space, kernel_components
+from featgeo.geometry.maximum_entropy import iterative_proportional_fitting
+from featgeo.geometry.modes import Modes, sign_of_columns
+from featgeo.geometry.sparse import coarsening, scaled_by_roots, top_singular
+from featgeo.geometry.validation import Array, as_mass, as_names, as_real
+
+Names: TypeAlias = str | Sequence[str] | None
+
+_DENSE_CELLS = 2**24  # samples with more cells than this are counted sparsely: 128 MiB as float64
+
+
+class Projected(NamedTuple):
+    """A dependence split by a subspace of functions of x (eq. sspc:dcmp)."""
+
+    aligned: Modes
+    orthogonal: Modes
+
+
+class ConditionalComponents(NamedTuple):
+    """The dependence of x on (s, y), split into what s explains and what y adds (eq. side:dcmp:i)."""
+
+    markov: Modes
+    conditional: Modes
+
+
+@dataclass(frozen=True, eq=False)
+class MultimodalComponents:
+    """The dependence of several sources on y, split by how many sources act together.
+
+    Attributes:
+        bivariate: What sums of functions of single sources capture (eq. pib:pii).
+        interaction: All that is left.
+        orders: The component of each interaction order, from single sources to all of them together.
+    """
+
+    bivariate: Modes
+    interaction: Modes
+    orders: tuple[Modes, ...]
+
+
+class FiniteJoint:
+    """The joint distribution of finitely valued variables, and everything that follows from it exactly.
+
+    Args:
+        table: Probabilities or counts, one axis a variable: an array, or a scipy sparse array for large alphabets. It
+            is normalised; `total` keeps its sum.
+        names: One name a variable; ("x", "y") for two variables and ("x1", ..., "y") for more when None.
+        categories: One sequence of labels a variable, for reports.
+
+    Wherever a method takes `x` and `y`, they name the variables of either side; by default y is the last variable and x
+    all the others.
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        names: Sequence[str] | None = None,
+        categories: Sequence[Sequence[Any]] | None = None,
+    ) -> None:
+        if sparse.issparse(table):
+            cells = sparse.coo_array(table)
+            cells.sum_duplicates()
+            as_mass(as_real(cells.data, "table"))
+            self.total = float(cells.data.sum())
+            self.table: Array | sparse.coo_array = cells / self.total
+        else:
+            array = as_mass(as_real(table, "table"))
+            self.total = float(array.sum())
+            self.table = array / self.total
+        self.shape: tuple[int, ...] = self.table.shape
+        self.names = _checked_names(names, len(self.shape))
+        self.categories = _checked_categories(categories, self.names, self.shape)
+
+    @classmethod
+    def from_samples(cls, **columns: Any) -> FiniteJoint:
+        """Count the rows of labelled columns: `FiniteJoint.from_samples(hair=hair, eye=eye)`.
+
+        The joint is dense while the alphabet is small and sparse beyond.
+        """
+        arrays = {name: np.asarray(column) for name, column in columns.items()}
+        lengths = {name: array.shape for name, array in arrays.items()}
+        if len({*lengths.values()}) != 1 or any(len(shape) != 1 for shape in lengths.values()):
+            raise ValueError(f"Samples must be columns of the same length, got shapes {lengths}. Align them row by row.")
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and np.isnan(array).any():
+                raise ValueError(f"Column {name!r} holds NaN. Drop these rows, or give missing values a label of their own.")
+        uniques, codes = zip(*(np.unique(array, return_inverse=True) for array in arrays.values()), strict=True)
+        shape = tuple(len(unique) for unique in uniques)
+        cells = sparse.coo_array((np.ones(len(codes[0])), codes), shape=shape)
+        counts = cells.toarray() if np.prod(shape, dtype=float) <= _DENSE_CELLS else cells
+        return cls(counts, names=tuple(arrays), categories=[unique.tolist() for unique in uniques])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the table is kept sparse."""
+        return not isinstance(self.table, np.ndarray)
+
+    def marginal(self, *names: str) -> FiniteJoint:
+        """The joint distribution of some of the variables, in the order given."""
+        axes = [self._axis(name) for name in as_names(names)]
+        categories = None if self.categories is None else [self.categories[axis] for axis in axes]
+        shape = tuple(self.shape[axis] for axis in axes)
+        if isinstance(self.table, np.ndarray):
+            others = tuple(axis for axis in range(len(self.shape)) if axis not in axes)
+            kept = [axis for axis in range(len(self.shape)) if axis in axes]
+            table: Any = self.table.sum(axis=others).transpose([kept.index(axis) for axis in axes])
+        else:
+            coordinates = tuple(self.table.coords[axis] for axis in axes)
+            table = sparse.coo_array((self.table.data, coordinates), shape=shape)
+            table = table.toarray() if len(shape) == 1 else table
+        joint = FiniteJoint(table, names, categories)
+        joint.total = self.total
+        return joint
+
+    def probability(self, *names: str) -> Array:
+        """The probabilities of some of the variables as a dense array, one axis a variable; all when none is named."""
+        table = self.marginal(*(names or self.names)).table
+        return table if isinstance(table, np.ndarray) else table.toarray()
+
+    def density_ratio(self, reference: Any) -> Array:
+        """The centred density ratio (P - R) / R against a reference distribution R of the same shape."""
+        ratio_to = as_mass(as_real(reference, "reference"), "reference")
+        if ratio_to.shape != self.shape:
+            raise ValueError(f"`reference` must have the shape of the table, {self.shape}, got {ratio_to.shape}.")
+        ratio_to = ratio_to / ratio_to.sum()
+        own = self.probability()
+        if (own[ratio_to == 0] > 0).any():
+            raise ValueError("The density ratio is infinite where `reference` is 0 and the table is not. Smooth `reference`.")
+        return np.divide(own - ratio_to, ratio_to, out=np.zeros_like(own), where=ratio_to > 0)
+
+    def cdk(self, x: Names = None, y: Names = None) -> Array:
+        """The canonical dependence kernel i(x; y), shape (*shape of x, *shape of y), eq. cdk:def; 0 where p(x)p(y) = 0."""
+        x_side, y_side = self._sides(x, y)
+        product = np.multiply.outer(x_side.mass, y_side.mass)
+        own = self.probability(*x_side.names, *y_side.names)
+        return np.divide(own - product, product, out=np.zeros_like(own), where=product > 0)
+
+    def cdm(self, x: Names = None, y: Names = None) -> Array:
+        """The canonical dependence matrix sqrt(p(x) p(y)) i(x; y), (|X|, |Y|), eq. bt:def."""
+        x_side, y_side = self._sides(x, y)
+        roots = np.outer(np.sqrt(x_side.mass.ravel()), np.sqrt(y_side.mass.ravel()))
+        return self.cdk(x, y).reshape(roots.shape) * roots
+
+    def mean_square_contingency(self, x: Names = None, y: Names = None) -> float:
+        """The energy of the dependence, ||i||^2 = sum_i sigma_i^2: Pearson's phi^2."""
+        probability, product = self._seen_cells(x, y)
+        unseen = max(0.0, 1.0 - float(product.sum()))  # the mass of the cells of count 0, where i = -1
+        return float(np.sum((probability - product) ** 2 / product)) + unseen
+
+    def mutual_information(self, x: Names = None, y: Names = None) -> float:
+        """I(X; Y) in nats; close to half the mean square contingency where the dependence is weak (Lemma mutual)."""
+        probability, product = self._seen_cells(x, y)
+        return float(np.sum(probability * np.log(probability / product)))
+
+    def rank(self, x: Names = None, y: Names = None) -> int:
+        """The number of modes of the dependence."""
+        return len(self.modes(x=x, y=y))
+
+    def maximal_correlation(self, x: Names = None, y: Names = None) -> float:
+        """The Hirschfeld-Gebelein-Renyi maximal correlation sigma_1; 0 for independent variables."""
+        modes = self._sparse_modes(1, *self._split(x, y)) if self.is_sparse else self.modes(x=x, y=y)
+        return float(modes.sigma[0]) if len(modes) else 0.0
+
+    def modes(
+        self,
+        k: int | None = None,
+        x: Names = None,
+        y: Names = None,
+        *,
+        x_space: Space = None,
+        y_space: Space = None,
+    ) -> Modes:
+        """The modal decomposition of the dependence, or of its part inside subspaces (Prop. md:constraint).
+
+        Args:
+            k: Keep the k strongest modes; all when None. Sparse tables need a k.
+            x: Variables of the x side.
+            y: Variables of the y side.
+            x_space: Functions of x to allow; all when None.
+            y_space: Functions of y to allow; all when None.
+
+        Raises:
+            ValueError: If k is larger than the rank.
+        """
+        if self.is_sparse:
+            if x_space is not None or y_space is not None:
+                self._needs_dense("Modes inside subspaces")
+            return self._sparse_modes(k, *self._split(x, y)).top(k)
+        (modes,) = self.components([x_space], [y_space], x, y)
+        return modes.top(k)
+
+    def components(
+        self,
+        x_spaces: Sequence[Space],
+        y_spaces: Sequence[Space],
+        x: Names = None,
+        y: Names = None,
+    ) -> tuple[Modes, ...]:
+        """Split the dependence by levels of growing spaces and decompose each component.
+
+        A space is None (all functions), a list of variables or tuples of variables (the sum of their function spaces),
+        or an array of function values (*shape, m). Level i adds `x_spaces[i]` and `y_spaces[i]` to the levels before.
+        """
+        if self.is_sparse:
+            self._needs_dense("Components")
+        if len(x_spaces) != len(y_spaces) or not x_spaces:
+            raise ValueError(
+                f"Each level needs a space on either side, got {len(x_spaces)} of x and {len(y_spaces)} of y. "
+                "Give both lists the same length; repeat a space that does not grow."
+            )
+        x_side, y_side = self._sides(x, y)
+        kernel = self.cdm(x, y)[np.ix_(x_side.mass.ravel() > 0, y_side.mass.ravel() > 0)]
+        return kernel_components(kernel, x_side, y_side, x_spaces, y_spaces)
+
+    def cca(self, x_values: Any, y_values: Any) -> Modes:
+        """Canonical correlation analysis: the modes inside functions linear in numbers attached to the symbols.
+
+        Args:
+            x_values: Numbers of each symbol of x, (*shape of x, d_x) or (*shape of x,).
+            y_values: Numbers of each symbol of y.
+        """
+        x_side, y_side = self._sides(None, None)
+        spaces = []
+        for side, values, name in ((x_side, x_values, "x_values"), (y_side, y_values, "y_values")):
+            numbers = as_real(values, name)
+            numbers = numbers[..., None] if numbers.shape == side.mass.shape else numbers
+            constant = side.root_mass[:, None]
+            vectors = side.vectors(numbers)
+            spaces.append(side.values(vectors - constant @ (constant.T @ vectors)))
+        return self.modes(x_space=spaces[0], y_space=spaces[1])
+
+    def projected(
+        self, x_space: Space, x: Names = None, y: Names = None
+    ) -> Projected:
+        """Split the dependence into the part aligned with a space of functions of x and the part orthogonal to it."""
+        return Projected(*self.components([x_space, None], [None, None], x, y))
+
+    def conditional(
+        self, x: str | Sequence[str], y: str | Sequence[str], s: str | Sequence[str], k: int | None = None
+    ) -> ConditionalComponents:
+        """Split the dependence of x on (s, y) into the Markov component i(x; s) and the conditional one, i(x; y | s).
+
+        Functions of s and y come with the axes of s first. A sparse table needs the number k of modes of each.
+        """
+        x_names, s_names, y_names = as_names(x), as_names(s), as_names(y)
+        both = (*s_names, *y_names)
+        markov = self.modes(k, x_names, s_names)  # Prop. pim:pic
+        if self.is_sparse:
+            conditional = self._sparse_modes(k, x_names, both, s_names)
+        else:
+            _, conditional = self.components([None, None], [[s_names], None], x_names, both)
+        return ConditionalComponents(markov, conditional.top(k))
+
+    def multimodal(self, sources: Sequence[str] | None = None, y: Names = None) -> MultimodalComponents:
+        """Split the dependence of several sources on y by interaction order (eq. pib:pii, and beyond two sources).
+
+        Order t holds what functions of t sources together capture and sums of functions of fewer do not: a functional
+        analysis of variance of the dependence.
+        """
+        x_names, _ = self._split(None if sources is None else tuple(sources), y)
+        if len(x_names) < 2:
+            raise ValueError(f"Multimodal components need at least two sources, got {x_names}. Name more sources.")
+        spaces: list[Space] = [_subsets(x_names, size) for size in range(1, len(x_names))]
+        orders = self.components([*spaces, None], [None] * len(x_names), x_names, y)
+        bivariate, interaction = self.components([spaces[0], None], [None, None], x_names, y)
+        return MultimodalComponents(bivariate, interaction, orders)
+
+    def maximum_entropy(self, margins: Sequence[Sequence[str]] | None = None) -> FiniteJoint:
+        """The distribution of largest entropy among those that share marginals with this one (eq. pbi:def).
+
+        Args:
+            margins: Groups of variables whose joint marginals are kept; all pairs when None.
+        """
+        groups = _subsets(self.names, 2) if margins is None else [as_names(group) for group in margins]
+        axes = [tuple(self._axis(name) for name in group) for group in groups]
+        return FiniteJoint(iterative_proportional_fitting(self.probability(), axes), self.names, self.categories)
+
+    def __repr__(self) -> str:
+        variables = ", ".join(f"{name}: {size}" for name, size in zip(self.names, self.shape, strict=True))
+        return f"FiniteJoint({variables}; total {self.total:g}{', sparse' if self.is_sparse else ''})"
+
+    def _axis(self, name: str) -> int:
+        if name not in self.names:
+            raise ValueError(f"There is no variable {name!r} here. The variables are {self.names}.")
+        return self.names.index(name)
+
+    def _split(self, x: Names, y: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the variables on either side."""
+        y_names = (self.names[-1],) if y is None else as_names(y)
+        x_names = tuple(name for name in self.names if name not in y_names) if x is None else as_names(x)
+        for name in (*x_names, *y_names):
+            self._axis(name)
+        if not x_names or not y_names or set(x_names) & set(y_names):
+            raise ValueError(
+                f"x and y must name different variables, at least one each; got x={x_names}, y={y_names} "
+                f"of {self.names}."
+            )
+        return x_names, y_names
+
+    def _sides(self, x: Names, y: Names) -> tuple[Alphabet, Alphabet]:
+        x_names, y_names = self._split(x, y)
+        return Alphabet(x_names, self.probability(*x_names)), Alphabet(y_names, self.probability(*y_names))
+
+    def _matrix(self, x_names: tuple[str, ...], y_names: tuple[str, ...]) -> sparse.csr_array:
+        """The joint probabilities with all variables of a side merged into one, (|X|, |Y|), zeros left out."""
+        joint = self.marginal(*x_names, *y_names)
+        cells = sparse.coo_array(joint.table)
+        x_shape, y_shape = joint.shape[: len(x_names)], joint.shape[len(x_names) :]
+        rows = np.ravel_multi_index(cells.coords[: len(x_names)], x_shape)
+        columns = np.ravel_multi_index(cells.coords[len(x_names) :], y_shape)
+        size = (int(np.prod(x_shape)), int(np.prod(y_shape)))
+        return sparse.csr_array((cells.data, (rows, columns)), shape=size)
+
+    def _seen_cells(self, x: Names, y: Names) -> tuple[Array, Array]:
+        """P(x, y) and P(x) P(y) on the cells where the former is positive."""
+        cells = self._matrix(*self._split(x, y)).tocoo()
+        rows, columns = cells.coords
+        seen = cells.data > 0
+        return cells.data[seen], (cells.sum(axis=1)[rows] * cells.sum(axis=0)[columns])[seen]
+
+    def _sparse_modes(
+        self, k: int | None, x_names: tuple[str, ...], y_names: tuple[str, ...], given: tuple[str, ...] = ()
+    ) -> Modes:
+        """Up to k modes of the dependence that functions of the first variables of y, `given`, do not explain."""
+        if k is None:
+            raise ValueError("A sparse table needs the number of modes to compute. Pass k, or a dense table for all modes.")
+        joint = self._matrix(x_names, y_names)
+        x_mass, y_mass = joint.sum(axis=1), joint.sum(axis=0)
+        groups = int(np.prod([self.shape[self._axis(name)] for name in given]))
+        left, sigma, right = top_singular(scaled_by_roots(joint, x_mass, y_mass), coarsening(y_mass, groups), k)
+        sign = sign_of_columns(left)
+        sides = []
+        for names, mass, vectors in ((x_names, x_mass, left), (y_names, y_mass, right)):
+            roots = np.sqrt(mass)[:, None]
+            values = np.divide(vectors * sign, roots, out=np.zeros_like(vectors), where=roots > 0)
+            sides.append(values.reshape(*(self.shape[self._axis(name)] for name in names), len(sigma)))
+        return Modes(sigma, *sides)
+
+    def _needs_dense(self, what: str) -> None:
+        raise ValueError(
+            f"{what} need a dense table, and this one is sparse with {self.shape} cells. "
+            "Merge rare symbols and pass the table as an array."
+        )
+
+
+def _subsets(names: Sequence[str], size: int) -> list[tuple[str, ...]]:
+    return list(combinations(names, size))
+
+
+def _checked_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ...]:
+    if n_variables < 1:
+        raise ValueError("A table needs at least one variable, got a single number. Pass an array with one axis a variable.")
+    if names is None:
+        many = n_variables > 2
+        return (*(f"x{i + 1}" if many else "x" for i in range(n_variables - 1)), "y")
+    result = as_names(names)
+    if len(result) != n_variables:
+        raise ValueError(f"The table has {n_variables} axes but {len(result)} names came: {result}. Name each axis once.")
+    return result
+
+
+def _checked_categories(
+    categories: Sequence[Sequence[Any]] | None, names: tuple[str, ...], shape: tuple[int, ...]
+) -> tuple[tuple[Any, ...], ...] | None:
+    if categories is None:
+        return None
+    result = tuple(tuple(labels) for labels in categories)
+    sizes = tuple(len(labels) for labels in result)
+    if sizes != shape:
+        raise ValueError(f"Each symbol of {names} needs one label: expected {shape} labels, got {sizes}.")
+    return result

@@ -1,0 +1,129 @@
+"""One joint distribution from tables that each observe only some of the sources (eq. L:bi).
+
+With R = R_X R_Y the metric distribution, the estimate minimises, over all densities 1 + l on the support of R,
+
+    L(l) = sum_D  eta_D || l_D - tau_D(l) ||^2,
+
+where dataset D with share eta_D of the samples has density ratio l_D against R, and tau_D averages a function over the
+sources that D does not see: the projection onto functions of those it sees. The minimiser solves a linear system on the
+x side alone,  (sum_D eta_D tau_D) l = sum_D eta_D l_D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from featgeo.geometry.alphabet import Alphabet, Space, kernel_components
+from featgeo.geometry.finite import FiniteJoint
+from featgeo.geometry.modes import Modes
+from featgeo.geometry.validation import Array
+
+
+@dataclass(frozen=True, eq=False)
+class HeterogeneousEstimate:
+    """The minimiser of eq. L:bi.
+
+    Attributes:
+        x: Alphabet of all sources together, with the metric distribution R_X.
+        y: Alphabet of the target, with R_Y.
+        density: The density ratio l(x, y), (*shape of x, *shape of y).
+    """
+
+    x: Alphabet
+    y: Alphabet
+    density: Array
+
+    @property
+    def table(self) -> Array:
+        """The estimated joint R (1 + l). It sums to 1; see `negative_mass` for entries below zero."""
+        return np.multiply.outer(self.x.mass, self.y.mass) * (1 + self.density)
+
+    @property
+    def negative_mass(self) -> float:
+        """Total size of the negative entries; where it is 0 the estimate is a distribution.
+
+        The minimiser over signed densities is what the heterogeneous H-score attains (Theorem hsbih), so it is
+        reported and not clipped.
+        """
+        return float(-self.table.clip(max=0).sum())
+
+    def components(self, x_spaces: Sequence[Space]) -> tuple[Modes, ...]:
+        """Split the density by levels of growing spaces of functions of x; all functions of y are allowed."""
+        n_x, n_y = self.x.mass.size, self.y.mass.size
+        roots = np.outer(np.sqrt(self.x.mass.ravel()), np.sqrt(self.y.mass.ravel()))
+        kernel = self.density.reshape(n_x, n_y) * roots
+        kernel = kernel[np.ix_(self.x.mass.ravel() > 0, self.y.mass.ravel() > 0)]
+        return kernel_components(kernel, self.x, self.y, x_spaces, [None] * len(x_spaces))
+
+
+def heterogeneous_estimate(
+    datasets: Sequence[FiniteJoint], y: str, sources: FiniteJoint | None = None
+) -> HeterogeneousEstimate:
+    """Estimate the joint distribution of all sources and y from tables of counts that each see some of the sources.
+
+    Args:
+        datasets: Count tables, each over y and one or more sources; variables are matched by name. Their totals give
+            the shares eta.
+        y: Name of the target.
+        sources: The joint distribution R_X of all sources; from the tables that see all of them when None.
+
+    Raises:
+        ValueError: If R_X cannot be had, or a table holds symbols that R_X never shows.
+    """
+    x, target = _metric(datasets, y, sources)
+    total = sum(dataset.total for dataset in datasets)
+    system = np.zeros((len(x.root_mass),) * 2)
+    right = np.zeros((len(x.root_mass), len(target.root_mass)))
+    for dataset in datasets:
+        seen = [name for name in x.names if name in dataset.names]
+        basis = x.coarsening(seen)  # functions of what the dataset sees: tau_D = basis basis^T
+        reference = FiniteJoint(x.mass, x.names).probability(*seen)
+        joint = dataset.probability(*seen, y).reshape(reference.size, -1)
+        known = reference.ravel() > 0
+        if (joint[~known] > 0).any():
+            raise ValueError(
+                f"The table of {dataset.names} holds symbols of {tuple(seen)} that the joint of all sources never shows. "
+                "Pass `sources` with every symbol in it."
+            )
+        product = np.outer(reference.ravel(), target.mass)[np.ix_(known, target.mass > 0)]
+        ratio = joint[np.ix_(known, target.mass > 0)] / np.sqrt(product) - np.sqrt(product)
+        share = dataset.total / total
+        system += share * (basis @ basis.T)
+        right += share * (basis @ ratio)
+    # Where no table sees all sources, the system leaves their interaction open; the least-norm solution sets it to 0.
+    solution = np.linalg.lstsq(system, right, rcond=1e-10)[0]
+    by_x = x.values(solution)  # (*shape of x, |y| on its support)
+    density = np.moveaxis(target.values(np.moveaxis(by_x, -1, 0).reshape(by_x.shape[-1], -1)), 0, -1)
+    return HeterogeneousEstimate(x, target, density.reshape(*x.mass.shape, len(target.mass)))
+
+
+def _metric(datasets: Sequence[FiniteJoint], y: str, sources: FiniteJoint | None) -> tuple[Alphabet, Alphabet]:
+    """R_X from the complete tables, R_Y from all of them, each weighted by its number of samples."""
+    if not datasets:
+        raise ValueError("An estimate needs at least one table, got none.")
+    for dataset in datasets:
+        if y not in dataset.names or len(dataset.names) < 2:
+            raise ValueError(f"Each table must hold {y!r} and at least one source, got {dataset.names}.")
+    names = tuple(dict.fromkeys(name for dataset in datasets for name in dataset.names if name != y))
+    if sources is not None:
+        if set(sources.names) != set(names):
+            raise ValueError(f"`sources` must be a table of exactly {names}, got {sources.names}.")
+        x_mass = sources.probability(*names)
+    else:
+        complete = [dataset for dataset in datasets if set(dataset.names) == {*names, y}]
+        if not complete:
+            raise ValueError(f"No table sees all of {names} together. Pass their joint distribution as `sources`.")
+        x_mass = _pooled(complete, names)
+    return Alphabet(names, x_mass), Alphabet((y,), _pooled(datasets, (y,)))
+
+
+def _pooled(tables: Sequence[FiniteJoint], names: tuple[str, ...]) -> Array:
+    """The marginal of all samples together."""
+    shapes = {table.marginal(*names).shape for table in tables}
+    if len(shapes) > 1:
+        raise ValueError(f"All tables must give {names} the same alphabet, got sizes {sorted(shapes)}.")
+    total = sum(table.total for table in tables)
+    return np.asarray(sum(table.total / total * table.probability(*names) for table in tables))

@@ -1,0 +1,232 @@
+"""Moments: all that the theory ever reads from data.
+
+For named feature blocks a(Z), b(Z), ... of the same rows, `Moments` holds for every pair of blocks, over the rows that
+carry both,
+
+    weight  w      = sum_i w_i
+    means   m_a, m_b
+    scatter S_ab   = sum_i w_i (a_i - m_a)(b_i - m_b)^T
+
+Two sets of rows merge exactly (Chan, Golub & LeVeque 1983): with d = m' - m,
+
+    S = S_1 + S_2 + (w_1 w_2 / (w_1 + w_2)) d_a d_b^T.
+
+Everything is centred before it is multiplied, in float64, so a feature with a large mean loses no digits. Because each
+pair of blocks has its own weight and its own means, a row that misses some blocks still counts for the pairs it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+
+from featgeo.geometry.validation import Array, as_features, as_names, as_weights
+
+
+def _frozen(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Weight, means and scatter of two blocks over the rows that carry both."""
+
+    weight: float
+    mean_a: Array  # (d_a,)
+    mean_b: Array  # (d_b,)
+    scatter: Array  # (d_a, d_b)
+
+    def __add__(self, other: _Pair) -> _Pair:
+        weight = self.weight + other.weight
+        share = other.weight / weight
+        step_a, step_b = other.mean_a - self.mean_a, other.mean_b - self.mean_b
+        between = self.weight * share * np.outer(step_a, step_b)
+        return _Pair(
+            weight,
+            _frozen(self.mean_a + share * step_a),
+            _frozen(self.mean_b + share * step_b),
+            _frozen(self.scatter + other.scatter + between),
+        )
+
+    @property
+    def swapped(self) -> _Pair:
+        return _Pair(self.weight, self.mean_b, self.mean_a, self.scatter.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """First and second moments of named feature blocks: immutable, merged by addition.
+
+    Build one with `from_features` or `from_chunks`; `moments_1 + moments_2` are the moments of both sets of rows.
+
+    Attributes:
+        dims: The dimension of each block, by name.
+    """
+
+    dims: Mapping[str, int]
+    _pairs: Mapping[tuple[str, str], _Pair]
+
+    @classmethod
+    def from_features(
+        cls,
+        blocks: Mapping[str, Any],
+        *,
+        weights: Any = None,
+        present: Mapping[str, Any] | None = None,
+    ) -> Moments:
+        """Moments of one chunk of rows.
+
+        Args:
+            blocks: Features by name, arrays or tensors of shape (n, d) or (n,). A block that the whole chunk lacks is
+                simply left out.
+            weights: Non-negative weight of each row, shape (n,); 1 when None.
+            present: For blocks that some rows lack, a boolean mask of shape (n,): True where the row has the block.
+                Values of absent rows are never read.
+
+        Raises:
+            ValueError: For empty data, lengths that differ, NaN or infinite values in rows that are present.
+        """
+        if not blocks:
+            raise ValueError("Moments need at least one block of features, got none. Pass {'x': features, ...}.")
+        masks = _presence(blocks, present or {})
+        n_rows = next(iter(masks.values())).size
+        row_weights = np.ones(n_rows) if weights is None else as_weights(weights, n_rows)
+        total = _NOTHING
+        # Rows with the same blocks present are one complete chunk; merging does the rest.
+        patterns, pattern_of_row = np.unique(np.stack(list(masks.values()), axis=1), axis=0, return_inverse=True)
+        for index, pattern in enumerate(patterns):
+            rows = (pattern_of_row.reshape(-1) == index) & (row_weights > 0)
+            names = [name for name, has in zip(masks, pattern, strict=True) if has]
+            if names and rows.any():
+                chunk = {name: as_features(_take(blocks[name], rows), name) for name in names}
+                total = total + _complete(chunk, row_weights[rows])
+        if not total.dims:
+            raise ValueError(f"No row carries any of {list(blocks)}: the data are empty. Pass at least one row.")
+        return total
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[Mapping[str, Any] | Moments]) -> Moments:
+        """Moments of a stream of chunks, each a mapping of features by name or already `Moments`."""
+        total = _NOTHING
+        for chunk in chunks:
+            total = total + (chunk if isinstance(chunk, Moments) else cls.from_features(chunk))
+        if not total.dims:
+            raise ValueError("The stream of chunks is empty. Pass at least one chunk.")
+        return total
+
+    def __add__(self, other: Moments) -> Moments:
+        for name in self.dims.keys() & other.dims.keys():
+            if self.dims[name] != other.dims[name]:
+                raise ValueError(
+                    f"Block {name!r} must have one dimension everywhere, got {self.dims[name]} and {other.dims[name]}. "
+                    "Compute both sides with the same features."
+                )
+        pairs = dict(self._pairs)
+        for key, pair in other._pairs.items():
+            pairs[key] = pairs[key] + pair if key in pairs else pair
+        return Moments(MappingProxyType({**self.dims, **other.dims}), MappingProxyType(pairs))
+
+    def _pair(self, a: str, b: str | None) -> _Pair:
+        b = a if b is None else b
+        for name in (a, b):
+            if name not in self.dims:
+                raise ValueError(f"There is no block {name!r}. The blocks are {sorted(self.dims)}.")
+        pair = self._pairs.get((min(a, b), max(a, b)))
+        if pair is None:
+            raise ValueError(f"No row carries both {a!r} and {b!r}. Add data where the two are seen together.")
+        return pair if a <= b else pair.swapped
+
+    def weight(self, a: str, b: str | None = None) -> float:
+        """Total weight (the number of rows where weights are 1) of the rows that carry a, or both a and b."""
+        return self._pair(a, b).weight
+
+    def mean(self, a: str, b: str | None = None) -> Array:
+        """Mean of block a, shape (d_a,), over the rows that carry a, or both a and b."""
+        return self._pair(a, b).mean_a
+
+    def covariance(self, a: str, b: str | None = None) -> Array:
+        """Centred cross-moment E[(a - E a)(b - E b)^T], shape (d_a, d_b), divided by the weight; b = a when None."""
+        pair = self._pair(a, b)
+        return pair.scatter / pair.weight
+
+    def second_moment(self, a: str, b: str | None = None) -> Array:
+        """Cross-moment E[a b^T] without centring, shape (d_a, d_b): the paper's Lambda_{a,b}."""
+        pair = self._pair(a, b)
+        return pair.scatter / pair.weight + np.outer(pair.mean_a, pair.mean_b)
+
+    def joint_covariance(self, rows: str | Sequence[str], columns: str | Sequence[str]) -> Array:
+        """The covariance of several blocks with several others, assembled block by block."""
+        return np.block([[self.covariance(a, b) for b in as_names(columns)] for a in as_names(rows)])
+
+    def joint_mean(self, names: str | Sequence[str]) -> Array:
+        """The means of several blocks, one after the other."""
+        return np.concatenate([self.mean(name) for name in as_names(names)])
+
+    def __repr__(self) -> str:
+        blocks = ", ".join(f"{name}: {dim} of weight {self.weight(name):g}" for name, dim in self.dims.items())
+        return f"Moments({blocks})"
+
+
+_NOTHING = Moments(MappingProxyType({}), MappingProxyType({}))  # the neutral element of addition
+
+
+def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """A boolean mask of shape (n,) for each block."""
+    unknown = present.keys() - blocks.keys()
+    if unknown:
+        raise ValueError(f"`present` names blocks that were not passed: {sorted(unknown)}. Pass them or drop the masks.")
+    lengths = {name: len(block) for name, block in blocks.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"All blocks must have the same number of rows, got {lengths}. Align them row by row.")
+    n_rows = next(iter(lengths.values()))
+    masks = {}
+    for name in blocks:
+        mask = np.asarray(present.get(name, np.ones(n_rows, dtype=bool)))
+        if mask.dtype != bool or mask.shape != (n_rows,):
+            raise ValueError(
+                f"`present[{name!r}]` must be boolean of shape ({n_rows},), got {mask.dtype} of shape {mask.shape}."
+            )
+        masks[name] = mask
+    return masks
+
+
+def _take(block: Any, rows: np.ndarray) -> Any:
+    if rows.all():
+        return block
+    return block[torch.from_numpy(rows).to(block.device)] if isinstance(block, torch.Tensor) else np.asarray(block)[rows]
+
+
+def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:
+    """Moments of rows that carry every block: one centred product of all columns together."""
+    dims = {name: int(block.shape[1]) for name, block in blocks.items()}
+    ends = dict(zip(dims, np.cumsum(list(dims.values())), strict=True))
+    columns = {name: slice(ends[name] - dims[name], ends[name]) for name in dims}
+    mean, scatter = _mean_and_scatter(list(blocks.values()), weights)
+    total = float(weights.sum())
+    pairs = {
+        (a, b): _Pair(total, mean[columns[a]], mean[columns[b]], _frozen(scatter[columns[a], columns[b]].copy()))
+        for a in dims
+        for b in dims
+        if a <= b
+    }
+    return Moments(MappingProxyType(dims), MappingProxyType(pairs))
+
+
+def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array) -> tuple[Array, Array]:
+    device = next((block.device for block in blocks if block.device.type != "cpu"), torch.device("cpu"))
+    features = torch.cat([block.to(device) for block in blocks], dim=1)
+    row_weights = torch.from_numpy(weights).to(device)
+    share = row_weights / row_weights.sum()
+    mean = share @ features
+    centred = features - mean
+    # A second pass takes out the rounding of the first mean, which is what a large mean would leave behind.
+    correction = share @ centred
+    centred -= correction
+    scatter = (centred * row_weights[:, None]).T @ centred
+    return _frozen((mean + correction).cpu().numpy()), scatter.cpu().numpy()

@@ -1,0 +1,95 @@
+"""Checks of what users hand in: every message says the rule, what came, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+def as_features(values: Any, name: str) -> torch.Tensor:
+    """Return real, finite features as a float64 tensor of shape (n, d), on the device they came on.
+
+    One-dimensional input is one feature.
+    """
+    if isinstance(values, torch.Tensor):
+        if values.is_complex():
+            raise ValueError(f"{name!r} must hold real numbers, got {values.dtype}. Pass real and imaginary parts.")
+        # Apple's devices have no float64.
+        on_device = values.detach().cpu() if values.device.type == "mps" else values.detach()
+        features = on_device.to(torch.float64)
+    else:
+        features = torch.from_numpy(as_real(values, name))
+    if features.ndim == 1:
+        features = features[:, None]
+    if features.ndim != 2:
+        raise ValueError(
+            f"{name!r} must have shape (n,) or (n, d), got {tuple(features.shape)}. Flatten each row to a vector first."
+        )
+    if not torch.isfinite(features).all():
+        raise ValueError(
+            f"{name!r} holds NaN or infinite values. Impute them, or mark the rows as missing with `present`."
+        )
+    return features
+
+
+def as_real(values: Any, name: str) -> Array:
+    """Return real numbers (booleans and integers included) as a float64 array; never parse text or objects."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name!r} must hold real numbers, got dtype {array.dtype}. Encode the values as numbers first.")
+    return array.astype(np.float64)
+
+
+def as_weights(weights: Any, n_rows: int) -> Array:
+    """Return non-negative row weights of shape (n,) that do not all vanish."""
+    array = as_real(weights, "weights")
+    if array.shape != (n_rows,):
+        raise ValueError(f"`weights` must have one entry a row: expected shape ({n_rows},), got {array.shape}.")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError("`weights` must be finite and non-negative. Drop the rows with a negative or NaN weight.")
+    return array
+
+
+def as_mass(table: Array, name: str = "table") -> Array:
+    """Check the entries of a probability or count table."""
+    if not np.isfinite(table).all():
+        raise ValueError(f"{name!r} holds NaN or infinite entries. Use zero for cells that were never seen.")
+    if (table < 0).any():
+        raise ValueError(
+            f"{name!r} must be non-negative, its smallest entry is {table.min():g}. Pass probabilities or counts."
+        )
+    if not table.sum() > 0:
+        raise ValueError(f"{name!r} is empty or all zero, so it describes no distribution. Pass at least one count.")
+    return table
+
+
+def check_mode_count(k: int | None, rank: int) -> int:
+    """Return the number of modes to keep: k where it is between 1 and rank, rank where k is None."""
+    if k is None:
+        return rank
+    if k < 1:
+        raise ValueError(f"The number of modes must be at least 1, got {k}. Leave it None for all modes.")
+    if k > rank:
+        raise ValueError(f"{k} modes were asked for but the dependence has rank {rank}. Use k <= {rank}, or None for all.")
+    return k
+
+
+def check_ridge(ridge: float) -> float:
+    """Return a ridge that is finite and not negative."""
+    if not (np.isfinite(ridge) and ridge >= 0):
+        raise ValueError(f"`ridge` must be finite and at least 0, got {ridge}. Use 0 for no regularisation.")
+    return float(ridge)
+
+
+def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return a tuple of distinct names; a single string is one name."""
+    result = (names,) if isinstance(names, str) else tuple(names)
+    if len(set(result)) != len(result):
+        raise ValueError(f"Names must differ from each other, got {result}. Name each of them once.")
+    return result

@@ -1,0 +1,156 @@
+"""Nesting configurations: which dimensions form a level, which functions a level may use, and how much it counts.
+
+A configuration {(d_1, ..., d_l); (G_X^1, ..., G_X^l); (G_Y^1, ..., G_Y^l)} (Definition nest) groups k = d_1 + ... + d_l
+feature dimensions into levels. Level i is scored on the first k_i = d_1 + ... + d_i dimensions, and its own d_i
+dimensions are functions in G_X^i and G_Y^i, which grow with i. Any strictly positive weights of the levels lead to the
+same maximiser, because it maximises every level at once (Prop. joint:opt) where spaces grow on one side only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from numbers import Integral
+
+import numpy as np
+
+from featgeo.geometry.validation import Array, as_names
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a nesting.
+
+    Attributes:
+        dim: How many feature dimensions it adds.
+        x: Names of the feature blocks whose span holds its functions of x.
+        y: Names of the feature blocks whose span holds its functions of y.
+        weight: How much its H-score counts.
+    """
+
+    dim: int
+    x: tuple[str, ...] = ("x",)
+    y: tuple[str, ...] = ("y",)
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.dim, Integral) or isinstance(self.dim, bool) or self.dim < 1:
+            raise ValueError(f"A level must have a whole number of dimensions, at least 1; got {self.dim!r}.")
+        if not (np.isfinite(self.weight) and self.weight > 0):
+            raise ValueError(
+                f"Aggregation weights must be finite and strictly positive, got {self.weight}. "
+                "To leave a level out, merge its dimensions into the next one."
+            )
+        object.__setattr__(self, "x", as_names(self.x))
+        object.__setattr__(self, "y", as_names(self.y))
+
+
+@dataclass(frozen=True, init=False)
+class Nesting:
+    """A nesting configuration: levels in order, each containing the dimensions and the spaces of those before it.
+
+    Args:
+        dims: Dimensions d_1, ..., d_l that the levels add, or ready `Level`s.
+        weights: Strictly positive weight of each level; 1 when None.
+        x: Blocks that span the functions of x: one entry for all levels (a name or names), or a list with one entry a
+            level, each containing the one before.
+        y: The same for the functions of y.
+    """
+
+    levels: tuple[Level, ...]
+
+    def __init__(
+        self,
+        dims: Sequence[int | Level],
+        weights: Sequence[float] | None = None,
+        x: str | tuple[str, ...] | list[str | tuple[str, ...]] = "x",
+        y: str | tuple[str, ...] | list[str | tuple[str, ...]] = "y",
+    ) -> None:
+        if len(dims) == 0:
+            raise ValueError("A nesting needs at least one level, got none. Use Nesting([k]) for a plain H-score.")
+        given = [level for level in dims if isinstance(level, Level)]
+        if given and len(given) < len(dims):
+            raise ValueError("Pass either dimensions or Levels, not both. Write every level as Level(dim, x, y, weight).")
+        if not given:
+            columns = [_per_level(option, len(dims), name) for option, name in ((x, "x"), (y, "y"), (weights, "weights"))]
+            given = [Level(d, *options) for d, *options in zip(dims, *columns, strict=True)]  # type: ignore[arg-type]
+        object.__setattr__(self, "levels", tuple(given))
+        for side in ("x", "y"):
+            _check_growth([getattr(level, side) for level in self.levels], side)
+
+    @classmethod
+    def modes(cls, k: int, x: str | tuple[str, ...] = "x", y: str | tuple[str, ...] = "y") -> Nesting:
+        """k levels of one dimension each, whose maximiser is the modal decomposition (eq. H:cnest)."""
+        return cls([k], x=x, y=y).refine()
+
+    def refine(self) -> Nesting:
+        """The finest refinement (eq. refine): each dimension its own level, with the spaces and weight it had."""
+        return Nesting([Level(1, level.x, level.y, level.weight) for level in self.levels for _ in range(level.dim)])
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Dimensions that the levels add, (d_1, ..., d_l)."""
+        return tuple(level.dim for level in self.levels)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Aggregation weights of the levels."""
+        return tuple(level.weight for level in self.levels)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Dimensions up to each level, (k_1, ..., k_l)."""
+        return tuple(accumulate(self.dims))
+
+    @property
+    def k(self) -> int:
+        """Number of feature dimensions."""
+        return self.ends[-1]
+
+    @cached_property
+    def level_of(self) -> np.ndarray:
+        """Index of the level that adds each dimension, (k,)."""
+        return np.repeat(np.arange(len(self.levels)), self.dims)
+
+    @cached_property
+    def pair_weights(self) -> Array:
+        """W, (k, k): W_ab is the total weight of the levels that contain both dimension a and dimension b.
+
+        The sum over levels of tr(La_f La_g) is the sum over a, b of W_ab (La_f)_ab (La_g)_ab, and the covariance terms
+        are weighted by the diagonal of W: one pass serves every nesting.
+        """
+        from_level_on = np.cumsum(self.weights[::-1])[::-1]
+        return from_level_on[np.maximum.outer(self.level_of, self.level_of)]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.levels)
+
+    def __hash__(self) -> int:
+        return self._hash  # computed once: a nesting is looked up in every training step
+
+    def __repr__(self) -> str:
+        return f"Nesting([{', '.join(map(repr, self.levels))}])"
+
+
+def _per_level(option: object, n_levels: int, name: str) -> list[object]:
+    if option is None:
+        return [1.0] * n_levels
+    if isinstance(option, str | tuple) and name != "weights":
+        return [option] * n_levels
+    values = list(option)  # type: ignore[call-overload]
+    if len(values) != n_levels:
+        raise ValueError(f"`{name}` must have one entry a level: expected {n_levels}, got {len(values)}.")
+    return values
+
+
+def _check_growth(spaces: Sequence[tuple[str, ...]], side: str) -> None:
+    for level, (before, after) in enumerate(pairwise(spaces), start=1):
+        missing = set(before) - set(after)
+        if missing:
+            raise ValueError(
+                f"Spaces must grow from level to level, but level {level} of {side} has {after} and lacks "
+                f"{sorted(missing)}. Add the missing blocks to it, or put the levels in another order."
+            )

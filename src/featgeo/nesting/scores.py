@@ -1,0 +1,214 @@
+r"""The H-score and its nested form, in one weighted pass.
+
+The H-score of features f(X), g(Y) of dimension k (Definition H) is the energy of dependence that f (x) g captures,
+
+    H(f, g) = 1/2 (||i||^2 - ||i - f (x) g||^2) = E[f.g] - E[f].E[g] - 1/2 tr(La_f La_g),     La_f = E[f f^T],
+
+and a nested H-score is the weighted sum of the H-scores of the first k_1, ..., k_l dimensions. With W from
+`Nesting.pair_weights` that sum is
+
+    sum_a W_aa cov(f_a, g_a) - 1/2 sum_ab W_ab (La_f)_ab (La_g)_ab.
+
+*Unbiased*: tr(La_f La_g) = E[(f(X).g(Y'))^2] for independent X, Y'. The plug-in estimate averages over all pairs of rows
+(i, j); the pairs i = j are not independent and bias it upwards. The unbiased estimate leaves them out and divides the
+covariance by n - 1. With u = f * g the pairs i = j contribute the squared cumulative sums of u at the ends of the levels.
+
+*Sequential*: the same value, but level i sends gradients only to its own dimensions; earlier ones count as fixed.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import torch
+
+from featgeo.geometry.moments import Moments
+from featgeo.nesting.nesting import Nesting
+
+Mode = Literal["joint", "sequential"]
+
+
+def h_score(f: torch.Tensor, g: torch.Tensor, unbiased: bool = False) -> torch.Tensor:
+    """H-score of feature values on a sample.
+
+    Args:
+        f: Features of x, (n, k), any floating dtype and device; half precision is accumulated in float32.
+        g: Features of y on the same rows, (n, k).
+        unbiased: Estimate the population H-score without bias, instead of computing that of the empirical distribution.
+
+    Returns:
+        A differentiable scalar tensor.
+    """
+    _check_features(f, g, unbiased)
+    return nested_h_score(f, g, _plain(f.shape[1]), unbiased)
+
+
+def nested_h_score(
+    f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool = False, mode: Mode = "joint"
+) -> torch.Tensor:
+    """Nested H-score of feature values on a sample, O(n k^2) for any number of levels.
+
+    Args:
+        f: Features of x, (n, k), dimensions in level order.
+        g: Features of y on the same rows, (n, k).
+        nesting: The levels; their dimensions add up to k.
+        unbiased: As in `h_score`.
+        mode: "joint" maximises all levels together; "sequential" stops the gradient of each level at the dimensions of
+            the levels before it. Both have the same value.
+
+    Returns:
+        A differentiable scalar tensor.
+
+    Raises:
+        ValueError: For shapes that do not fit, too few rows, or (on the CPU) a score that is not finite.
+    """
+    _check_features(f, g, unbiased)
+    if f.shape[1] != nesting.k:
+        raise ValueError(
+            f"The nesting has {' + '.join(map(str, nesting.dims))} = {nesting.k} dimensions but the features have "
+            f"{f.shape[1]}. Make them agree."
+        )
+    if mode not in ("joint", "sequential"):
+        raise ValueError(f"`mode` must be 'joint' or 'sequential', got {mode!r}.")
+    precision = torch.promote_types(torch.promote_types(f.dtype, g.dtype), torch.float32)
+    f, g = f.to(precision), g.to(precision)
+    score = (_sequential if mode == "sequential" else _joint)(f, g, nesting, unbiased)
+    # Reading the value would stall an accelerator, so only the CPU is checked; elsewhere the NaN shows in the result.
+    if score.device.type == "cpu" and not torch.compiler.is_compiling() and not torch.isfinite(score.detach()):
+        raise ValueError("The H-score is not finite: the features hold NaN, infinite or far too large values. Scale them.")
+    return score
+
+
+def _joint(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
+    n, w = len(f), _weights(nesting, f.dtype, f.device)
+    quadratic = (w.pair * (f.T @ f) * (g.T @ g)).sum()
+    product = f * g
+    if unbiased:
+        sums = _level_sums(product, nesting).cumsum(dim=1)
+        quadratic = (quadratic - (w.level * sums.square()).sum()) / (n * (n - 1))
+    else:
+        quadratic = quadratic / n**2
+    return (w.dimension * _covariance(f, g, unbiased)).sum() - quadratic / 2
+
+
+def _sequential(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
+    n, w = len(f), _weights(nesting, f.dtype, f.device)
+    # With one factor of each Gram matrix held fixed, row a of `owned` sends to dimension a just the gradient of its own
+    # level; the factor 2 stands for the other, symmetric factor. The value is then put right without a gradient.
+    products = (f.T @ f.detach()) * (g.T @ g.detach())
+    value, gradient = (w.pair * products).sum(), 2 * (w.owned * products).sum()
+    covariance = _covariance(f, g, unbiased)
+    if unbiased:
+        sums = _level_sums(f * g, nesting)
+        before = (sums.cumsum(dim=1) - sums).detach()
+        diagonal = (w.level * (before + sums).square()).sum()
+        value, gradient = value - diagonal, gradient - diagonal
+    pairs = n * (n - 1) if unbiased else n**2
+    score = (w.dimension * covariance).sum() - value / pairs / 2
+    carrier = (w.own_level * covariance).sum() - gradient / pairs / 2
+    return score.detach() + carrier - carrier.detach()
+
+
+def single_sided_h_score(f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Single-sided H-score: the best H-score that f can reach, max_g H(f, g), over all functions g in a span.
+
+    It is half the energy of the part of the dependence aligned with f (section 4.4 of the paper), computed as
+    1/2 tr(cov(f)^+ cov(f, g) cov(g)^+ cov(g, f)).
+
+    Args:
+        f: Features of x, (n, k).
+        y: Labels of whole numbers, (n,), for all functions of the label; or features (n, m) that span the functions
+            allowed.
+
+    Returns:
+        A scalar tensor, differentiable in f wherever the rank of cov(f) does not change.
+    """
+    if y.ndim == 1:
+        if y.is_floating_point() or y.is_complex():
+            raise ValueError(
+                f"`y` of shape (n,) must hold whole-number labels, got {y.dtype}. Pass y[:, None] to use it as a feature."
+            )
+        y = torch.nn.functional.one_hot(y.unique(return_inverse=True)[1]).to(f.dtype)
+    _check_rows(f, y, 2)
+    precision = torch.promote_types(torch.promote_types(f.dtype, y.dtype), torch.float32)
+    centred_f, centred_y = (z.to(precision) - z.to(precision).mean(dim=0) for z in (f, y))
+    gram_f, gram_y, cross = centred_f.T @ centred_f, centred_y.T @ centred_y, centred_f.T @ centred_y
+    explained = cross @ torch.linalg.pinv(gram_y, hermitian=True) @ cross.T
+    return torch.trace(torch.linalg.pinv(gram_f, hermitian=True) @ explained) / 2
+
+
+def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "f", g: str = "g") -> float:
+    """The plug-in (nested) H-score read from moments: no rows needed.
+
+    Args:
+        moments: Moments that hold the blocks f and g; each moment is taken from the rows that have it.
+        nesting: The levels; a single one when None.
+        f: Name of the block of features of x.
+        g: Name of the block of features of y, of the same dimension.
+    """
+    nesting = nesting or _plain(moments.dims[f])
+    if not moments.dims[f] == moments.dims[g] == nesting.k:
+        raise ValueError(
+            f"The nesting has {nesting.k} dimensions, {f!r} has {moments.dims[f]} and {g!r} has {moments.dims[g]}. "
+            "Make the three agree."
+        )
+    weights = nesting.pair_weights
+    quadratic = np.sum(weights * moments.second_moment(f) * moments.second_moment(g))
+    return float(np.diag(weights) @ np.diag(moments.covariance(f, g)) - quadratic / 2)
+
+
+class _Weights:
+    """The weights of a nesting as tensors."""
+
+    def __init__(self, nesting: Nesting, dtype: torch.dtype, device: torch.device) -> None:
+        level_of, level = nesting.level_of, np.asarray(nesting.weights)
+        owned = np.where(level_of[:, None] >= level_of[None, :], level[level_of][:, None], 0.0)
+        self.pair = torch.as_tensor(nesting.pair_weights, dtype=dtype, device=device)  # W_ab
+        self.dimension = self.pair.diagonal()  # W_aa
+        self.level = torch.as_tensor(level, dtype=dtype, device=device)  # weight of each level
+        self.own_level = self.level[torch.as_tensor(level_of, device=device)]  # weight of the level that adds a
+        self.owned = torch.as_tensor(owned, dtype=dtype, device=device)  # that weight, where b is not in a later level
+
+
+_weights = lru_cache(maxsize=32)(_Weights)
+
+
+@lru_cache(maxsize=32)
+def _plain(k: int) -> Nesting:
+    return Nesting([k])
+
+
+def _covariance(f: torch.Tensor, g: torch.Tensor, unbiased: bool) -> torch.Tensor:
+    """cov(f_a, g_a) for each dimension, (k,)."""
+    return ((f - f.mean(dim=0)) * (g - g.mean(dim=0))).sum(dim=0) / (len(f) - 1 if unbiased else len(f))
+
+
+def _level_sums(product: torch.Tensor, nesting: Nesting) -> torch.Tensor:
+    """Sums of the dimensions that each level adds, (n, k) -> (n, l)."""
+    if nesting.k == len(nesting.levels):
+        return product
+    return torch.stack([part.sum(dim=1) for part in product.split(nesting.dims, dim=1)], dim=1)
+
+
+def _check_features(f: torch.Tensor, g: torch.Tensor, unbiased: bool) -> None:
+    _check_rows(f, g, 2 if unbiased else 1)
+    if f.shape != g.shape or f.shape[1] == 0:
+        raise ValueError(
+            f"f and g must have the same shape (n, k) with k >= 1, got {tuple(f.shape)} and {tuple(g.shape)}. "
+            "Give each feature of x its partner of y."
+        )
+
+
+def _check_rows(f: torch.Tensor, g: torch.Tensor, at_least: int) -> None:
+    if f.ndim != 2 or g.ndim != 2 or len(f) != len(g):
+        raise ValueError(
+            f"Features must be matrices with one row a sample, got shapes {tuple(f.shape)} and {tuple(g.shape)}. "
+            "Use z[:, None] for a single feature."
+        )
+    if len(f) < at_least:
+        raise ValueError(f"At least {at_least} rows are needed, got {len(f)}.")
+    for features in (f, g):
+        if not features.is_floating_point():
+            raise ValueError(f"Features must be floating point, got {features.dtype}. Convert them with .float().")

@@ -1,0 +1,95 @@
+"""What the tests share: random distributions with exact truths, and gradient ascent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+SEEDS = (0, 1, 2)
+
+
+def random_counts(seed: int, shape: tuple[int, ...]) -> np.ndarray:
+    """A table of positive counts: the empirical distribution of `rows`, exactly."""
+    return np.random.default_rng(seed).integers(1, 12, shape)
+
+
+def rows(counts: np.ndarray) -> tuple[torch.Tensor, ...]:
+    """The samples behind a table of counts: for each axis the symbol of every row."""
+    cells = np.repeat(np.arange(counts.size), counts.ravel())
+    return tuple(torch.from_numpy(axis) for axis in np.unravel_index(cells, counts.shape))
+
+
+def random_functions(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(1000 + seed).standard_normal(shape)
+
+
+def weak_joint(seed: int, shape: tuple[int, ...], eps: float, n_x: int = 1) -> np.ndarray:
+    """A distribution whose first n_x variables are eps-dependent on the others: P_X P_Y (1 + eps gamma)."""
+    rng = np.random.default_rng(seed)
+    p_x, p_y = (rng.uniform(0.5, 1.5, part) for part in (shape[:n_x], shape[n_x:]))
+    p_x, p_y = p_x / p_x.sum(), p_y / p_y.sum()
+    gamma = rng.uniform(-1, 1, (p_x.size, p_y.size))
+    gamma = gamma - p_x.ravel() @ gamma
+    gamma = gamma - (gamma @ p_y.ravel())[:, None]
+    return np.multiply.outer(p_x, p_y) * (1 + eps * gamma.reshape(shape))
+
+
+def ascend(
+    objective: Callable[..., torch.Tensor], shapes: Sequence[tuple[int, ...]], starts: int = 4
+) -> list[tuple[float, list[torch.Tensor]]]:
+    """Gradient ascent with line search (L-BFGS, float64) from random starts: the value and parameters it ends at."""
+    results = []
+    for start in range(starts):
+        generator = torch.Generator().manual_seed(start)
+        parameters = [
+            torch.randn(shape, generator=generator, dtype=torch.float64).mul_(0.5).requires_grad_() for shape in shapes
+        ]
+        optimizer = torch.optim.LBFGS(
+            parameters,
+            max_iter=5000,
+            max_eval=20000,
+            tolerance_grad=1e-12,
+            tolerance_change=1e-18,
+            history_size=30,
+            line_search_fn="strong_wolfe",
+        )
+
+        def negative(optimizer: torch.optim.Optimizer = optimizer, parameters: list = parameters) -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = -objective(*parameters)
+            loss.backward()
+            return loss
+
+        optimizer.step(negative)
+        results.append((float(objective(*parameters).detach()), [p.detach() for p in parameters]))
+    return results
+
+
+def assert_reached_never_passed(
+    results: list[tuple[float, list[torch.Tensor]]], maximum: float, tolerance: float = 1e-9
+) -> list[torch.Tensor]:
+    """Every start stays at or below the maximum, the best reaches it; return the parameters of the best."""
+    values = [value for value, _ in results]
+    assert max(values) <= maximum + 1e-12
+    assert max(values) >= maximum - tolerance
+    return max(results, key=lambda result: result[0])[1]
+
+
+def assert_little_o(error_at: Callable[[float], float], order: int, eps: float = 0.08, halvings: int = 3) -> None:
+    """error(eps) = o(eps^order): error / eps^order keeps falling, about in proportion to eps."""
+    ratios = [error_at(eps / 2**i) / (eps / 2**i) ** order for i in range(halvings + 1)]
+    assert ratios[0] > 0
+    for before, after in zip(ratios[:-1], ratios[1:], strict=True):
+        assert after <= 0.65 * before, ratios
+
+
+def product(f: torch.Tensor, g: torch.Tensor) -> np.ndarray:
+    """f (x) g as a table, from functions by their values (symbols, k)."""
+    return (f @ g.T).numpy()
+
+
+def norm(kernel: np.ndarray, p_x: np.ndarray, p_y: np.ndarray) -> float:
+    """The norm of a function on X x Y under P_X P_Y."""
+    return float(np.sqrt(np.sum(np.multiply.outer(p_x, p_y) * kernel**2)))
