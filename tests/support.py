@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -81,7 +82,7 @@ def assert_little_o(error_at: Callable[[float], float], order: int, eps: float =
     """error(eps) = o(eps^order): error / eps^order keeps falling, about in proportion to eps."""
     ratios = [error_at(eps / 2**i) / (eps / 2**i) ** order for i in range(halvings + 1)]
     assert ratios[0] > 0
-    for before, after in zip(ratios[:-1], ratios[1:], strict=True):
+    for before, after in pairwise(ratios):
         assert after <= 0.65 * before, ratios
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+import torch
 from support import SEEDS, ascend, assert_reached_never_passed, norm, product, random_counts, random_functions, rows
 
-import torch
 from featgeo import FiniteJoint, h_score
 
 

@@ -1,4 +1,4 @@
-"""Proposition pbi:pint: the components as distributions: one keeps the pairs with y, the other makes them independent."""
+"""Proposition pbi:pint: one component keeps the pairs with y, the other makes them independent."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Theorem pest:pml: for weak dependence P_est is the maximum-likelihood estimate from incomplete data, to first order."""
+"""Theorem pest:pml: for weak dependence P_est is the maximum-likelihood estimate, to first order."""
 
 import numpy as np
 import pytest

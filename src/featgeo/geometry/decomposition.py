@@ -1,10 +1,11 @@
 """The one closed form: the dependence inside growing spans, decomposed level by level.
 
 With A and B the Gram matrices of the features of x and of y and C their covariance, take bases T_x, T_y that are
-orthonormal (T^T A T = I) and adapted to the levels, and decompose the blocks of T_x^T C T_y. That is the maximiser of the
-nested H-score inside the spans wherever spans grow on one side (Theorems sspc:opt and sspc:opt:n). Where both sides grow
-the levels compete for the joint objective and no common maximiser need exist; then each level is the best addition to
-the levels before it, which is what the sequential objective maximises.
+orthonormal (T_x^T A T_x = I, T_y^T B T_y = I) and adapted to the levels, and decompose the blocks of T_x^T C T_y: it is
+the maximiser of the nested H-score inside the spans wherever spans grow on one side (Theorems sspc:opt, sspc:opt:n).
+
+Where both sides grow, the levels compete for the joint objective and no common maximiser need exist. Then each level is
+the best addition to the levels before it, which is what the sequential objective maximises.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ def _growth(spaces: Sequence[Sequence[str]], side: str) -> list[tuple[str, ...]]
         missing = seen - set(space)
         if missing:
             raise ValueError(
-                f"Spaces must grow from level to level: level {level} of {side} lacks {sorted(missing)}. Add them to it."
+                f"Spaces must grow from level to level: level {level} of {side} lacks {sorted(missing)}. "
+                "Add them to it."
             )
         steps.append(tuple(name for name in space if name not in seen))
         seen |= set(space)

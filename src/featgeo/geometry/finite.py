@@ -10,6 +10,7 @@ setting declares which functions of x and of y each of its levels adds; the deco
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,8 +21,8 @@ from scipy import sparse
 
 from featgeo.geometry.alphabet import Alphabet, Space, kernel_components
 from featgeo.geometry.maximum_entropy import iterative_proportional_fitting
-from featgeo.geometry.modes import Modes, sign_of_columns
-from featgeo.geometry.sparse import coarsening, scaled_by_roots, top_singular
+from featgeo.geometry.modes import Modes
+from featgeo.geometry.sparse import top_modes
 from featgeo.geometry.validation import Array, as_mass, as_names, as_real
 
 Names: TypeAlias = str | Sequence[str] | None
@@ -100,14 +101,18 @@ class FiniteJoint:
         arrays = {name: np.asarray(column) for name, column in columns.items()}
         lengths = {name: array.shape for name, array in arrays.items()}
         if len({*lengths.values()}) != 1 or any(len(shape) != 1 for shape in lengths.values()):
-            raise ValueError(f"Samples must be columns of the same length, got shapes {lengths}. Align them row by row.")
+            raise ValueError(
+                f"Samples must be columns of the same length, got shapes {lengths}. Align them row by row."
+            )
         for name, array in arrays.items():
             if array.dtype.kind == "f" and np.isnan(array).any():
-                raise ValueError(f"Column {name!r} holds NaN. Drop these rows, or give missing values a label of their own.")
+                raise ValueError(
+                    f"Column {name!r} holds NaN. Drop these rows, or give missing values a label of their own."
+                )
         uniques, codes = zip(*(np.unique(array, return_inverse=True) for array in arrays.values()), strict=True)
         shape = tuple(len(unique) for unique in uniques)
         cells = sparse.coo_array((np.ones(len(codes[0])), codes), shape=shape)
-        counts = cells.toarray() if np.prod(shape, dtype=float) <= _DENSE_CELLS else cells
+        counts = cells.toarray() if math.prod(shape) <= _DENSE_CELLS else cells
         return cls(counts, names=tuple(arrays), categories=[unique.tolist() for unique in uniques])
 
     @property
@@ -145,11 +150,13 @@ class FiniteJoint:
         ratio_to = ratio_to / ratio_to.sum()
         own = self.probability()
         if (own[ratio_to == 0] > 0).any():
-            raise ValueError("The density ratio is infinite where `reference` is 0 and the table is not. Smooth `reference`.")
+            raise ValueError(
+                "The density ratio is infinite where `reference` is 0 and the table is not. Smooth `reference`."
+            )
         return np.divide(own - ratio_to, ratio_to, out=np.zeros_like(own), where=ratio_to > 0)
 
     def cdk(self, x: Names = None, y: Names = None) -> Array:
-        """The canonical dependence kernel i(x; y), shape (*shape of x, *shape of y), eq. cdk:def; 0 where p(x)p(y) = 0."""
+        """The canonical dependence kernel i(x; y), (*shape of x, *shape of y), eq. cdk:def; 0 where p(x) p(y) = 0."""
         x_side, y_side = self._sides(x, y)
         product = np.multiply.outer(x_side.mass, y_side.mass)
         own = self.probability(*x_side.names, *y_side.names)
@@ -249,9 +256,7 @@ class FiniteJoint:
             spaces.append(side.values(vectors - constant @ (constant.T @ vectors)))
         return self.modes(x_space=spaces[0], y_space=spaces[1])
 
-    def projected(
-        self, x_space: Space, x: Names = None, y: Names = None
-    ) -> Projected:
+    def projected(self, x_space: Space, x: Names = None, y: Names = None) -> Projected:
         """Split the dependence into the part aligned with a space of functions of x and the part orthogonal to it."""
         return Projected(*self.components([x_space, None], [None, None], x, y))
 
@@ -323,13 +328,12 @@ class FiniteJoint:
 
     def _matrix(self, x_names: tuple[str, ...], y_names: tuple[str, ...]) -> sparse.csr_array:
         """The joint probabilities with all variables of a side merged into one, (|X|, |Y|), zeros left out."""
-        joint = self.marginal(*x_names, *y_names)
-        cells = sparse.coo_array(joint.table)
-        x_shape, y_shape = joint.shape[: len(x_names)], joint.shape[len(x_names) :]
-        rows = np.ravel_multi_index(cells.coords[: len(x_names)], x_shape)
-        columns = np.ravel_multi_index(cells.coords[len(x_names) :], y_shape)
-        size = (int(np.prod(x_shape)), int(np.prod(y_shape)))
-        return sparse.csr_array((cells.data, (rows, columns)), shape=size)
+        cells = sparse.coo_array(self.marginal(*x_names, *y_names).table)
+        x_shape, y_shape = self._shape(x_names), self._shape(y_names)
+        x_symbol = np.ravel_multi_index(cells.coords[: len(x_shape)], x_shape)
+        y_symbol = np.ravel_multi_index(cells.coords[len(x_shape) :], y_shape)
+        size = (math.prod(x_shape), math.prod(y_shape))
+        return sparse.csr_array((cells.data, (x_symbol, y_symbol)), shape=size)
 
     def _seen_cells(self, x: Names, y: Names) -> tuple[Array, Array]:
         """P(x, y) and P(x) P(y) on the cells where the former is positive."""
@@ -342,19 +346,12 @@ class FiniteJoint:
         self, k: int | None, x_names: tuple[str, ...], y_names: tuple[str, ...], given: tuple[str, ...] = ()
     ) -> Modes:
         """Up to k modes of the dependence that functions of the first variables of y, `given`, do not explain."""
-        if k is None:
-            raise ValueError("A sparse table needs the number of modes to compute. Pass k, or a dense table for all modes.")
-        joint = self._matrix(x_names, y_names)
-        x_mass, y_mass = joint.sum(axis=1), joint.sum(axis=0)
-        groups = int(np.prod([self.shape[self._axis(name)] for name in given]))
-        left, sigma, right = top_singular(scaled_by_roots(joint, x_mass, y_mass), coarsening(y_mass, groups), k)
-        sign = sign_of_columns(left)
-        sides = []
-        for names, mass, vectors in ((x_names, x_mass, left), (y_names, y_mass, right)):
-            roots = np.sqrt(mass)[:, None]
-            values = np.divide(vectors * sign, roots, out=np.zeros_like(vectors), where=roots > 0)
-            sides.append(values.reshape(*(self.shape[self._axis(name)] for name in names), len(sigma)))
-        return Modes(sigma, *sides)
+        x_shape, y_shape, groups = (self._shape(names) for names in (x_names, y_names, given))
+        modes = top_modes(self._matrix(x_names, y_names), k, groups=math.prod(groups))
+        return Modes(modes.sigma, modes.f.reshape(*x_shape, len(modes)), modes.g.reshape(*y_shape, len(modes)))
+
+    def _shape(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(self.shape[self._axis(name)] for name in names)
 
     def _needs_dense(self, what: str) -> None:
         raise ValueError(
@@ -369,13 +366,17 @@ def _subsets(names: Sequence[str], size: int) -> list[tuple[str, ...]]:
 
 def _checked_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ...]:
     if n_variables < 1:
-        raise ValueError("A table needs at least one variable, got a single number. Pass an array with one axis a variable.")
+        raise ValueError(
+            "A table needs at least one variable, got a single number. Pass an array with one axis a variable."
+        )
     if names is None:
         many = n_variables > 2
         return (*(f"x{i + 1}" if many else "x" for i in range(n_variables - 1)), "y")
     result = as_names(names)
     if len(result) != n_variables:
-        raise ValueError(f"The table has {n_variables} axes but {len(result)} names came: {result}. Name each axis once.")
+        raise ValueError(
+            f"The table has {n_variables} axes but {len(result)} names came: {result}. Name each axis once."
+        )
     return result
 
 

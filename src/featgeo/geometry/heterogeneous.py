@@ -85,8 +85,8 @@ def heterogeneous_estimate(
         known = reference.ravel() > 0
         if (joint[~known] > 0).any():
             raise ValueError(
-                f"The table of {dataset.names} holds symbols of {tuple(seen)} that the joint of all sources never shows. "
-                "Pass `sources` with every symbol in it."
+                f"The table of {dataset.names} holds symbols of {tuple(seen)} that the joint of all sources "
+                "never shows. Pass `sources` with every symbol in it."
             )
         product = np.outer(reference.ravel(), target.mass)[np.ix_(known, target.mass > 0)]
         ratio = joint[np.ix_(known, target.mass > 0)] / np.sqrt(product) - np.sqrt(product)
@@ -94,7 +94,7 @@ def heterogeneous_estimate(
         system += share * (basis @ basis.T)
         right += share * (basis @ ratio)
     # Where no table sees all sources, the system leaves their interaction open; the least-norm solution sets it to 0.
-    solution = np.linalg.lstsq(system, right, rcond=1e-10)[0]
+    solution = np.asarray(np.linalg.lstsq(system, right, rcond=1e-10)[0], dtype=np.float64)
     by_x = x.values(solution)  # (*shape of x, |y| on its support)
     density = np.moveaxis(target.values(np.moveaxis(by_x, -1, 0).reshape(by_x.shape[-1], -1)), 0, -1)
     return HeterogeneousEstimate(x, target, density.reshape(*x.mass.shape, len(target.mass)))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def equal_blocks(sigma: Array, tolerance: float) -> tuple[range, ...]:
         return ()
     breaks = np.flatnonzero(-np.diff(sigma) > tolerance * sigma[0]) + 1
     edges = [0, *breaks.tolist(), len(sigma)]
-    return tuple(range(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True))
+    return tuple(range(start, stop) for start, stop in pairwise(edges))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +77,7 @@ def sign_of_columns(vectors: Array) -> Array:
     return np.where(np.take_along_axis(vectors, decisive[None], axis=0)[0] < 0, -1.0, 1.0)
 
 
-def level_modes(
-    core: Array, x_ends: Sequence[int], y_ends: Sequence[int]
-) -> list[tuple[Array, Array, Array]]:
+def level_modes(core: Array, x_ends: Sequence[int], y_ends: Sequence[int]) -> list[tuple[Array, Array, Array]]:
     """Split a matrix in flag coordinates into the components of its levels and decompose each.
 
     Level i may use the first `x_ends[i]` rows and `y_ends[i]` columns. Its component is what it adds to the level

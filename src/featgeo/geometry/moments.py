@@ -180,7 +180,9 @@ def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str
     """A boolean mask of shape (n,) for each block."""
     unknown = present.keys() - blocks.keys()
     if unknown:
-        raise ValueError(f"`present` names blocks that were not passed: {sorted(unknown)}. Pass them or drop the masks.")
+        raise ValueError(
+            f"`present` names blocks that were not passed: {sorted(unknown)}. Pass them or drop the masks."
+        )
     lengths = {name: len(block) for name, block in blocks.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"All blocks must have the same number of rows, got {lengths}. Align them row by row.")
@@ -199,7 +201,9 @@ def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str
 def _take(block: Any, rows: np.ndarray) -> Any:
     if rows.all():
         return block
-    return block[torch.from_numpy(rows).to(block.device)] if isinstance(block, torch.Tensor) else np.asarray(block)[rows]
+    return (
+        block[torch.from_numpy(rows).to(block.device)] if isinstance(block, torch.Tensor) else np.asarray(block)[rows]
+    )
 
 
 def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:

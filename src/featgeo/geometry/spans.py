@@ -18,7 +18,7 @@ import numpy as np
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.validation import Array, check_ridge
 
-# What is left of a unit vector, or of a unit energy in a Gram matrix, after it was made orthogonal to others: below this
+# What is left of a unit vector, or of unit energy in a Gram matrix, once it was made orthogonal to others: below this
 # it is called collinear with them.
 COLLINEAR = 1e-10
 

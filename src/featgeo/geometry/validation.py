@@ -42,7 +42,9 @@ def as_real(values: Any, name: str) -> Array:
     """Return real numbers (booleans and integers included) as a float64 array; never parse text or objects."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name!r} must hold real numbers, got dtype {array.dtype}. Encode the values as numbers first.")
+        raise ValueError(
+            f"{name!r} must hold real numbers, got dtype {array.dtype}. Encode the values as numbers first."
+        )
     return array.astype(np.float64)
 
 
@@ -76,7 +78,9 @@ def check_mode_count(k: int | None, rank: int) -> int:
     if k < 1:
         raise ValueError(f"The number of modes must be at least 1, got {k}. Leave it None for all modes.")
     if k > rank:
-        raise ValueError(f"{k} modes were asked for but the dependence has rank {rank}. Use k <= {rank}, or None for all.")
+        raise ValueError(
+            f"{k} modes were asked for but the dependence has rank {rank}. Use k <= {rank}, or None for all."
+        )
     return k
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -72,17 +73,20 @@ class Nesting:
             raise ValueError("A nesting needs at least one level, got none. Use Nesting([k]) for a plain H-score.")
         given = [level for level in dims if isinstance(level, Level)]
         if given and len(given) < len(dims):
-            raise ValueError("Pass either dimensions or Levels, not both. Write every level as Level(dim, x, y, weight).")
+            raise ValueError(
+                "Pass either dimensions or Levels, not both. Write every level as Level(dim, x, y, weight)."
+            )
         if not given:
-            columns = [_per_level(option, len(dims), name) for option, name in ((x, "x"), (y, "y"), (weights, "weights"))]
-            given = [Level(d, *options) for d, *options in zip(dims, *columns, strict=True)]  # type: ignore[arg-type]
+            options = {"x": x, "y": y, "weights": 1.0 if weights is None else list(weights)}
+            columns = [_per_level(option, len(dims), name) for name, option in options.items()]
+            given = [Level(*level) for level in zip(dims, *columns, strict=True)]
         object.__setattr__(self, "levels", tuple(given))
         for side in ("x", "y"):
             _check_growth([getattr(level, side) for level in self.levels], side)
 
     @classmethod
     def modes(cls, k: int, x: str | tuple[str, ...] = "x", y: str | tuple[str, ...] = "y") -> Nesting:
-        """k levels of one dimension each, whose maximiser is the modal decomposition (eq. H:cnest)."""
+        """K levels of one dimension each, whose maximiser is the modal decomposition (eq. H:cnest)."""
         return cls([k], x=x, y=y).refine()
 
     def refine(self) -> Nesting:
@@ -135,15 +139,13 @@ class Nesting:
         return f"Nesting([{', '.join(map(repr, self.levels))}])"
 
 
-def _per_level(option: object, n_levels: int, name: str) -> list[object]:
-    if option is None:
-        return [1.0] * n_levels
-    if isinstance(option, str | tuple) and name != "weights":
+def _per_level(option: Any, n_levels: int, name: str) -> list[Any]:
+    """A list holds one entry a level; anything else serves all levels."""
+    if not isinstance(option, list):
         return [option] * n_levels
-    values = list(option)  # type: ignore[call-overload]
-    if len(values) != n_levels:
-        raise ValueError(f"`{name}` must have one entry a level: expected {n_levels}, got {len(values)}.")
-    return values
+    if len(option) != n_levels:
+        raise ValueError(f"`{name}` must have one entry a level: expected {n_levels}, got {len(option)}.")
+    return option
 
 
 def _check_growth(spaces: Sequence[tuple[str, ...]], side: str) -> None:

@@ -9,9 +9,9 @@ and a nested H-score is the weighted sum of the H-scores of the first k_1, ..., 
 
     sum_a W_aa cov(f_a, g_a) - 1/2 sum_ab W_ab (La_f)_ab (La_g)_ab.
 
-*Unbiased*: tr(La_f La_g) = E[(f(X).g(Y'))^2] for independent X, Y'. The plug-in estimate averages over all pairs of rows
-(i, j); the pairs i = j are not independent and bias it upwards. The unbiased estimate leaves them out and divides the
-covariance by n - 1. With u = f * g the pairs i = j contribute the squared cumulative sums of u at the ends of the levels.
+*Unbiased*: tr(La_f La_g) = E[(f(X).g(Y'))^2] for independent X, Y'. The plug-in estimate averages over all pairs (i, j)
+of rows; pairs i = j are not independent and bias it. The unbiased one leaves them out and divides the covariance by
+n - 1. With u = f * g, the pairs i = j contribute the squared cumulative sums of u at the ends of the levels.
 
 *Sequential*: the same value, but level i sends gradients only to its own dimensions; earlier ones count as fixed.
 """
@@ -77,7 +77,9 @@ def nested_h_score(
     score = (_sequential if mode == "sequential" else _joint)(f, g, nesting, unbiased)
     # Reading the value would stall an accelerator, so only the CPU is checked; elsewhere the NaN shows in the result.
     if score.device.type == "cpu" and not torch.compiler.is_compiling() and not torch.isfinite(score.detach()):
-        raise ValueError("The H-score is not finite: the features hold NaN, infinite or far too large values. Scale them.")
+        raise ValueError(
+            "The H-score is not finite: the features hold NaN, infinite or far too large values. Scale them."
+        )
     return score
 
 
@@ -128,9 +130,9 @@ def single_sided_h_score(f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if y.ndim == 1:
         if y.is_floating_point() or y.is_complex():
             raise ValueError(
-                f"`y` of shape (n,) must hold whole-number labels, got {y.dtype}. Pass y[:, None] to use it as a feature."
+                f"`y` of shape (n,) must hold whole-number labels, got {y.dtype}. Pass y[:, None] to use it as feature."
             )
-        y = torch.nn.functional.one_hot(y.unique(return_inverse=True)[1]).to(f.dtype)
+        y = torch.nn.functional.one_hot(torch.unique(y, return_inverse=True)[1]).to(f.dtype)
     _check_rows(f, y, 2)
     precision = torch.promote_types(torch.promote_types(f.dtype, y.dtype), torch.float32)
     centred_f, centred_y = (z.to(precision) - z.to(precision).mean(dim=0) for z in (f, y))
@@ -189,7 +191,7 @@ def _level_sums(product: torch.Tensor, nesting: Nesting) -> torch.Tensor:
     """Sums of the dimensions that each level adds, (n, k) -> (n, l)."""
     if nesting.k == len(nesting.levels):
         return product
-    return torch.stack([part.sum(dim=1) for part in product.split(nesting.dims, dim=1)], dim=1)
+    return torch.stack([part.sum(dim=1) for part in torch.split(product, list(nesting.dims), dim=1)], dim=1)
 
 
 def _check_features(f: torch.Tensor, g: torch.Tensor, unbiased: bool) -> None:

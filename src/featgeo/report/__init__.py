@@ -1,0 +1,1 @@
+"""Figures and the page, from results only: nothing here computes."""

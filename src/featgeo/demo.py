@@ -1,0 +1,136 @@
+"""The demo: two small real tables and the paper's discrete experiment, decomposed exactly, on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from featgeo import datasets
+from featgeo.geometry import FiniteJoint, Modes
+from featgeo.paper import discrete
+from featgeo.report import figures
+from featgeo.report.page import Section, write_page
+
+INTRODUCTION = (
+    "featgeo writes the dependence of two variables as a sum of modes: pairs of functions f(x) and g(y), each pair "
+    "with a strength sigma between 0 and 1. Sums of squared strengths, called energies, measure how much dependence "
+    "there is, in all or in any part of it. Here all answers are exact: the variables take finitely many values."
+)
+
+
+def demonstrate(folder: Path) -> Path:
+    """Write the page into a folder and return its path."""
+    sections = [hair_and_eyes(), titanic(), discrete_experiment()]
+    return write_page(folder, "What depends on what, and how", INTRODUCTION, sections)
+
+
+def hair_and_eyes() -> Section:
+    """Modes of hair and eye colour, and how much knowing the sex adds."""
+    joint = FiniteJoint(*datasets.hair_eye_color())
+    modes = joint.modes(x="hair", y="eye")
+    given_sex = joint.conditional("hair", "eye", "sex").conditional
+    hair, eye, _ = joint.categories or ()
+    shares = modes.sigma**2 / modes.energy
+    rows = [["sigma", *(f"{sigma:.4f}" for sigma in modes.sigma)], ["share of the dependence", *_percent(shares)]]
+    rows += [[f"f({label} hair)", *_signed(values)] for label, values in zip(hair, modes.f, strict=True)]
+    rows += [[f"g({label} eyes)", *_signed(values)] for label, values in zip(eye, modes.g, strict=True)]
+    return Section(
+        slug="hair-eye",
+        title="Hair and eye colour of 592 students",
+        lead=[
+            f"The strongest mode has sigma = {modes.sigma[0]:.3f}: no function of the hair correlates more with any "
+            f"function of the eyes. It orders people from dark to fair and holds {shares[0]:.0%} of the "
+            "dependence; the second sets red hair and green or hazel eyes apart. On the map, a hair colour lies in the "
+            "direction of the eye colours that it makes more likely.",
+            f"Does sex matter? Ignoring it, hair and eyes share an energy of {modes.energy:.3f}; given it, "
+            f"{given_sex.energy:.3f}: almost the same picture for men and women.",
+        ],
+        figure=figures.mode_map(
+            dict(zip(hair, modes.f * modes.sigma, strict=True)),
+            dict(zip(eye, modes.g * modes.sigma, strict=True)),
+            shares.tolist(),
+            ("hair", "eyes"),
+        ),
+        alt="Map of hair and eye colours by the first two modes: black hair lies with brown eyes, blond hair with blue "
+        "eyes, red hair with hazel and green eyes.",
+        columns=["", *(f"mode {i + 1}" for i in range(len(modes)))],
+        rows=rows,
+        code=HAIR_EYE_CODE,
+    )
+
+
+HAIR_EYE_CODE = """\
+import featgeo as fg
+from featgeo import datasets
+
+joint = fg.FiniteJoint(*datasets.hair_eye_color())
+modes = joint.modes(x="hair", y="eye")
+modes.sigma, modes.f, modes.g
+joint.conditional("hair", "eye", "sex").conditional.energy"""
+
+
+def titanic() -> Section:
+    """What class, sex and age know about survival, alone and together."""
+    joint = FiniteJoint(*datasets.titanic())
+    sources = ("class", "sex", "age")
+    parts = joint.multimodal(sources, "survived")
+    total = joint.mean_square_contingency(sources, "survived")
+    alone = {name: joint.mean_square_contingency(name, "survived") for name in sources}
+    labels = ("each by itself, added up", "two together", "all three together")
+    orders = {label: order.energy for label, order in zip(labels, parts.orders, strict=True)}
+    energies = alone | orders | {"all": total}
+    return Section(
+        slug="titanic",
+        title="Who survived the Titanic",
+        lead=[
+            f"Class, sex and age together hold an energy of {total:.3f} about survival; 1 would mean that they decide "
+            f"it. Sex alone holds {alone['sex']:.3f}. Sums of a function of class, one of sex and one of age reach "
+            f"{parts.bivariate.energy:.3f}; the rest, {parts.interaction.energy:.3f}, is interaction: the rescue of "
+            "women and children was not the same in every class.",
+        ],
+        figure=figures.energy_bars({"alone": alone, "orders": orders}, total, "energy of the dependence on survival"),
+        alt="Bars of energies: class, sex and age alone, then by the number of sources that act together.",
+        columns=["component", "energy", "share of all"],
+        rows=[[name, f"{value:.4f}", f"{value / total:.1%}"] for name, value in energies.items()],
+        code=TITANIC_CODE,
+    )
+
+
+TITANIC_CODE = """\
+joint = fg.FiniteJoint(*datasets.titanic())
+parts = joint.multimodal(["class", "sex", "age"], "survived")
+parts.bivariate.energy, parts.interaction.energy
+[order.energy for order in parts.orders]"""
+
+
+def discrete_experiment() -> Section:
+    """The paper's discrete experiment, section 7.1."""
+    result = discrete.run()
+    columns = zip(result.truth.sigma, result.learned.sigma, result.f_correlation, result.g_correlation, strict=True)
+    return Section(
+        slug="discrete",
+        title="The paper's discrete experiment",
+        lead=[
+            f"A random distribution on 8 x 6 symbols, and the modes of {discrete.SAMPLES:,} samples from it (section "
+            "7.1 of Xu and Zheng, 2024). Bars are the exact modes of the distribution, dots the exact modes of the "
+            "samples: what is left between them is sampling error.",
+        ],
+        figure=figures.modes_over_theory(_numbers(result.truth), _numbers(result.learned), ("x", "y")),
+        alt="Three modes f(x) and g(y) and their strengths: values from samples lie close to the true values.",
+        columns=["mode", "sigma, theory", "sigma, samples", "correlation of f", "correlation of g"],
+        rows=[[str(i), *(f"{value:.4f}" for value in values)] for i, values in enumerate(columns, start=1)],
+        code="from featgeo.paper import discrete\n\nresult = discrete.run()\nresult.truth.sigma, result.learned.sigma",
+    )
+
+
+def _numbers(modes: Modes) -> dict[str, np.ndarray]:
+    return {"sigma": modes.sigma, "f": modes.f, "g": modes.g}
+
+
+def _percent(values: np.ndarray) -> list[str]:
+    return [f"{value:.1%}" for value in values]
+
+
+def _signed(values: np.ndarray) -> list[str]:
+    return [f"{value:+.2f}" for value in values]

@@ -1,0 +1,65 @@
+"""Nesting configurations: their algebra and their rules."""
+
+import numpy as np
+import pytest
+
+from featgeo import Level, Nesting
+
+
+def test_levels_hold_dims_spaces_and_weights():
+    nesting = Nesting([2, 3], weights=[1, 0.5], x=[("a", "b"), ("a", "b", "ab")], y="y")
+    assert nesting.k == 5
+    assert nesting.dims == (2, 3)
+    assert nesting.ends == (2, 5)
+    assert nesting.weights == (1, 0.5)
+    assert nesting.levels[1] == Level(3, ("a", "b", "ab"), ("y",), 0.5)
+    assert nesting == Nesting(nesting.levels)
+    assert hash(nesting) == hash(Nesting(nesting.levels))
+
+
+def test_refinement_splits_levels_and_keeps_their_spaces():
+    refined = Nesting([2, 1], weights=[3, 1], y=["s", ("s", "sy")]).refine()
+    assert refined.dims == (1, 1, 1)
+    assert [level.y for level in refined.levels] == [("s",), ("s",), ("s", "sy")]
+    assert refined.weights == (3, 3, 1)
+    assert refined.refine() == refined
+    assert Nesting.modes(3) == Nesting([3]).refine()
+
+
+def test_pair_weights_count_the_levels_that_hold_both_dimensions():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        dims = rng.integers(1, 4, rng.integers(1, 5)).tolist()
+        nesting = Nesting(dims, rng.uniform(0.1, 2, len(dims)))
+        expected = np.zeros((nesting.k, nesting.k))
+        for weight, end in zip(nesting.weights, nesting.ends, strict=True):
+            expected[:end, :end] += weight
+        np.testing.assert_allclose(nesting.pair_weights, expected, atol=1e-14)
+
+
+def test_spaces_may_grow_on_both_sides():
+    nesting = Nesting([1, 1], x=["a", ("a", "b")], y=["s", ("s", "y")])
+    assert nesting.levels[1].x == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([],), "at least one level"),
+        (([2, 0],), "at least 1"),
+        (([2, -1],), "at least 1"),
+        (([1.5],), "whole number"),
+        (([True],), "whole number"),
+        (([1, 2], [1]), "one entry a level: expected 2, got 1"),
+        (([1, 2], [1, 0]), "strictly positive"),
+        (([1, 2], [1, np.nan]), "strictly positive"),
+        (([1, 2], None, ["a", "b"]), r"level 1 of x has \('b',\) and lacks \['a'\]"),
+        (([1, 2], None, "x", [("s", "y"), "y"]), "level 1 of y"),
+        (([1, 2], None, ["a", "a", "a"]), "one entry a level"),
+        (([1, Level(2)],), "not both"),
+        (([1], None, ("a", "a")), "differ"),
+    ],
+)
+def test_rules_are_enforced_with_the_way_out(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Nesting(*arguments)

@@ -1,0 +1,205 @@
+"""Nested H-scores: the definition, its gradients, both estimators, both modes, every precision."""
+
+import numpy as np
+import pytest
+import torch
+from support import SEEDS, ascend, assert_reached_never_passed, product, random_counts, random_functions, rows
+
+from featgeo import FiniteJoint, Moments, Nesting, h_score, moments_h_score, nested_h_score, single_sided_h_score
+
+
+def random_case(seed):
+    rng = np.random.default_rng(seed)
+    dims = rng.integers(1, 4, rng.integers(1, 6)).tolist()
+    nesting = Nesting(dims, rng.uniform(0.1, 3, len(dims)))
+    f, g = (torch.from_numpy(rng.standard_normal((rng.integers(5, 40), nesting.k)) + 0.3) for _ in range(2))
+    n = min(len(f), len(g))
+    return f[:n].requires_grad_(), g[:n].requires_grad_(), nesting
+
+
+def by_definition(f, g, unbiased):
+    """Definition H as written; unbiased: averages over pairs of different rows."""
+    n = len(f)
+    scores = (f @ g.T) ** 2  # (f(x_i) . g(y_j))^2
+    covariance = (f * g).sum() / n - f.mean(0) @ g.mean(0)
+    if unbiased:
+        return covariance * n / (n - 1) - (scores.sum() - scores.diagonal().sum()) / (n * (n - 1)) / 2
+    return covariance - torch.trace((f.T @ f / n) @ (g.T @ g / n)) / 2
+
+
+def naive(f, g, nesting, unbiased, sequential=False):
+    """One H-score a level."""
+    total = 0.0
+    for level, end in zip(nesting.levels, nesting.ends, strict=True):
+        left, right = f[:, :end], g[:, :end]
+        if sequential:
+            start = end - level.dim
+            left = torch.hstack([left[:, :start].detach(), left[:, start:]])
+            right = torch.hstack([right[:, :start].detach(), right[:, start:]])
+        total = total + level.weight * by_definition(left, right, unbiased)
+    return total
+
+
+@pytest.mark.parametrize("mode", ["joint", "sequential"])
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_nested_h_score_is_one_h_score_a_level_in_value_and_gradient(seed, unbiased, mode):
+    f, g, nesting = random_case(seed)
+    fast = nested_h_score(f, g, nesting, unbiased, mode)
+    slow = naive(f, g, nesting, unbiased, sequential=mode == "sequential")
+    assert fast.item() == pytest.approx(slow.item(), rel=1e-12, abs=1e-12)
+    for a, b in zip(torch.autograd.grad(fast, (f, g)), torch.autograd.grad(slow, (f, g)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gradients_pass_the_finite_difference_check(seed, unbiased):
+    f, g, nesting = random_case(seed)
+    assert torch.autograd.gradcheck(lambda f, g: h_score(f, g, unbiased), (f, g))
+    assert torch.autograd.gradcheck(lambda f, g: nested_h_score(f, g, nesting, unbiased), (f, g))
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_sequential_gradient_is_that_of_each_level_with_earlier_levels_fixed(unbiased):
+    """By finite differences of the level's own H-score, for every entry of f."""
+    f, g, nesting = random_case(3)
+    gradient = torch.autograd.grad(nested_h_score(f, g, nesting, unbiased, "sequential"), f)[0]
+    step = 1e-6
+    for row in range(3):
+        for dimension in range(nesting.k):
+            level = nesting.level_of[dimension]
+            end, weight = nesting.ends[level], nesting.weights[level]
+            values = []
+            for sign in (1, -1):
+                moved = f.detach().clone()
+                moved[row, dimension] += sign * step
+                values.append(weight * by_definition(moved[:, :end], g.detach()[:, :end], unbiased).item())
+            assert gradient[row, dimension].item() == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_h_score_is_the_energy_that_features_capture(seed):
+    """Eq. H: 2 H(f, g) = ||i||^2 - ||i - f (x) g||^2, on the empirical distribution."""
+    counts = random_counts(seed, (5, 4))
+    joint, (x, y) = FiniteJoint(counts), rows(counts)
+    f, g = random_functions(seed, 5, 3), random_functions(seed + 1, 4, 3)
+    metric = np.outer(joint.probability("x"), joint.probability("y"))
+    captured = joint.mean_square_contingency() - np.sum(metric * (joint.cdk() - f @ g.T) ** 2)
+    assert h_score(torch.from_numpy(f)[x], torch.from_numpy(g)[y]).item() == pytest.approx(captured / 2, abs=1e-10)
+
+
+def test_unbiased_estimator_is_right_on_average_and_the_plug_in_one_is_not():
+    counts = random_counts(0, (5, 4))
+    x, y = rows(counts)
+    f, g = (torch.from_numpy(random_functions(i, size, 3)) for i, size in ((0, 5), (1, 4)))
+    nesting = Nesting([1, 2], [1.0, 0.5])
+    truth = nested_h_score(f[x], g[y], nesting).item()
+    generator = torch.Generator().manual_seed(0)
+    # Minibatches of 8 independent rows of the same distribution.
+    batches = torch.randint(len(x), (20_000, 8), generator=generator)
+    for unbiased in (True, False):
+        values = np.array([nested_h_score(f[x[b]], g[y[b]], nesting, unbiased).item() for b in batches])
+        standard_errors = abs(values.mean() - truth) / (values.std() / np.sqrt(len(values)))
+        assert (standard_errors < 3) == unbiased
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_moments_give_the_same_score_as_rows(seed):
+    f, g, nesting = random_case(seed)
+    f, g = f.detach(), g.detach()
+    moments = Moments.from_chunks({"f": f[i : i + 3], "g": g[i : i + 3]} for i in range(0, len(f), 3))
+    assert moments_h_score(moments, nesting) == pytest.approx(nested_h_score(f, g, nesting).item(), abs=1e-12)
+    assert moments_h_score(moments) == pytest.approx(h_score(f, g).item(), abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("mode", ["joint", "sequential"])
+def test_lower_precision_is_accumulated_in_float32(dtype, mode):
+    generator = torch.Generator().manual_seed(0)
+    f, g = (torch.randn(2000, 6, generator=generator).to(dtype).requires_grad_() for _ in range(2))
+    nesting = Nesting([2, 4])
+    score = nested_h_score(f, g, nesting, unbiased=True, mode=mode)
+    exact = nested_h_score(f.detach().double(), g.detach().double(), nesting, unbiased=True, mode=mode)
+    assert score.dtype == torch.float32
+    # 2000 additions in float32 lose at most 2000 * 6e-8 = 1.2e-4; a bfloat16 result alone would be off by 4e-3.
+    assert score.item() == pytest.approx(exact.item(), rel=1.2e-4)
+    score.backward()
+    assert f.grad.dtype == dtype
+
+
+def test_score_runs_without_reading_values_on_other_devices():
+    f = torch.empty(8, 3, device="meta", requires_grad=True)
+    for mode in ("joint", "sequential"):
+        score = nested_h_score(f, torch.empty(8, 3, device="meta"), Nesting.modes(3), unbiased=True, mode=mode)
+        score.backward()
+        assert score.device.type == f.grad.device.type == "meta"
+
+
+def test_where_both_sides_grow_joint_levels_compete_and_sequential_ones_give_the_closed_form():
+    """The closed form is the maximiser of the sequential objective; the joint one can do better by mixing levels."""
+    counts = random_counts(1, (4, 4))
+    joint, (x, y) = FiniteJoint(counts), rows(counts)
+    phi, psi = (torch.from_numpy(random_functions(i, 4, 2)) for i in (0, 1))
+    inner, border = joint.components([phi.numpy(), None], [psi.numpy(), None])
+    nesting = Nesting([2, 1], x=["phi", ("phi", "x")], y=["psi", ("psi", "y")])
+    telescoped = (2 * inner.energy + border.sigma[0] ** 2) / 2
+
+    def score(a, b, f, g):
+        return nested_h_score(torch.hstack([phi @ a, f])[x], torch.hstack([psi @ b, g])[y], nesting)
+
+    best = max(value for value, _ in ascend(score, [(2, 2), (2, 2), (4, 1), (4, 1)], starts=6))
+    assert best > telescoped + 1e-4
+
+    a, b = assert_reached_never_passed(
+        ascend(lambda a, b: h_score((phi @ a)[x], (psi @ b)[y]), [(2, 2)] * 2), inner.energy / 2
+    )
+    given = lambda f, g: nested_h_score(  # noqa: E731
+        torch.hstack([phi @ a, f])[x], torch.hstack([psi @ b, g])[y], nesting, mode="sequential"
+    )
+    f, g = assert_reached_never_passed(ascend(given, [(4, 1), (4, 1)], starts=6), telescoped)
+    np.testing.assert_allclose(product(f, g), border.top(1).kernel(), atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_single_sided_h_score_is_the_best_over_all_partners(seed):
+    counts = random_counts(seed, (6, 4))
+    joint, (x, y) = FiniteJoint(counts), rows(counts)
+    phi = random_functions(seed, 6, 2)
+    centred = phi - joint.probability("x") @ phi
+    f = torch.from_numpy(phi)[x]
+    score = single_sided_h_score(f, y)
+    assert score.item() == pytest.approx(joint.modes(x_space=centred).energy / 2, abs=1e-10)
+    spanned = single_sided_h_score(f, torch.eye(4, dtype=torch.float64)[y])
+    assert spanned.item() == pytest.approx(score.item(), abs=1e-12)
+    results = ascend(lambda g: h_score(f - f.mean(0), g[y]), [(4, 2)])
+    assert_reached_never_passed(results, score.item())
+    assert torch.autograd.gradcheck(lambda f: single_sided_h_score(f, y), (f.clone().requires_grad_(),))
+    shifted_and_mixed = f @ torch.tensor([[1.0, 2.0], [0.5, -1.0]], dtype=torch.float64) + 7
+    assert single_sided_h_score(shifted_and_mixed, y).item() == pytest.approx(score.item(), abs=1e-10)
+
+
+F, G = torch.ones(5, 3), torch.ones(5, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: h_score(F, G[:4]), "one row a sample"),
+        (lambda: h_score(F, G[:, :2]), "same shape"),
+        (lambda: h_score(F[:, 0], G[:, 0]), "matrices"),
+        (lambda: h_score(F[:0], G[:0]), "At least 1 rows"),
+        (lambda: h_score(F[:, :0], G[:, :0]), "k >= 1"),
+        (lambda: h_score(F[:1], G[:1], unbiased=True), "At least 2 rows"),
+        (lambda: h_score(F.int(), G.int()), "floating point"),
+        (lambda: h_score(F * torch.nan, G), "not finite"),
+        (lambda: h_score(F * 1e30, G * 1e30), "not finite"),
+        (lambda: nested_h_score(F, G, Nesting([1, 1])), r"1 \+ 1 = 2 dimensions but the features have 3"),
+        (lambda: nested_h_score(F, G, Nesting([3]), mode="greedy"), "'joint' or 'sequential'"),
+        (lambda: single_sided_h_score(F, G[:, 0]), "whole-number labels"),
+        (lambda: moments_h_score(Moments.from_features({"f": F, "g": G[:, :2]})), "Make the three agree"),
+    ],
+)
+def test_bad_input_is_refused_with_the_way_out(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
