@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from featgeo.geometry.modes import Modes, level_modes, sign_of_columns
 from featgeo.geometry.spans import Flag, flag_from_vectors
@@ -77,9 +78,9 @@ class Alphabet:
 
     def flag(self, spaces: Sequence[Space]) -> Flag:
         """Orthonormal coordinates of spaces of functions, each joined to those before it."""
-        if spaces[0] is None:  # all functions: the canonical basis is orthonormal already
+        if spaces[0] is None:  # all functions: the canonical basis is orthonormal already, and costs nothing to apply
             n = len(self.root_mass)
-            return Flag(np.eye(n), (n,) * len(spaces))
+            return Flag(sparse.eye_array(n, format="csr"), (n,) * len(spaces))
         return flag_from_vectors([self.space(space) for space in spaces])
 
     def _axis(self, name: str) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.validation import Array, check_ridge
@@ -33,7 +34,7 @@ class Flag:
         removed: Share of negative energy that was cut out of an indefinite Gram matrix; 0 for complete data.
     """
 
-    basis: Array
+    basis: Array | sparse.csr_array
     ends: tuple[int, ...]
     removed: float = 0.0
 

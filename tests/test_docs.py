@@ -1,0 +1,46 @@
+"""The documentation is true: its Python runs, and it names every public thing."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import featgeo
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_on_the_page_runs(page):
+    namespace = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
+        exec(compile(block, page.name, "exec"), namespace)  # noqa: S102
+
+
+@pytest.mark.parametrize("name", featgeo.__all__)
+def test_public_names_are_documented(name):
+    item = getattr(featgeo, name)
+    assert f"`{name}`" in (ROOT / "docs/api.md").read_text()
+    assert item.__doc__
+    if isinstance(item, type):
+        members = [attribute for attribute in vars(item) if not attribute.startswith("_")]
+        methods = [getattr(item, member) for member in members if callable(getattr(item, member))]
+        assert all(method.__doc__ for method in methods)
+
+
+def test_names_in_the_table_of_symbols_exist():
+    for reference in re.findall(r"`([A-Za-z_.]+)(?:\([^`]*\))?`", (ROOT / "docs/symbols.md").read_text()):
+        first, *rest = reference.split(".")
+        if hasattr(featgeo, first):
+            target = getattr(featgeo, first)
+            for attribute in rest:
+                assert hasattr(target, attribute) or attribute in target.__dataclass_fields__, reference
+        else:
+            assert first in {"None", "x_space"}, reference
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_inside_the_repository_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
