@@ -157,7 +157,11 @@ SPARSE = sparse.csr_array(np.eye(4) + 1)
         (lambda: FiniteJoint(SPARSE).multimodal(), "two sources"),
         (lambda: FiniteJoint(SPARSE).projected(np.ones((4, 1))), "dense"),
         (lambda: FiniteJoint.from_samples(x=[1, 2], y=[1]), "same length"),
-        (lambda: FiniteJoint.from_samples(x=[1.0, np.nan], y=[1, 2]), "NaN"),
+        (lambda: FiniteJoint.from_samples(x=[1.0, np.nan], y=[1, 2]), "missing"),
+        (lambda: FiniteJoint.from_samples(x=np.array(["a", None], dtype=object), y=[1, 2]), "missing"),
+        (lambda: FiniteJoint.from_samples(x=np.array(["a", 1], dtype=object), y=[1, 2]), "put in order"),
+        (lambda: FiniteJoint(np.eye(3)).modes(1.5), "whole number"),
+        (lambda: FiniteJoint(SPARSE).rank(), "dense"),
         (lambda: heterogeneous_estimate([], "y"), "at least one table"),
         (lambda: heterogeneous_estimate([FiniteJoint(np.eye(2), ("a", "b"))], "y"), "must hold 'y'"),
         (

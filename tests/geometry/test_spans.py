@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featgeo import Moments, project
+from featgeo import Moments, complement, project
 from featgeo.geometry.spans import flag_from_gram, flag_from_vectors
 
 
@@ -28,6 +28,18 @@ def test_remainder_is_orthogonal_to_the_span_and_projecting_twice_changes_nothin
     np.testing.assert_allclose(remainder.T @ data["s"] / 200, 0, atol=1e-12)
     again = project(Moments.from_features({"x": fitted, "s": data["s"]}), "x", onto=["s"])(data["s"])
     np.testing.assert_allclose(again, fitted, atol=1e-12)
+
+
+def test_complement_is_an_orthonormal_basis_of_what_is_new(data):
+    rng = np.random.default_rng(5)
+    x = np.column_stack([data["x"], data["s"] @ [1.0, 2.0, 3.0], rng.standard_normal(200)])  # the third adds nothing
+    new = complement(Moments.from_features({"x": x, "s": data["s"]}), "x", onto=["s"])(np.hstack([data["s"], x]))
+    assert new.shape == (200, 3)
+    np.testing.assert_allclose(new.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(new.T @ new / 200, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(new.T @ data["s"] / 200, 0, atol=1e-12)
+    design = np.column_stack([np.ones(200), data["s"], new])
+    np.testing.assert_allclose(design @ np.linalg.lstsq(design, x, rcond=None)[0], x, atol=1e-11)
 
 
 def test_constant_repeated_and_collinear_features_change_nothing(data):

@@ -57,6 +57,8 @@ def test_spaces_may_grow_on_both_sides():
         (([1, 2], None, "x", [("s", "y"), "y"]), "level 1 of y"),
         (([1, 2], None, ["a", "a", "a"]), "one entry a level"),
         (([1, Level(2)],), "not both"),
+        (([Level(2)], [1.0]), "bring their own"),
+        ((3,), r"Use Nesting\(\[3\]\)"),
         (([1], None, ("a", "a")), "differ"),
     ],
 )

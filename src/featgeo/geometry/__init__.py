@@ -5,7 +5,7 @@ from featgeo.geometry.finite import ConditionalComponents, FiniteJoint, Multimod
 from featgeo.geometry.heterogeneous import HeterogeneousEstimate, heterogeneous_estimate
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.spans import AffineFeatures, project
+from featgeo.geometry.spans import AffineFeatures, complement, project
 
 __all__ = [
     "AffineFeatures",
@@ -17,6 +17,7 @@ __all__ = [
     "MultimodalComponents",
     "Projected",
     "SpanModes",
+    "complement",
     "decompose",
     "heterogeneous_estimate",
     "project",

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from featgeo.geometry.alphabet import Alphabet, Space, kernel_components
+from featgeo.geometry.labels import coded, symbol_labels, variable_names
 from featgeo.geometry.maximum_entropy import iterative_proportional_fitting
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.sparse import top_modes
@@ -89,11 +90,11 @@ class FiniteJoint:
             self.total = float(array.sum())
             self.table = array / self.total
         self.shape: tuple[int, ...] = self.table.shape
-        self.names = _checked_names(names, len(self.shape))
-        self.categories = _checked_categories(categories, self.names, self.shape)
+        self.names = variable_names(names, len(self.shape))
+        self.categories = symbol_labels(categories, self.names, self.shape)
 
     @classmethod
-    def from_samples(cls, **columns: Any) -> FiniteJoint:
+    def from_samples(cls, /, **columns: Any) -> FiniteJoint:
         """Count the rows of labelled columns: `FiniteJoint.from_samples(hair=hair, eye=eye)`.
 
         The joint is dense while the alphabet is small and sparse beyond.
@@ -101,15 +102,8 @@ class FiniteJoint:
         arrays = {name: np.asarray(column) for name, column in columns.items()}
         lengths = {name: array.shape for name, array in arrays.items()}
         if len({*lengths.values()}) != 1 or any(len(shape) != 1 for shape in lengths.values()):
-            raise ValueError(
-                f"Samples must be columns of the same length, got shapes {lengths}. Align them row by row."
-            )
-        for name, array in arrays.items():
-            if array.dtype.kind == "f" and np.isnan(array).any():
-                raise ValueError(
-                    f"Column {name!r} holds NaN. Drop these rows, or give missing values a label of their own."
-                )
-        uniques, codes = zip(*(np.unique(array, return_inverse=True) for array in arrays.values()), strict=True)
+            raise ValueError(f"Samples must be columns of the same length, got shapes {lengths}. Align their rows.")
+        uniques, codes = zip(*(coded(array, name) for name, array in arrays.items()), strict=True)
         shape = tuple(len(unique) for unique in uniques)
         cells = sparse.coo_array((np.ones(len(codes[0])), codes), shape=shape)
         counts = cells.toarray() if math.prod(shape) <= _DENSE_CELLS else cells
@@ -124,18 +118,14 @@ class FiniteJoint:
         """The joint distribution of some of the variables, in the order given."""
         axes = [self._axis(name) for name in as_names(names)]
         categories = None if self.categories is None else [self.categories[axis] for axis in axes]
-        shape = tuple(self.shape[axis] for axis in axes)
         if isinstance(self.table, np.ndarray):
-            others = tuple(axis for axis in range(len(self.shape)) if axis not in axes)
-            kept = [axis for axis in range(len(self.shape)) if axis in axes]
-            table: Any = self.table.sum(axis=others).transpose([kept.index(axis) for axis in axes])
+            in_order = np.moveaxis(self.table, axes, range(len(axes)))
+            table: Any = in_order.sum(axis=tuple(range(len(axes), in_order.ndim)))
         else:
             coordinates = tuple(self.table.coords[axis] for axis in axes)
-            table = sparse.coo_array((self.table.data, coordinates), shape=shape)
-            table = table.toarray() if len(shape) == 1 else table
-        joint = FiniteJoint(table, names, categories)
-        joint.total = self.total
-        return joint
+            table = sparse.coo_array((self.table.data, coordinates), shape=self._shape(names))
+            table = table.toarray() if len(axes) == 1 else table
+        return FiniteJoint(table * self.total, names, categories)
 
     def probability(self, *names: str) -> Array:
         """The probabilities of some of the variables as a dense array, one axis a variable; all when none is named."""
@@ -181,6 +171,8 @@ class FiniteJoint:
 
     def rank(self, x: Names = None, y: Names = None) -> int:
         """The number of modes of the dependence."""
+        if self.is_sparse:
+            self._needs_dense("Ranks")
         return len(self.modes(x=x, y=y))
 
     def maximal_correlation(self, x: Names = None, y: Names = None) -> float:
@@ -362,31 +354,3 @@ class FiniteJoint:
 
 def _subsets(names: Sequence[str], size: int) -> list[tuple[str, ...]]:
     return list(combinations(names, size))
-
-
-def _checked_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ...]:
-    if n_variables < 1:
-        raise ValueError(
-            "A table needs at least one variable, got a single number. Pass an array with one axis a variable."
-        )
-    if names is None:
-        many = n_variables > 2
-        return (*(f"x{i + 1}" if many else "x" for i in range(n_variables - 1)), "y")
-    result = as_names(names)
-    if len(result) != n_variables:
-        raise ValueError(
-            f"The table has {n_variables} axes but {len(result)} names came: {result}. Name each axis once."
-        )
-    return result
-
-
-def _checked_categories(
-    categories: Sequence[Sequence[Any]] | None, names: tuple[str, ...], shape: tuple[int, ...]
-) -> tuple[tuple[Any, ...], ...] | None:
-    if categories is None:
-        return None
-    result = tuple(tuple(labels) for labels in categories)
-    sizes = tuple(len(labels) for labels in result)
-    if sizes != shape:
-        raise ValueError(f"Each symbol of {names} needs one label: expected {shape} labels, got {sizes}.")
-    return result

@@ -137,6 +137,23 @@ class AffineFeatures:
         return self.offset + (features - self.centre) @ self.weight
 
 
+def complement(moments: Moments, target: str, onto: Sequence[str], ridge: float = 0.0) -> AffineFeatures:
+    """An orthonormal basis of what a block adds to the span of the constant and other blocks.
+
+    Args:
+        moments: Moments that hold the target with each block of `onto`.
+        target: The block whose span is split.
+        onto: The blocks to be orthogonal to; exactly so on the moments, whatever the ridge.
+        ridge: Shrinkage of the basis, relative to features of unit variance.
+
+    Returns:
+        Features of the blocks `onto` and `target`, side by side; as many as there are new directions.
+    """
+    flag = flag_of_blocks(moments, [tuple(onto), (target,)], ridge)
+    weight = flag.basis[:, flag.ends[0] :]
+    return AffineFeatures(moments.joint_mean([*onto, target]), weight, np.zeros(weight.shape[1]))
+
+
 def project(moments: Moments, target: str, onto: Sequence[str], ridge: float = 0.0) -> AffineFeatures:
     """The projection of each dimension of a block onto the span of the constant and other blocks.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -75,8 +76,8 @@ def check_mode_count(k: int | None, rank: int) -> int:
     """Return the number of modes to keep: k where it is between 1 and rank, rank where k is None."""
     if k is None:
         return rank
-    if k < 1:
-        raise ValueError(f"The number of modes must be at least 1, got {k}. Leave it None for all modes.")
+    if not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"The number of modes must be a whole number, at least 1, got {k}. None keeps all modes.")
     if k > rank:
         raise ValueError(
             f"{k} modes were asked for but the dependence has rank {rank}. Use k <= {rank}, or None for all."

@@ -55,9 +55,9 @@ class Nesting:
     Args:
         dims: Dimensions d_1, ..., d_l that the levels add, or ready `Level`s.
         weights: Strictly positive weight of each level; 1 when None.
-        x: Blocks that span the functions of x: one entry for all levels (a name or names), or a list with one entry a
-            level, each containing the one before.
-        y: The same for the functions of y.
+        x: Blocks that span the functions of x: a name or a tuple of names for all levels, or a list with one such entry
+            a level, each containing the one before; "x" when None.
+        y: The same for the functions of y; "y" when None.
     """
 
     levels: tuple[Level, ...]
@@ -66,9 +66,11 @@ class Nesting:
         self,
         dims: Sequence[int | Level],
         weights: Sequence[float] | None = None,
-        x: str | tuple[str, ...] | list[str | tuple[str, ...]] = "x",
-        y: str | tuple[str, ...] | list[str | tuple[str, ...]] = "y",
+        x: str | tuple[str, ...] | list[str | tuple[str, ...]] | None = None,
+        y: str | tuple[str, ...] | list[str | tuple[str, ...]] | None = None,
     ) -> None:
+        if isinstance(dims, Integral):
+            raise ValueError(f"`dims` must list the dimensions of the levels, got {dims}. Use Nesting([{dims}]).")
         if len(dims) == 0:
             raise ValueError("A nesting needs at least one level, got none. Use Nesting([k]) for a plain H-score.")
         given = [level for level in dims if isinstance(level, Level)]
@@ -77,15 +79,18 @@ class Nesting:
                 "Pass either dimensions or Levels, not both. Write every level as Level(dim, x, y, weight)."
             )
         if not given:
-            options = {"x": x, "y": y, "weights": 1.0 if weights is None else list(weights)}
-            columns = [_per_level(option, len(dims), name) for name, option in options.items()]
+            spaces = ("x" if x is None else x, "y" if y is None else y)
+            options = zip(("x", "y", "weights"), (*spaces, 1.0 if weights is None else list(weights)), strict=True)
+            columns = [_per_level(option, len(dims), name) for name, option in options]
             given = [Level(*level) for level in zip(dims, *columns, strict=True)]
+        elif any(option is not None for option in (weights, x, y)):
+            raise ValueError("Levels bring their own spaces and weights. Set them in each Level instead.")
         object.__setattr__(self, "levels", tuple(given))
         for side in ("x", "y"):
             _check_growth([getattr(level, side) for level in self.levels], side)
 
     @classmethod
-    def modes(cls, k: int, x: str | tuple[str, ...] = "x", y: str | tuple[str, ...] = "y") -> Nesting:
+    def modes(cls, k: int, x: str | tuple[str, ...] | None = None, y: str | tuple[str, ...] | None = None) -> Nesting:
         """K levels of one dimension each, whose maximiser is the modal decomposition (eq. H:cnest)."""
         return cls([k], x=x, y=y).refine()
 
