@@ -117,6 +117,15 @@ def test_sparse_conditional_component_is_exact(seed):
     np.testing.assert_allclose(found.conditional.g, exact.conditional.g, atol=1e-6)
 
 
+def test_sparse_side_information_may_have_fewer_modes_than_asked_for():
+    counts = np.random.default_rng(0).poisson(0.5, (30, 2, 20))
+    names = ("x", "s", "y")
+    found = FiniteJoint(sparse.coo_array(counts), names).conditional("x", "y", "s", k=3)
+    assert len(found.markov) == 1  # two symbols of s
+    assert len(found.conditional) == 3
+    np.testing.assert_allclose(found.markov.sigma, FiniteJoint(counts, names).modes(x="x", y="s").sigma, atol=1e-12)
+
+
 def test_samples_of_a_large_alphabet_stay_sparse():
     rng = np.random.default_rng(0)
     codes = rng.permutation(5000)
@@ -162,6 +171,7 @@ SPARSE = sparse.csr_array(np.eye(4) + 1)
         (lambda: FiniteJoint.from_samples(x=np.array(["a", 1], dtype=object), y=[1, 2]), "put in order"),
         (lambda: FiniteJoint(np.eye(3)).modes(1.5), "whole number"),
         (lambda: FiniteJoint(SPARSE).rank(), "dense"),
+        (lambda: FiniteJoint(sparse.eye_array(100_000)).cdk(), "dense"),
         (lambda: heterogeneous_estimate([], "y"), "at least one table"),
         (lambda: heterogeneous_estimate([FiniteJoint(np.eye(2), ("a", "b"))], "y"), "must hold 'y'"),
         (

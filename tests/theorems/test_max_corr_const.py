@@ -37,7 +37,7 @@ def test_constrained_mode_maximises_correlation_inside_the_subspaces(seed, i):
 def test_canonical_correlation_analysis_is_the_linear_case(seed):
     counts = random_counts(seed, (6, 5))
     x_values, y_values = random_functions(seed, 6, 3), random_functions(seed + 50, 5, 2)
-    modes = FiniteJoint(counts).cca(x_values, y_values)
+    modes = FiniteJoint(counts[None], names=("one", "x", "y")).cca(x_values, y_values, x="x", y="y")
     x, y = rows(counts)
     reference = CCA(n_components=2, max_iter=20_000, tol=1e-14).fit(x_values[x], y_values[y])
     scores = reference.transform(x_values[x], y_values[y])

@@ -74,7 +74,7 @@ class Alphabet:
             return np.eye(len(self.root_mass))
         if isinstance(space, np.ndarray):
             return self.vectors(as_real(space, "space"))
-        return np.hstack([self.coarsening(names) for names in space])
+        return np.hstack([self.coarsening(names) for names in ([space] if isinstance(space, str) else space)])
 
     def flag(self, spaces: Sequence[Space]) -> Flag:
         """Orthonormal coordinates of spaces of functions, each joined to those before it."""

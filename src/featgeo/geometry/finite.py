@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from featgeo.geometry.alphabet import Alphabet, Space, kernel_components
+from featgeo.geometry.components import ConditionalComponents, MultimodalComponents, Projected
 from featgeo.geometry.labels import coded, symbol_labels, variable_names
 from featgeo.geometry.maximum_entropy import iterative_proportional_fitting
 from featgeo.geometry.modes import Modes
@@ -28,36 +28,7 @@ from featgeo.geometry.validation import Array, as_mass, as_names, as_real
 
 Names: TypeAlias = str | Sequence[str] | None
 
-_DENSE_CELLS = 2**24  # samples with more cells than this are counted sparsely: 128 MiB as float64
-
-
-class Projected(NamedTuple):
-    """A dependence split by a subspace of functions of x (eq. sspc:dcmp)."""
-
-    aligned: Modes
-    orthogonal: Modes
-
-
-class ConditionalComponents(NamedTuple):
-    """The dependence of x on (s, y), split into what s explains and what y adds (eq. side:dcmp:i)."""
-
-    markov: Modes
-    conditional: Modes
-
-
-@dataclass(frozen=True, eq=False)
-class MultimodalComponents:
-    """The dependence of several sources on y, split by how many sources act together.
-
-    Attributes:
-        bivariate: What sums of functions of single sources capture (eq. pib:pii).
-        interaction: All that is left.
-        orders: The component of each interaction order, from single sources to all of them together.
-    """
-
-    bivariate: Modes
-    interaction: Modes
-    orders: tuple[Modes, ...]
+_DENSE_CELLS = 2**24  # tables with more cells than this stay sparse: 128 MiB as float64
 
 
 class FiniteJoint:
@@ -106,8 +77,7 @@ class FiniteJoint:
         uniques, codes = zip(*(coded(array, name) for name, array in arrays.items()), strict=True)
         shape = tuple(len(unique) for unique in uniques)
         cells = sparse.coo_array((np.ones(len(codes[0])), codes), shape=shape)
-        counts = cells.toarray() if math.prod(shape) <= _DENSE_CELLS else cells
-        return cls(counts, names=tuple(arrays), categories=[unique.tolist() for unique in uniques])
+        return cls(_dense_if_small(cells), names=tuple(arrays), categories=[unique.tolist() for unique in uniques])
 
     @property
     def is_sparse(self) -> bool:
@@ -123,14 +93,17 @@ class FiniteJoint:
             table: Any = in_order.sum(axis=tuple(range(len(axes), in_order.ndim)))
         else:
             coordinates = tuple(self.table.coords[axis] for axis in axes)
-            table = sparse.coo_array((self.table.data, coordinates), shape=self._shape(names))
-            table = table.toarray() if len(axes) == 1 else table
+            cells = sparse.coo_array((self.table.data, coordinates), shape=self._shape(names))
+            table = _dense_if_small(cells) if len(axes) < len(self.shape) else cells
         return FiniteJoint(table * self.total, names, categories)
 
     def probability(self, *names: str) -> Array:
         """The probabilities of some of the variables as a dense array, one axis a variable; all when none is named."""
         table = self.marginal(*(names or self.names)).table
-        return table if isinstance(table, np.ndarray) else table.toarray()
+        table = table if isinstance(table, np.ndarray) else _dense_if_small(table)
+        if not isinstance(table, np.ndarray):
+            self._needs_dense("All probabilities at once")
+        return table
 
     def density_ratio(self, reference: Any) -> Array:
         """The centred density ratio (P - R) / R against a reference distribution R of the same shape."""
@@ -148,8 +121,8 @@ class FiniteJoint:
     def cdk(self, x: Names = None, y: Names = None) -> Array:
         """The canonical dependence kernel i(x; y), (*shape of x, *shape of y), eq. cdk:def; 0 where p(x) p(y) = 0."""
         x_side, y_side = self._sides(x, y)
-        product = np.multiply.outer(x_side.mass, y_side.mass)
         own = self.probability(*x_side.names, *y_side.names)
+        product = np.multiply.outer(x_side.mass, y_side.mass)
         return np.divide(own - product, product, out=np.zeros_like(own), where=product > 0)
 
     def cdm(self, x: Names = None, y: Names = None) -> Array:
@@ -231,14 +204,16 @@ class FiniteJoint:
         kernel = self.cdm(x, y)[np.ix_(x_side.mass.ravel() > 0, y_side.mass.ravel() > 0)]
         return kernel_components(kernel, x_side, y_side, x_spaces, y_spaces)
 
-    def cca(self, x_values: Any, y_values: Any) -> Modes:
+    def cca(self, x_values: Any, y_values: Any, x: Names = None, y: Names = None) -> Modes:
         """Canonical correlation analysis: the modes inside functions linear in numbers attached to the symbols.
 
         Args:
             x_values: Numbers of each symbol of x, (*shape of x, d_x) or (*shape of x,).
             y_values: Numbers of each symbol of y.
+            x: Variables of the x side.
+            y: Variables of the y side.
         """
-        x_side, y_side = self._sides(None, None)
+        x_side, y_side = self._sides(x, y)
         spaces = []
         for side, values, name in ((x_side, x_values, "x_values"), (y_side, y_values, "y_values")):
             numbers = as_real(values, name)
@@ -246,7 +221,7 @@ class FiniteJoint:
             constant = side.root_mass[:, None]
             vectors = side.vectors(numbers)
             spaces.append(side.values(vectors - constant @ (constant.T @ vectors)))
-        return self.modes(x_space=spaces[0], y_space=spaces[1])
+        return self.modes(x=x, y=y, x_space=spaces[0], y_space=spaces[1])
 
     def projected(self, x_space: Space, x: Names = None, y: Names = None) -> Projected:
         """Split the dependence into the part aligned with a space of functions of x and the part orthogonal to it."""
@@ -257,16 +232,23 @@ class FiniteJoint:
     ) -> ConditionalComponents:
         """Split the dependence of x on (s, y) into the Markov component i(x; s) and the conditional one, i(x; y | s).
 
-        Functions of s and y come with the axes of s first. A sparse table needs the number k of modes of each.
+        Functions of s and y come with the axes of s first.
+
+        Args:
+            x: Variables whose dependence is split.
+            y: Variables of interest.
+            s: Variables that are known, the side information.
+            k: Keep at most k modes of each component; a sparse table needs it.
         """
         x_names, s_names, y_names = as_names(x), as_names(s), as_names(y)
         both = (*s_names, *y_names)
-        markov = self.modes(k, x_names, s_names)  # Prop. pim:pic
+        with_s = self.marginal(*x_names, *s_names)
+        markov = with_s.modes(k if with_s.is_sparse else None, x_names, s_names)  # Prop. pim:pic
         if self.is_sparse:
             conditional = self._sparse_modes(k, x_names, both, s_names)
         else:
             _, conditional = self.components([None, None], [[s_names], None], x_names, both)
-        return ConditionalComponents(markov, conditional.top(k))
+        return ConditionalComponents(_at_most(markov, k), _at_most(conditional, k))
 
     def multimodal(self, sources: Sequence[str] | None = None, y: Names = None) -> MultimodalComponents:
         """Split the dependence of several sources on y by interaction order (eq. pib:pii, and beyond two sources).
@@ -279,8 +261,8 @@ class FiniteJoint:
             raise ValueError(f"Multimodal components need at least two sources, got {x_names}. Name more sources.")
         spaces: list[Space] = [_subsets(x_names, size) for size in range(1, len(x_names))]
         orders = self.components([*spaces, None], [None] * len(x_names), x_names, y)
-        bivariate, interaction = self.components([spaces[0], None], [None, None], x_names, y)
-        return MultimodalComponents(bivariate, interaction, orders)
+        interaction = orders[1] if len(orders) == 2 else self.components([spaces[0], None], [None, None], x_names, y)[1]
+        return MultimodalComponents(orders[0], interaction, orders)
 
     def maximum_entropy(self, margins: Sequence[Sequence[str]] | None = None) -> FiniteJoint:
         """The distribution of largest entropy among those that share marginals with this one (eq. pbi:def).
@@ -345,11 +327,19 @@ class FiniteJoint:
     def _shape(self, names: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(self.shape[self._axis(name)] for name in names)
 
-    def _needs_dense(self, what: str) -> None:
+    def _needs_dense(self, what: str) -> NoReturn:
         raise ValueError(
-            f"{what} need a dense table, and this one is sparse with {self.shape} cells. "
+            f"{what} need a dense table, and this one is sparse, of shape {self.shape}. "
             "Merge rare symbols and pass the table as an array."
         )
+
+
+def _dense_if_small(cells: sparse.coo_array) -> Array | sparse.coo_array:
+    return cells.toarray() if math.prod(cells.shape) <= _DENSE_CELLS else cells
+
+
+def _at_most(modes: Modes, k: int | None) -> Modes:
+    return modes if k is None or len(modes) <= k else modes.top(k)
 
 
 def _subsets(names: Sequence[str], size: int) -> list[tuple[str, ...]]:
