@@ -151,13 +151,12 @@ def test_where_both_sides_grow_joint_levels_compete_and_sequential_ones_give_the
     best = max(value for value, _ in ascend(score, [(2, 2), (2, 2), (4, 1), (4, 1)], starts=6))
     assert best > telescoped + 1e-4
 
-    a, b = assert_reached_never_passed(
-        ascend(lambda a, b: h_score((phi @ a)[x], (psi @ b)[y]), [(2, 2)] * 2), inner.energy / 2
-    )
-    given = lambda f, g: nested_h_score(  # noqa: E731
-        torch.hstack([phi @ a, f])[x], torch.hstack([psi @ b, g])[y], nesting, mode="sequential"
-    )
-    f, g = assert_reached_never_passed(ascend(given, [(4, 1), (4, 1)], starts=6), telescoped)
+    f_bar, g_bar = torch.from_numpy(inner.f * inner.sigma), torch.from_numpy(inner.g)
+
+    def second_level(f, g):
+        return nested_h_score(torch.hstack([f_bar, f])[x], torch.hstack([g_bar, g])[y], nesting, mode="sequential")
+
+    f, g = assert_reached_never_passed(ascend(second_level, [(4, 1), (4, 1)], starts=6), telescoped)
     np.testing.assert_allclose(product(f, g), border.top(1).kernel(), atol=1e-4)
 
 
