@@ -90,7 +90,7 @@ def test_independent_spans_have_no_modes():
 
 def test_levels_must_grow():
     moments = Moments.from_features({"a": np.arange(4.0), "b": np.ones(4), "y": np.arange(4.0)})
-    with pytest.raises(ValueError, match=r"level 1 of x lacks \['a'\]"):
+    with pytest.raises(ValueError, match=r"level 1 of x has \('b',\) and lacks \['a'\]"):
         decompose(moments, [("a", "y"), ("b", "y")])
     with pytest.raises(ValueError, match="at least one level"):
         decompose(moments, [])

@@ -128,6 +128,16 @@ def test_lower_precision_is_accumulated_in_float32(dtype, mode):
     assert f.grad.dtype == dtype
 
 
+def test_a_validation_step_first_does_not_spoil_training():
+    f, nesting = torch.randn(8, 3, requires_grad=True), Nesting([1, 1, 1], [1.0, 0.25, 0.125])
+    for mode in ("joint", "sequential"):
+        with torch.inference_mode():
+            value = nested_h_score(f, f, nesting, mode=mode)
+        score = nested_h_score(f, f, nesting, mode=mode)
+        score.backward()
+        assert score.item() == value.item()
+
+
 def test_score_runs_without_reading_values_on_other_devices():
     f = torch.empty(8, 3, device="meta", requires_grad=True)
     for mode in ("joint", "sequential"):

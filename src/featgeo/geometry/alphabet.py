@@ -89,20 +89,34 @@ class Alphabet:
         return self.names.index(name)
 
 
+def canonical(gamma: Array, x: Alphabet, y: Alphabet) -> Array:
+    """Coefficients sqrt(p(x) p(y)) gamma(x, y) of a function in the canonical basis, on the supports, (n_x, n_y)."""
+    seen = np.ix_(np.flatnonzero(x.mass), np.flatnonzero(y.mass))
+    return gamma.reshape(x.mass.size, y.mass.size)[seen] * np.outer(x.root_mass, y.root_mass)
+
+
+def from_canonical(coefficients: Array, x: Alphabet, y: Alphabet) -> Array:
+    """The function of given coefficients, (*shape of x, *shape of y); 0 where a symbol has probability zero."""
+    gamma = np.zeros((x.mass.size, y.mass.size))
+    seen = np.ix_(np.flatnonzero(x.mass), np.flatnonzero(y.mass))
+    gamma[seen] = coefficients / np.outer(x.root_mass, y.root_mass)
+    return gamma.reshape(*x.mass.shape, *y.mass.shape)
+
+
 def kernel_components(
-    kernel: Array, x: Alphabet, y: Alphabet, x_spaces: Sequence[Space], y_spaces: Sequence[Space]
+    gamma: Array, x: Alphabet, y: Alphabet, x_spaces: Sequence[Space], y_spaces: Sequence[Space]
 ) -> tuple[Modes, ...]:
     """Decompose a function on X x Y level by level, each level adding a space on either side.
 
     Args:
-        kernel: Coefficients of the function in the canonical basis, sqrt(p(x) p(y)) gamma(x, y), on the supports.
+        gamma: Values of the function, (*shape of x, *shape of y).
         x: Alphabet of x.
         y: Alphabet of y.
         x_spaces: For each level the functions of x it adds to the levels before.
         y_spaces: For each level the functions of y it adds.
     """
     x_flag, y_flag = x.flag(x_spaces), y.flag(y_spaces)
-    core = x_flag.basis.T @ kernel @ y_flag.basis
+    core = x_flag.basis.T @ canonical(gamma, x, y) @ y_flag.basis
     result = []
     for left, sigma, right in level_modes(core, x_flag.ends, y_flag.ends):
         f, g = x_flag.basis @ left, y_flag.basis @ right

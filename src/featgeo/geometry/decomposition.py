@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from featgeo.geometry.modes import Modes, equal_blocks, level_modes, sign_of_columns
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, flag_of_blocks
-from featgeo.geometry.validation import Array, as_names
+from featgeo.geometry.validation import Array, as_names, check_growth
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,19 +96,9 @@ def decompose(
     return tuple(result)
 
 
-def _growth(spaces: Sequence[Sequence[str]], side: str) -> list[tuple[str, ...]]:
+def _growth(spaces: Sequence[tuple[str, ...]], side: str) -> list[tuple[str, ...]]:
     """What each level adds to the level before."""
     if not spaces:
         raise ValueError("A decomposition needs at least one level, got none. Pass [(x blocks, y blocks)].")
-    steps: list[tuple[str, ...]] = []
-    seen: set[str] = set()
-    for level, space in enumerate(spaces):
-        missing = seen - set(space)
-        if missing:
-            raise ValueError(
-                f"Spaces must grow from level to level: level {level} of {side} lacks {sorted(missing)}. "
-                "Add them to it."
-            )
-        steps.append(tuple(name for name in space if name not in seen))
-        seen |= set(space)
-    return steps
+    check_growth(spaces, side)
+    return [tuple(name for name in after if name not in before) for before, after in pairwise([(), *spaces])]

@@ -200,9 +200,7 @@ class FiniteJoint:
                 f"Each level needs a space on either side, got {len(x_spaces)} of x and {len(y_spaces)} of y. "
                 "Give both lists the same length; repeat a space that does not grow."
             )
-        x_side, y_side = self._sides(x, y)
-        kernel = self.cdm(x, y)[np.ix_(x_side.mass.ravel() > 0, y_side.mass.ravel() > 0)]
-        return kernel_components(kernel, x_side, y_side, x_spaces, y_spaces)
+        return kernel_components(self.cdk(x, y), *self._sides(x, y), x_spaces, y_spaces)
 
     def cca(self, x_values: Any, y_values: Any, x: Names = None, y: Names = None) -> Modes:
         """Canonical correlation analysis: the modes inside functions linear in numbers attached to the symbols.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featgeo.geometry.alphabet import Alphabet, Space, kernel_components
+from featgeo.geometry.alphabet import Alphabet, Space, canonical, from_canonical, kernel_components
 from featgeo.geometry.finite import FiniteJoint
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.validation import Array
@@ -52,11 +52,7 @@ class HeterogeneousEstimate:
 
     def components(self, x_spaces: Sequence[Space]) -> tuple[Modes, ...]:
         """Split the density by levels of growing spaces of functions of x; all functions of y are allowed."""
-        n_x, n_y = self.x.mass.size, self.y.mass.size
-        roots = np.outer(np.sqrt(self.x.mass.ravel()), np.sqrt(self.y.mass.ravel()))
-        kernel = self.density.reshape(n_x, n_y) * roots
-        kernel = kernel[np.ix_(self.x.mass.ravel() > 0, self.y.mass.ravel() > 0)]
-        return kernel_components(kernel, self.x, self.y, x_spaces, [None] * len(x_spaces))
+        return kernel_components(self.density, self.x, self.y, x_spaces, [None] * len(x_spaces))
 
 
 def heterogeneous_estimate(
@@ -80,24 +76,21 @@ def heterogeneous_estimate(
     for dataset in datasets:
         seen = [name for name in x.names if name in dataset.names]
         basis = x.coarsening(seen)  # functions of what the dataset sees: tau_D = basis basis^T
-        reference = FiniteJoint(x.mass, x.names).probability(*seen)
-        joint = dataset.probability(*seen, y).reshape(reference.size, -1)
-        known = reference.ravel() > 0
-        if (joint[~known] > 0).any():
+        side = Alphabet(tuple(seen), FiniteJoint(x.mass, x.names).probability(*seen))
+        product = np.multiply.outer(side.mass, target.mass)
+        joint = dataset.probability(*seen, y)
+        if (joint[product == 0] > 0).any():
             raise ValueError(
                 f"The table of {dataset.names} holds symbols of {tuple(seen)} that the joint of all sources "
                 "never shows. Pass `sources` with every symbol in it."
             )
-        product = np.outer(reference.ravel(), target.mass)[np.ix_(known, target.mass > 0)]
-        ratio = joint[np.ix_(known, target.mass > 0)] / np.sqrt(product) - np.sqrt(product)
+        ratio = np.divide(joint - product, product, out=np.zeros_like(joint), where=product > 0)  # l_D
         share = dataset.total / total
         system += share * (basis @ basis.T)
-        right += share * (basis @ ratio)
+        right += share * (basis @ canonical(ratio, side, target))
     # Where no table sees all sources, the system leaves their interaction open; the least-norm solution sets it to 0.
     solution = np.asarray(np.linalg.lstsq(system, right, rcond=1e-10)[0], dtype=np.float64)
-    by_x = x.values(solution)  # (*shape of x, |y| on its support)
-    density = np.moveaxis(target.values(np.moveaxis(by_x, -1, 0).reshape(by_x.shape[-1], -1)), 0, -1)
-    return HeterogeneousEstimate(x, target, density.reshape(*x.mass.shape, len(target.mass)))
+    return HeterogeneousEstimate(x, target, from_canonical(solution, x, target))
 
 
 def _metric(datasets: Sequence[FiniteJoint], y: str, sources: FiniteJoint | None) -> tuple[Alphabet, Alphabet]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -98,3 +99,14 @@ def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
     if len(set(result)) != len(result):
         raise ValueError(f"Names must differ from each other, got {result}. Name each of them once.")
     return result
+
+
+def check_growth(spaces: Sequence[tuple[str, ...]], side: str) -> None:
+    """Check that the space of each level contains that of the level before."""
+    for level, (before, after) in enumerate(pairwise(spaces), start=1):
+        missing = set(before) - set(after)
+        if missing:
+            raise ValueError(
+                f"Spaces must grow from level to level, but level {level} of {side} has {after} and lacks "
+                f"{sorted(missing)}. Add the missing blocks to it, or put the levels in another order."
+            )

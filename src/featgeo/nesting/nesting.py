@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from featgeo.geometry.validation import Array, as_names
+from featgeo.geometry.validation import Array, as_names, check_growth
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ class Nesting:
             raise ValueError("Levels bring their own spaces and weights. Set them in each Level instead.")
         object.__setattr__(self, "levels", tuple(given))
         for side in ("x", "y"):
-            _check_growth([getattr(level, side) for level in self.levels], side)
+            check_growth([getattr(level, side) for level in self.levels], side)
 
     @classmethod
     def modes(cls, k: int, x: str | tuple[str, ...] | None = None, y: str | tuple[str, ...] | None = None) -> Nesting:
-        """K levels of one dimension each, whose maximiser is the modal decomposition (eq. H:cnest)."""
+        """One level for each of k dimensions; the maximiser is the modal decomposition (eq. H:cnest)."""
         return cls([k], x=x, y=y).refine()
 
     def refine(self) -> Nesting:
@@ -151,13 +151,3 @@ def _per_level(option: Any, n_levels: int, name: str) -> list[Any]:
     if len(option) != n_levels:
         raise ValueError(f"`{name}` must have one entry a level: expected {n_levels}, got {len(option)}.")
     return option
-
-
-def _check_growth(spaces: Sequence[tuple[str, ...]], side: str) -> None:
-    for level, (before, after) in enumerate(pairwise(spaces), start=1):
-        missing = set(before) - set(after)
-        if missing:
-            raise ValueError(
-                f"Spaces must grow from level to level, but level {level} of {side} has {after} and lacks "
-                f"{sorted(missing)}. Add the missing blocks to it, or put the levels in another order."
-            )

@@ -85,13 +85,10 @@ def nested_h_score(
 
 def _joint(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
     n, w = len(f), _weights(nesting, f.dtype, f.device)
-    quadratic = (w.pair * (f.T @ f) * (g.T @ g)).sum()
-    product = f * g
+    quadratic = (w.pair * (f.T @ f / n) * (g.T @ g / n)).sum()
     if unbiased:
-        sums = _level_sums(product, nesting).cumsum(dim=1)
-        quadratic = (quadratic - (w.level * sums.square()).sum()) / (n * (n - 1))
-    else:
-        quadratic = quadratic / n**2
+        sums = _level_sums(f * g, nesting).cumsum(dim=1)
+        quadratic = (n * quadratic - (w.level * sums.square().mean(dim=0)).sum()) / (n - 1)
     return (w.dimension * _covariance(f, g, unbiased)).sum() - quadratic / 2
 
 
@@ -99,17 +96,16 @@ def _sequential(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bo
     n, w = len(f), _weights(nesting, f.dtype, f.device)
     # With one factor of each Gram matrix held fixed, row a of `owned` sends to dimension a just the gradient of its own
     # level; the factor 2 stands for the other, symmetric factor. The value is then put right without a gradient.
-    products = (f.T @ f.detach()) * (g.T @ g.detach())
+    products = (f.T @ f.detach() / n) * (g.T @ g.detach() / n)
     value, gradient = (w.pair * products).sum(), 2 * (w.owned * products).sum()
     covariance = _covariance(f, g, unbiased)
     if unbiased:
         sums = _level_sums(f * g, nesting)
         before = (sums.cumsum(dim=1) - sums).detach()
-        diagonal = (w.level * (before + sums).square()).sum()
-        value, gradient = value - diagonal, gradient - diagonal
-    pairs = n * (n - 1) if unbiased else n**2
-    score = (w.dimension * covariance).sum() - value / pairs / 2
-    carrier = (w.own_level * covariance).sum() - gradient / pairs / 2
+        diagonal = (w.level * (before + sums).square().mean(dim=0)).sum()
+        value, gradient = ((n * total - diagonal) / (n - 1) for total in (value, gradient))
+    score = (w.dimension * covariance).sum() - value / 2
+    carrier = (w.own_level * covariance).sum() - gradient / 2
     return score.detach() + carrier - carrier.detach()
 
 
@@ -167,11 +163,12 @@ class _Weights:
     def __init__(self, nesting: Nesting, dtype: torch.dtype, device: torch.device) -> None:
         level_of, level = nesting.level_of, np.asarray(nesting.weights)
         owned = np.where(level_of[:, None] >= level_of[None, :], level[level_of][:, None], 0.0)
-        self.pair = torch.as_tensor(nesting.pair_weights, dtype=dtype, device=device)  # W_ab
-        self.dimension = self.pair.diagonal()  # W_aa
-        self.level = torch.as_tensor(level, dtype=dtype, device=device)  # weight of each level
-        self.own_level = self.level[torch.as_tensor(level_of, device=device)]  # weight of the level that adds a
-        self.owned = torch.as_tensor(owned, dtype=dtype, device=device)  # that weight, where b is not in a later level
+        with torch.inference_mode(False):  # they are kept, and may be met first in validation, then in training
+            self.pair = torch.as_tensor(nesting.pair_weights, dtype=dtype, device=device)  # W_ab
+            self.dimension = self.pair.diagonal()  # W_aa
+            self.level = torch.as_tensor(level, dtype=dtype, device=device)  # weight of each level
+            self.own_level = torch.as_tensor(level[level_of], dtype=dtype, device=device)  # of the level that adds a
+            self.owned = torch.as_tensor(owned, dtype=dtype, device=device)  # the same, 0 where b is in a later level
 
 
 _weights = lru_cache(maxsize=32)(_Weights)
