@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 SEEDS = (0, 1, 2)
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 def random_counts(seed: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -71,10 +72,10 @@ def ascend(
 def assert_reached_never_passed(
     results: list[tuple[float, list[torch.Tensor]]], maximum: float, tolerance: float = 1e-9
 ) -> list[torch.Tensor]:
-    """Every start stays at or below the maximum, the best reaches it; return the parameters of the best."""
-    values = [value for value, _ in results]
-    assert max(values) <= maximum + 1e-12
-    assert max(values) >= maximum - tolerance
+    """No start passes the maximum and most reach it (one may rest at a saddle); return the parameters of the best."""
+    values = np.array([value for value, _ in results])
+    assert np.all(values <= maximum + 1e-12), values
+    assert np.mean(values >= maximum - tolerance) > 0.7, values
     return max(results, key=lambda result: result[0])[1]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import featgeo
+from featgeo import datasets
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -44,3 +45,19 @@ def test_names_in_the_table_of_symbols_exist():
 def test_links_inside_the_repository_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_numbers_in_the_readme_are_those_of_the_library():
+    readme = (ROOT / "README.md").read_text()
+    joint = featgeo.FiniteJoint(*datasets.hair_eye_color())
+    modes = joint.modes(x="hair", y="eye")
+    parts = featgeo.FiniteJoint(*datasets.titanic()).multimodal(["class", "sex", "age"], "survived")
+    fairness = ", ".join(
+        f"{label} {value:+.2f}" for label, value in zip(joint.categories[0], modes.f[:, 0], strict=True)
+    )
+    for numbers in (
+        "sigma " + ", ".join(f"{sigma:.3f}" for sigma in modes.sigma),
+        fairness,
+        f"{parts.bivariate.energy:.3f} by single sources, {parts.interaction.energy:.3f} only together",
+    ):
+        assert numbers in readme

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support import SEEDS, random_counts, random_functions, rows
 
-from featgeo import FiniteJoint, Moments, decompose
+from featgeo import FiniteJoint, Moments, Nesting, decompose
 
 
 def indicators(symbols, size):
@@ -27,8 +27,8 @@ def test_side_information_levels_give_markov_and_conditional_components(seed):
     counts = random_counts(seed, (4, 3, 3))
     x, s, y = rows(counts)
     blocks = {"x": indicators(x, 4), "s": indicators(s, 3), "sy": indicators(s * 3 + y, 9)}
-    levels = [("x", "s"), ("x", ("s", "sy"))]
-    markov, conditional = decompose(Moments.from_features(blocks), levels)
+    nesting = Nesting([2, 3], y=["s", ("s", "sy")])
+    markov, conditional = decompose(Moments.from_features(blocks), nesting.spaces)
     exact = FiniteJoint(counts, names=("x", "s", "y")).conditional("x", "y", "s")
     np.testing.assert_allclose(markov.sigma, exact.markov.sigma, atol=1e-10)
     np.testing.assert_allclose(conditional.sigma, exact.conditional.sigma, atol=1e-10)
@@ -80,6 +80,28 @@ def test_ridge_shrinks_singular_values_and_keeps_components_orthogonal():
     np.testing.assert_allclose((phi - phi.mean(0)).T @ f / 300, 0, atol=1e-12)
 
 
+def test_sign_makes_the_largest_standardised_coefficient_positive():
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        x = rng.standard_normal((100, 3)) * [1e-3, 1, 1e3]
+        y = x @ rng.standard_normal((3, 3)) / [1, 1, 1e3] + rng.standard_normal((100, 3))
+        (modes,) = decompose(Moments.from_features({"x": x, "y": y}), [("x", "y")])
+        coefficients = modes.f.weight * x.std(0)[:, None]
+        assert np.all(coefficients[np.argmax(np.abs(coefficients), axis=0), range(3)] > 0)
+
+
+def test_rows_that_do_not_fit_together_still_give_correlations_and_say_so():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((30, 2))
+    y = x @ rng.standard_normal((2, 2)) + 0.1 * rng.standard_normal((30, 2))
+    together = Moments.from_features({"x": x, "y": y})
+    patchwork = together + Moments.from_features({"x": 0.2 * rng.standard_normal((200, 2))})
+    (complete,), (mended,) = decompose(together, [("x", "y")]), decompose(patchwork, [("x", "y")])
+    assert complete.removed == 0
+    assert mended.removed > 0.1
+    assert np.all(mended.sigma <= 1 + 1e-12)
+
+
 def test_independent_spans_have_no_modes():
     grid = np.stack(np.meshgrid(np.arange(4.0), np.arange(3.0)), axis=-1).reshape(-1, 2)
     (modes,) = decompose(Moments.from_features({"x": grid[:, 0], "y": grid[:, 1]}), [("x", "y")])
@@ -94,3 +116,4 @@ def test_levels_must_grow():
         decompose(moments, [("a", "y"), ("b", "y")])
     with pytest.raises(ValueError, match="at least one level"):
         decompose(moments, [])
+    assert len(decompose(moments, [((), "y")])[0]) == 0

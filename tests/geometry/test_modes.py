@@ -20,6 +20,8 @@ def test_sign_does_not_depend_on_rounding_when_entries_tie():
         modes = FiniteJoint(table * scale).modes()
         np.testing.assert_allclose(modes.f[:, 0], [1, -1], atol=1e-12)
         np.testing.assert_allclose(modes.g[:, 0], [1, -1], atol=1e-12)
+    for nudge in (1e-8, -1e-8):  # the larger entry changes sides, the sign stays
+        assert FiniteJoint(table + np.diag([nudge, 0])).modes().f[0, 0] > 0
 
 
 def test_symbols_that_never_occur_change_nothing_and_get_zero():

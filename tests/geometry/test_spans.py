@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featgeo import Moments, complement, project
-from featgeo.geometry.spans import flag_from_gram, flag_from_vectors
+from featgeo.geometry.spans import consistent_covariance, flag_from_gram, flag_from_vectors
 
 
 @pytest.fixture
@@ -84,12 +84,59 @@ def test_ridge_leaves_later_steps_exactly_orthogonal_to_earlier_ones():
     np.testing.assert_allclose(vectors[:, :2].T @ vectors @ flag.basis[:, 2:], 0, atol=1e-10)
 
 
-def test_indefinite_gram_matrix_of_patchwork_data_is_mended_and_reported():
-    gram = np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])
-    flag = flag_from_gram(gram, [3])
-    assert flag.removed == pytest.approx(0.8 / 3.8, abs=1e-12)
-    assert flag.ends == (2,)
-    assert flag_from_gram(np.eye(3), [3]).removed == 0
+def test_second_pass_keeps_nearly_collinear_steps_orthogonal():
+    rng = np.random.default_rng(4)
+    first = rng.standard_normal((40, 3))
+    second = first @ rng.standard_normal((3, 3)) + 1e-4 * rng.standard_normal((40, 3))
+    vectors = np.hstack([first, second])
+    for basis in (
+        flag_from_vectors([first, second]).basis,
+        vectors @ flag_from_gram(vectors.T @ vectors, [3, 3]).basis,
+    ):
+        assert basis.shape == (40, 6)
+        np.testing.assert_allclose(basis[:, :3].T @ basis[:, 3:], 0, atol=1e-10)
+
+
+def test_huge_and_tiny_vectors_keep_their_directions():
+    vectors = np.array([[1.0, 1.0], [1.0, -1.0], [0.0, 0.5]])
+    assert flag_from_vectors([vectors * [1e200, 1e-200]]).ends == (2,)
+
+
+def test_moments_that_do_not_fit_together_are_mended_and_the_share_is_reported():
+    """Three pairs of blocks from different rows, whose correlations 0.9, 0.9, -0.9 no joint distribution has."""
+    rng = np.random.default_rng(6)
+    root = np.linalg.cholesky(np.array([[1, 0.9], [0.9, 1]]))
+    z = rng.standard_normal((500, 2))
+    z = (z - z.mean(0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(z.T, bias=True))).T @ root.T  # exactly correlated
+    patchwork = Moments.from_chunks(
+        [{"a": z[:, 0], "b": z[:, 1]}, {"b": z[:, 0], "c": z[:, 1]}, {"a": z[:, 0], "c": -z[:, 1]}]
+    )
+    mended, removed = consistent_covariance(patchwork, ["a", "b", "c"])
+    assert removed == pytest.approx(0.8 / 3.8, abs=1e-9)  # eigenvalues 1.9, 1.9, -0.8
+    assert np.linalg.eigvalsh(mended)[0] == pytest.approx(0, abs=1e-12)
+    assert project(patchwork, "a", ["b", "c"]).removed == pytest.approx(removed)
+    assert complement(patchwork, "a", ["b", "c"]).removed == pytest.approx(removed)
+
+
+def test_complete_rows_need_no_mending(data):
+    covariance, removed = consistent_covariance(Moments.from_features(data), ["x", "s"])
+    assert removed == 0
+    np.testing.assert_array_equal(covariance, Moments.from_features(data).joint_covariance(["x", "s"], ["x", "s"]))
+
+
+def test_rounding_of_a_constant_is_not_a_feature():
+    """A constant in chunks gets means that differ in the last place; scaled up, they would tell the chunks apart."""
+    rng = np.random.default_rng(7)
+    chunks = [
+        {"constant": np.full(n, 0.1), "y": rng.standard_normal(n) + drift} for n, drift in ((3, 0), (7, 5), (11, -5))
+    ]
+    moments = Moments.from_chunks(chunks)
+    assert np.all(project(moments, "y", "constant").weight == 0)
+
+
+def test_projection_onto_nothing_is_the_mean(data):
+    projection = project(Moments.from_features(data), "x", onto=[])
+    np.testing.assert_allclose(projection(np.empty((4, 0))), np.tile(data["x"].mean(0), (4, 1)), atol=1e-12)
 
 
 def test_features_refuse_rows_of_another_span(data):

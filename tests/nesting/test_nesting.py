@@ -1,7 +1,10 @@
 """Nesting configurations: their algebra and their rules."""
 
+import pickle
+
 import numpy as np
 import pytest
+import torch
 
 from featgeo import Level, Nesting
 
@@ -42,6 +45,28 @@ def test_spaces_may_grow_on_both_sides():
     assert nesting.levels[1].x == ("a", "b")
 
 
+def test_spaces_are_what_the_closed_form_takes():
+    nesting = Nesting([2, 1], y=["s", ("s", "sy")])
+    assert nesting.spaces == ((("x",), ("s",)), (("x",), ("s", "sy")))
+
+
+def test_numbers_of_any_kind_make_the_same_nesting():
+    plain = Nesting([2, 1], [1.0, 0.5])
+    for weights in (np.array([1, 0.5]), torch.tensor([1, 0.5]), (1, 0.5)):
+        other = Nesting(np.array([2, 1]), weights)
+        assert other == plain
+        assert hash(other) == hash(plain)
+
+
+def test_nesting_cannot_be_changed_and_travels_without_its_hash():
+    nesting = Nesting([2, 1])
+    with pytest.raises(ValueError, match="read-only"):
+        nesting.pair_weights[0, 0] = 9
+    hash(nesting)
+    assert b"_hash" not in pickle.dumps(nesting)
+    assert pickle.loads(pickle.dumps(nesting)) == nesting  # noqa: S301 - our own bytes
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -58,6 +83,10 @@ def test_spaces_may_grow_on_both_sides():
         (([1, 2], None, ["a", "a", "a"]), "one entry a level"),
         (([1, Level(2)],), "not both"),
         (([Level(2)], [1.0]), "bring their own"),
+        (([1, 2], 2.0), "one entry a level"),
+        (([1, 2], ["a", "b"]), "strictly positive"),
+        (([1], None, ()), "at least one block"),
+        ((None,), "must list the dimensions"),
         ((3,), r"Use Nesting\(\[3\]\)"),
         (([1], None, ("a", "a")), "differ"),
     ],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from support import SEEDS, ascend, assert_reached_never_passed, product, random_counts, random_functions, rows
+from support import DEVICES, SEEDS, ascend, assert_reached_never_passed, product, random_counts, random_functions, rows
 
 from featgeo import FiniteJoint, Moments, Nesting, h_score, moments_h_score, nested_h_score, single_sided_h_score
 
@@ -113,19 +113,30 @@ def test_moments_give_the_same_score_as_rows(seed):
     assert moments_h_score(moments) == pytest.approx(h_score(f, g).item(), abs=1e-12)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("mode", ["joint", "sequential"])
-def test_lower_precision_is_accumulated_in_float32(dtype, mode):
+def test_lower_precision_is_accumulated_in_float32(dtype, mode, device):
     generator = torch.Generator().manual_seed(0)
-    f, g = (torch.randn(2000, 6, generator=generator).to(dtype).requires_grad_() for _ in range(2))
+    f, g = (torch.randn(2000, 6, generator=generator).to(device, dtype).requires_grad_() for _ in range(2))
     nesting = Nesting([2, 4])
     score = nested_h_score(f, g, nesting, unbiased=True, mode=mode)
-    exact = nested_h_score(f.detach().double(), g.detach().double(), nesting, unbiased=True, mode=mode)
+    exact = nested_h_score(f.detach().cpu().double(), g.detach().cpu().double(), nesting, unbiased=True, mode=mode)
     assert score.dtype == torch.float32
     # 2000 additions in float32 lose at most 2000 * 6e-8 = 1.2e-4; a bfloat16 result alone would be off by 4e-3.
     assert score.item() == pytest.approx(exact.item(), rel=1.2e-4)
     score.backward()
     assert f.grad.dtype == dtype
+    with torch.autocast(device, torch.bfloat16):
+        assert nested_h_score(f, g, nesting, unbiased=True, mode=mode).item() == score.item()
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # the compiler's own
+def test_compiled_scores_are_the_same():
+    f, g, nesting = random_case(0)
+    score = lambda f, g: h_score(f, g) + nested_h_score(f, g, nesting, True, "sequential")  # noqa: E731
+    compiled = torch.compile(score, backend="aot_eager")
+    torch.testing.assert_close(torch.autograd.grad(compiled(f, g), f), torch.autograd.grad(score(f, g), f))
 
 
 def test_a_validation_step_first_does_not_spoil_training():
@@ -188,6 +199,18 @@ def test_single_sided_h_score_is_the_best_over_all_partners(seed):
     assert single_sided_h_score(shifted_and_mixed, y).item() == pytest.approx(score.item(), abs=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_single_sided_h_score_does_not_depend_on_units_or_repetition(dtype):
+    generator = torch.Generator().manual_seed(0)
+    f = torch.randn(2000, 2, generator=generator, dtype=dtype)
+    y = (f[:, 1] > 0).long()
+    score = single_sided_h_score(f, y).item()
+    assert score > 0.3
+    assert single_sided_h_score(f * torch.tensor([1, 1e-7], dtype=dtype), y).item() == pytest.approx(score, rel=1e-5)
+    clumsy = torch.hstack([f, f[:, :1], torch.full((2000, 1), 0.1, dtype=dtype)])
+    assert single_sided_h_score(clumsy, y).item() == pytest.approx(score, rel=1e-5)
+
+
 F, G = torch.ones(5, 3), torch.ones(5, 3)
 
 
@@ -205,7 +228,12 @@ F, G = torch.ones(5, 3), torch.ones(5, 3)
         (lambda: h_score(F * 1e30, G * 1e30), "not finite"),
         (lambda: nested_h_score(F, G, Nesting([1, 1])), r"1 \+ 1 = 2 dimensions but the features have 3"),
         (lambda: nested_h_score(F, G, Nesting([3]), mode="greedy"), "'joint' or 'sequential'"),
+        (lambda: nested_h_score(F, G, [1, 2]), "must be a Nesting"),
+        (lambda: h_score(F.numpy(), G.numpy()), "torch tensors"),
         (lambda: single_sided_h_score(F, G[:, 0]), "whole-number labels"),
+        (lambda: single_sided_h_score(F[:0], torch.empty(0, dtype=torch.long)), "matrices"),
+        (lambda: single_sided_h_score(F * torch.nan, G), "not finite"),
+        (lambda: moments_h_score(Moments.from_features({"x": F, "y": G})), "no block 'f'"),
         (lambda: moments_h_score(Moments.from_features({"f": F, "g": G[:, :2]})), "Make the three agree"),
     ],
 )

@@ -53,12 +53,3 @@ def test_the_trained_classifier_holds_the_top_modes_to_first_order(seed):
         return norm(learned - FiniteJoint(p_xy.numpy()).modes(1).kernel(), p_x.numpy(), p_y.numpy())
 
     assert_little_o(error, order=1)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_likelihood_does_not_see_the_means_of_features(seed):
-    """Property dnn:center."""
-    p_xy = weak_joint(seed, (5, 4), 0.5)
-    f, g = 0.5 * random_functions(seed, 5, 2), 0.5 * random_functions(seed + 50, 4, 2)
-    centred = log_likelihood(p_xy, f - p_xy.sum(1) @ f, g - p_xy.sum(0) @ g)
-    assert log_likelihood(p_xy, f, g) == pytest.approx(centred, abs=1e-12)

@@ -32,8 +32,10 @@ def test_a_kernel_of_x_and_s_alone_makes_a_markov_distribution(seed):
     gamma = gamma - (gamma @ p_sy.sum(1))[:, None]
     gamma *= 0.9 / np.abs(gamma).max()
     table = np.multiply.outer(p_x, p_sy) * (1 + gamma[:, :, None])
-    np.testing.assert_allclose(table.sum(0), p_sy, atol=1e-15)
+    joint = FiniteJoint(table, NAMES)
+    np.testing.assert_allclose(joint.cdk("x", ("s", "y")), gamma[:, :, None].repeat(3, axis=2), atol=1e-12)
     assert conditionally_independent(table)
+    assert len(joint.conditional("x", "y", "s").conditional) == 0
 
 
 @pytest.mark.parametrize("seed", SEEDS)

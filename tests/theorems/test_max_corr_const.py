@@ -27,7 +27,12 @@ def test_constrained_mode_maximises_correlation_inside_the_subspaces(seed, i):
         g = unit(torch.from_numpy(psi) @ b, p_y, earlier_g)
         return f @ p_xy @ g - (p_x @ f) * (p_y @ g)
 
-    assert_reached_never_passed(ascend(covariance, [(3,), (3,)]), modes.sigma[i])
+    a, b = assert_reached_never_passed(ascend(covariance, [(3,), (3,)]), modes.sigma[i])
+    f = unit(torch.from_numpy(phi) @ a, p_x, earlier_f).numpy()
+    g = unit(torch.from_numpy(psi) @ b, p_y, earlier_g).numpy()
+    sign = np.sign(f @ (p_x.numpy() * modes.f[:, i]))
+    np.testing.assert_allclose(sign * f, modes.f[:, i], atol=1e-5)
+    np.testing.assert_allclose(sign * g, modes.g[:, i], atol=1e-5)
     own = modes.f[:, i] @ joint.probability() @ modes.g[:, i]
     own -= (p_x.numpy() @ modes.f[:, i]) * (p_y.numpy() @ modes.g[:, i])
     assert own == pytest.approx(modes.sigma[i], abs=1e-13)

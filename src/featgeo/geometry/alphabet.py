@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -52,6 +52,8 @@ class Alphabet:
                 f"Functions of {self.names} must have shape {(*self.mass.shape, 'm')}, got {functions.shape}. "
                 "Give one value a symbol and put different functions along the last axis."
             )
+        if not np.isfinite(functions).all():
+            raise ValueError(f"Functions of {self.names} hold NaN or infinite values. Give every symbol a number.")
         return functions[self.support] * self.root_mass[:, None]
 
     def values(self, vectors: Array) -> Array:
@@ -72,9 +74,11 @@ class Alphabet:
         """Information vectors, (n, m), that span a space of functions."""
         if space is None:
             return np.eye(len(self.root_mass))
-        if isinstance(space, np.ndarray):
-            return self.vectors(as_real(space, "space"))
-        return np.hstack([self.coarsening(names) for names in ([space] if isinstance(space, str) else space)])
+        if isinstance(space, str):
+            space = [space]
+        if _names_variables(space):
+            return np.hstack([np.empty((len(self.root_mass), 0)), *(self.coarsening(names) for names in space)])
+        return self.vectors(as_real(space, "space"))
 
     def flag(self, spaces: Sequence[Space]) -> Flag:
         """Orthonormal coordinates of spaces of functions, each joined to those before it."""
@@ -89,34 +93,43 @@ class Alphabet:
         return self.names.index(name)
 
 
-def canonical(gamma: Array, x: Alphabet, y: Alphabet) -> Array:
-    """Coefficients sqrt(p(x) p(y)) gamma(x, y) of a function in the canonical basis, on the supports, (n_x, n_y)."""
-    seen = np.ix_(np.flatnonzero(x.mass), np.flatnonzero(y.mass))
-    return gamma.reshape(x.mass.size, y.mass.size)[seen] * np.outer(x.root_mass, y.root_mass)
+def _names_variables(space: Any) -> bool:
+    """Whether a space lists variables, not numbers."""
+    return isinstance(space, Sequence) and all(
+        isinstance(entry, str) or (isinstance(entry, Sequence) and all(isinstance(name, str) for name in entry))
+        for entry in space
+    )
 
 
-def from_canonical(coefficients: Array, x: Alphabet, y: Alphabet) -> Array:
-    """The function of given coefficients, (*shape of x, *shape of y); 0 where a symbol has probability zero."""
+def seen_cells(x: Alphabet, y: Alphabet) -> tuple[np.ndarray, ...]:
+    """Index of the symbols of positive probability on both sides, into a matrix (|X|, |Y|)."""
+    return np.ix_(np.flatnonzero(x.mass), np.flatnonzero(y.mass))
+
+
+def from_canonical(kernel: Array, x: Alphabet, y: Alphabet) -> Array:
+    """A function on X x Y, (*shape of x, *shape of y), from its coefficients in the canonical basis, on the supports.
+
+    It is set to 0 where a symbol has probability zero.
+    """
     gamma = np.zeros((x.mass.size, y.mass.size))
-    seen = np.ix_(np.flatnonzero(x.mass), np.flatnonzero(y.mass))
-    gamma[seen] = coefficients / np.outer(x.root_mass, y.root_mass)
+    gamma[seen_cells(x, y)] = kernel / x.root_mass[:, None] / y.root_mass
     return gamma.reshape(*x.mass.shape, *y.mass.shape)
 
 
 def kernel_components(
-    gamma: Array, x: Alphabet, y: Alphabet, x_spaces: Sequence[Space], y_spaces: Sequence[Space]
+    kernel: Array, x: Alphabet, y: Alphabet, x_spaces: Sequence[Space], y_spaces: Sequence[Space]
 ) -> tuple[Modes, ...]:
     """Decompose a function on X x Y level by level, each level adding a space on either side.
 
     Args:
-        gamma: Values of the function, (*shape of x, *shape of y).
+        kernel: Coefficients of the function in the canonical basis, sqrt(p(x) p(y)) gamma(x, y), on the supports.
         x: Alphabet of x.
         y: Alphabet of y.
         x_spaces: For each level the functions of x it adds to the levels before.
         y_spaces: For each level the functions of y it adds.
     """
     x_flag, y_flag = x.flag(x_spaces), y.flag(y_spaces)
-    core = x_flag.basis.T @ canonical(gamma, x, y) @ y_flag.basis
+    core = x_flag.basis.T @ kernel @ y_flag.basis
     result = []
     for left, sigma, right in level_modes(core, x_flag.ends, y_flag.ends):
         f, g = x_flag.basis @ left, y_flag.basis @ right

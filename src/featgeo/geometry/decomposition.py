@@ -18,7 +18,7 @@ import numpy as np
 
 from featgeo.geometry.modes import Modes, equal_blocks, level_modes, sign_of_columns
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.spans import AffineFeatures, flag_of_blocks
+from featgeo.geometry.spans import AffineFeatures, consistent_covariance, flag_from_gram
 from featgeo.geometry.validation import Array, as_names, check_growth
 
 
@@ -32,6 +32,8 @@ class SpanModes:
         g: The functions of y, as maps from the features of the blocks `y`.
         x: Names of the blocks that f reads, in order.
         y: Names of the blocks that g reads, in order.
+
+    The sign of a mode makes the largest coefficient of f, for features scaled to unit variance, positive.
     """
 
     sigma: Array
@@ -47,6 +49,11 @@ class SpanModes:
     def energy(self) -> float:
         """Squared norm of the component of dependence inside the spans, sum_i sigma_i^2."""
         return float(np.sum(self.sigma**2))
+
+    @property
+    def removed(self) -> float:
+        """Share of energy by which moments of different rows did not fit together; 0 for complete rows."""
+        return self.f.removed
 
     def at(self, x_features: Array, y_features: Array) -> Modes:
         """The same modes by their values at the given rows of features."""
@@ -69,7 +76,8 @@ def decompose(
     is returned as its modal decomposition (Prop. md:constraint, Theorem sspc:opt:n). One level with one block a side is
     the plain modal decomposition inside spans; over features linear in the data it is canonical correlation analysis.
 
-    With a ridge the features have unit norm under the Gram matrix plus ridge, and sigma is shrunk accordingly.
+    With a ridge the features have unit norm under the Gram matrix plus ridge, and sigma is shrunk accordingly. Blocks
+    that miss in some rows may not fit together; their moments are mended, and `SpanModes.removed` says by how much.
 
     Args:
         moments: Moments of all blocks named in the levels.
@@ -82,16 +90,20 @@ def decompose(
     x_steps = _growth([as_names(x) for x, _ in levels], "x")
     y_steps = _growth([as_names(y) for _, y in levels], "y")
     x_names, y_names = (tuple(name for step in steps for name in step) for steps in (x_steps, y_steps))
-    x_flag, y_flag = flag_of_blocks(moments, x_steps, ridge), flag_of_blocks(moments, y_steps, ridge)
-    core = x_flag.basis.T @ moments.joint_covariance(x_names, y_names) @ y_flag.basis
+    x_sizes, y_sizes = ([sum(moments.dims[name] for name in step) for step in steps] for steps in (x_steps, y_steps))
+    covariance, removed = consistent_covariance(moments, (*x_names, *y_names))
+    d = sum(x_sizes)
+    x_flag = flag_from_gram(covariance[:d, :d], x_sizes, ridge)
+    y_flag = flag_from_gram(covariance[d:, d:], y_sizes, ridge)
+    core = x_flag.basis.T @ covariance[:d, d:] @ y_flag.basis
     x_mean, y_mean = moments.joint_mean(x_names), moments.joint_mean(y_names)
-    spread = np.sqrt(np.concatenate([np.diag(moments.covariance(name)) for name in x_names]))
+    spread = np.sqrt(np.diag(covariance)[:d, None])
     result = []
     for left, sigma, right in level_modes(core, x_flag.ends, y_flag.ends):
         f, g = x_flag.basis @ left, y_flag.basis @ right
-        sign = sign_of_columns(f * spread[:, None])
+        sign = sign_of_columns(f * spread)
         zero = np.zeros(len(sigma))
-        f_map, g_map = AffineFeatures(x_mean, f * sign, zero), AffineFeatures(y_mean, g * sign, zero)
+        f_map, g_map = (AffineFeatures(*part, zero, removed) for part in ((x_mean, f * sign), (y_mean, g * sign)))
         result.append(SpanModes(sigma, f_map, g_map, x_names, y_names))
     return tuple(result)
 

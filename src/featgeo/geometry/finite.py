@@ -18,25 +18,25 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from featgeo.geometry.alphabet import Alphabet, Space, kernel_components
+from featgeo.geometry.alphabet import Alphabet, Space, from_canonical, kernel_components, seen_cells
 from featgeo.geometry.components import ConditionalComponents, MultimodalComponents, Projected
-from featgeo.geometry.labels import coded, symbol_labels, variable_names
+from featgeo.geometry.labels import as_column, coded, symbol_labels, variable_names
 from featgeo.geometry.maximum_entropy import iterative_proportional_fitting
 from featgeo.geometry.modes import Modes
-from featgeo.geometry.sparse import top_modes
+from featgeo.geometry.sparse import SeenJoint
 from featgeo.geometry.validation import Array, as_mass, as_names, as_real
 
 Names: TypeAlias = str | Sequence[str] | None
 
-_DENSE_CELLS = 2**24  # tables with more cells than this stay sparse: 128 MiB as float64
+_DENSE_CELLS = 2**20  # a sparse table with no more cells than this is made dense
 
 
 class FiniteJoint:
     """The joint distribution of finitely valued variables, and everything that follows from it exactly.
 
     Args:
-        table: Probabilities or counts, one axis a variable: an array, or a scipy sparse array for large alphabets. It
-            is normalised; `total` keeps its sum.
+        table: Probabilities or counts, one axis a variable: an array, or a scipy sparse array for large alphabets
+            (small ones are made dense). It is normalised; `total` keeps its sum.
         names: One name a variable; ("x", "y") for two variables and ("x1", ..., "y") for more when None.
         categories: One sequence of labels a variable, for reports.
 
@@ -51,15 +51,16 @@ class FiniteJoint:
         categories: Sequence[Sequence[Any]] | None = None,
     ) -> None:
         if sparse.issparse(table):
-            cells = sparse.coo_array(table)
+            # Cast before adding up: repeated cells of small integers would overflow.
+            cells = sparse.coo_array((as_real(table.tocoo().data, "table"), table.tocoo().coords), shape=table.shape)
             cells.sum_duplicates()
-            as_mass(as_real(cells.data, "table"))
-            self.total = float(cells.data.sum())
-            self.table: Array | sparse.coo_array = cells / self.total
-        else:
-            array = as_mass(as_real(table, "table"))
-            self.total = float(array.sum())
-            self.table = array / self.total
+            as_mass(cells.data)
+            cells.eliminate_zeros()
+            table = _dense_if_small(cells)
+        if not sparse.issparse(table):
+            table = as_mass(as_real(table, "table"))
+        self.total = float(table.sum())
+        self.table: Array | sparse.coo_array = table / self.total
         self.shape: tuple[int, ...] = self.table.shape
         self.names = variable_names(names, len(self.shape))
         self.categories = symbol_labels(categories, self.names, self.shape)
@@ -70,14 +71,14 @@ class FiniteJoint:
 
         The joint is dense while the alphabet is small and sparse beyond.
         """
-        arrays = {name: np.asarray(column) for name, column in columns.items()}
+        arrays = {name: as_column(column) for name, column in columns.items()}
         lengths = {name: array.shape for name, array in arrays.items()}
         if len({*lengths.values()}) != 1 or any(len(shape) != 1 for shape in lengths.values()):
             raise ValueError(f"Samples must be columns of the same length, got shapes {lengths}. Align their rows.")
         uniques, codes = zip(*(coded(array, name) for name, array in arrays.items()), strict=True)
         shape = tuple(len(unique) for unique in uniques)
         cells = sparse.coo_array((np.ones(len(codes[0])), codes), shape=shape)
-        return cls(_dense_if_small(cells), names=tuple(arrays), categories=[unique.tolist() for unique in uniques])
+        return cls(cells, names=tuple(arrays), categories=[unique.tolist() for unique in uniques])
 
     @property
     def is_sparse(self) -> bool:
@@ -93,17 +94,15 @@ class FiniteJoint:
             table: Any = in_order.sum(axis=tuple(range(len(axes), in_order.ndim)))
         else:
             coordinates = tuple(self.table.coords[axis] for axis in axes)
-            cells = sparse.coo_array((self.table.data, coordinates), shape=self._shape(names))
-            table = _dense_if_small(cells) if len(axes) < len(self.shape) else cells
+            table = sparse.coo_array((self.table.data, coordinates), shape=self._shape(names))
         return FiniteJoint(table * self.total, names, categories)
 
     def probability(self, *names: str) -> Array:
         """The probabilities of some of the variables as a dense array, one axis a variable; all when none is named."""
-        table = self.marginal(*(names or self.names)).table
-        table = table if isinstance(table, np.ndarray) else _dense_if_small(table)
-        if not isinstance(table, np.ndarray):
-            self._needs_dense("All probabilities at once")
-        return table
+        marginal = self.marginal(*names) if names else self
+        if not isinstance(marginal.table, np.ndarray):
+            marginal._needs_dense("All probabilities at once")
+        return marginal.table
 
     def density_ratio(self, reference: Any) -> Array:
         """The centred density ratio (P - R) / R against a reference distribution R of the same shape."""
@@ -121,36 +120,30 @@ class FiniteJoint:
     def cdk(self, x: Names = None, y: Names = None) -> Array:
         """The canonical dependence kernel i(x; y), (*shape of x, *shape of y), eq. cdk:def; 0 where p(x) p(y) = 0."""
         x_side, y_side = self._sides(x, y)
-        own = self.probability(*x_side.names, *y_side.names)
-        product = np.multiply.outer(x_side.mass, y_side.mass)
-        return np.divide(own - product, product, out=np.zeros_like(own), where=product > 0)
+        return from_canonical(self._canonical(x_side, y_side), x_side, y_side)
 
     def cdm(self, x: Names = None, y: Names = None) -> Array:
         """The canonical dependence matrix sqrt(p(x) p(y)) i(x; y), (|X|, |Y|), eq. bt:def."""
         x_side, y_side = self._sides(x, y)
-        roots = np.outer(np.sqrt(x_side.mass.ravel()), np.sqrt(y_side.mass.ravel()))
-        return self.cdk(x, y).reshape(roots.shape) * roots
+        matrix = np.zeros((x_side.mass.size, y_side.mass.size))
+        matrix[seen_cells(x_side, y_side)] = self._canonical(x_side, y_side)
+        return matrix
 
     def mean_square_contingency(self, x: Names = None, y: Names = None) -> float:
         """The energy of the dependence, ||i||^2 = sum_i sigma_i^2: Pearson's phi^2."""
-        probability, product = self._seen_cells(x, y)
-        unseen = max(0.0, 1.0 - float(product.sum()))  # the mass of the cells of count 0, where i = -1
-        return float(np.sum((probability - product) ** 2 / product)) + unseen
+        return self._seen(*self._split(x, y)).energy()
 
     def mutual_information(self, x: Names = None, y: Names = None) -> float:
         """I(X; Y) in nats; close to half the mean square contingency where the dependence is weak (Lemma mutual)."""
-        probability, product = self._seen_cells(x, y)
-        return float(np.sum(probability * np.log(probability / product)))
+        return self._seen(*self._split(x, y)).information()
 
     def rank(self, x: Names = None, y: Names = None) -> int:
         """The number of modes of the dependence."""
-        if self.is_sparse:
-            self._needs_dense("Ranks")
-        return len(self.modes(x=x, y=y))
+        return len(self.components([None], [None], x, y)[0])
 
     def maximal_correlation(self, x: Names = None, y: Names = None) -> float:
         """The Hirschfeld-Gebelein-Renyi maximal correlation sigma_1; 0 for independent variables."""
-        modes = self._sparse_modes(1, *self._split(x, y)) if self.is_sparse else self.modes(x=x, y=y)
+        modes = self._up_to(1, *self._split(x, y))
         return float(modes.sigma[0]) if len(modes) else 0.0
 
     def modes(
@@ -174,9 +167,7 @@ class FiniteJoint:
         Raises:
             ValueError: If k is larger than the rank.
         """
-        if self.is_sparse:
-            if x_space is not None or y_space is not None:
-                self._needs_dense("Modes inside subspaces")
+        if self.is_sparse and x_space is None and y_space is None:
             return self._sparse_modes(k, *self._split(x, y)).top(k)
         (modes,) = self.components([x_space], [y_space], x, y)
         return modes.top(k)
@@ -200,7 +191,8 @@ class FiniteJoint:
                 f"Each level needs a space on either side, got {len(x_spaces)} of x and {len(y_spaces)} of y. "
                 "Give both lists the same length; repeat a space that does not grow."
             )
-        return kernel_components(self.cdk(x, y), *self._sides(x, y), x_spaces, y_spaces)
+        x_side, y_side = self._sides(x, y)
+        return kernel_components(self._canonical(x_side, y_side), x_side, y_side, x_spaces, y_spaces)
 
     def cca(self, x_values: Any, y_values: Any, x: Names = None, y: Names = None) -> Modes:
         """Canonical correlation analysis: the modes inside functions linear in numbers attached to the symbols.
@@ -211,15 +203,13 @@ class FiniteJoint:
             x: Variables of the x side.
             y: Variables of the y side.
         """
-        x_side, y_side = self._sides(x, y)
-        spaces = []
-        for side, values, name in ((x_side, x_values, "x_values"), (y_side, y_values, "y_values")):
+        levels = []
+        for side, values, name in zip(self._sides(x, y), (x_values, y_values), ("x_values", "y_values"), strict=True):
             numbers = as_real(values, name)
             numbers = numbers[..., None] if numbers.shape == side.mass.shape else numbers
-            constant = side.root_mass[:, None]
-            vectors = side.vectors(numbers)
-            spaces.append(side.values(vectors - constant @ (constant.T @ vectors)))
-        return self.modes(x=x, y=y, x_space=spaces[0], y_space=spaces[1])
+            levels.append([np.ones((*side.mass.shape, 1)), numbers])
+        # The first level takes the constants out, which is what centring does; no dependence lives there.
+        return self.components(levels[0], levels[1], x, y)[1]
 
     def projected(self, x_space: Space, x: Names = None, y: Names = None) -> Projected:
         """Split the dependence into the part aligned with a space of functions of x and the part orthogonal to it."""
@@ -241,12 +231,13 @@ class FiniteJoint:
         x_names, s_names, y_names = as_names(x), as_names(s), as_names(y)
         both = (*s_names, *y_names)
         with_s = self.marginal(*x_names, *s_names)
-        markov = with_s.modes(k if with_s.is_sparse else None, x_names, s_names)  # Prop. pim:pic
+        markov = with_s._up_to(k, x_names, s_names)  # Prop. pim:pic
         if self.is_sparse:
             conditional = self._sparse_modes(k, x_names, both, s_names)
         else:
             _, conditional = self.components([None, None], [[s_names], None], x_names, both)
-        return ConditionalComponents(_at_most(markov, k), _at_most(conditional, k))
+        at_most = [modes.top(None if k is None else min(k, len(modes))) for modes in (markov, conditional)]
+        return ConditionalComponents(*at_most)
 
     def multimodal(self, sources: Sequence[str] | None = None, y: Names = None) -> MultimodalComponents:
         """Split the dependence of several sources on y by interaction order (eq. pib:pii, and beyond two sources).
@@ -268,9 +259,11 @@ class FiniteJoint:
         Args:
             margins: Groups of variables whose joint marginals are kept; all pairs when None.
         """
-        groups = _subsets(self.names, 2) if margins is None else [as_names(group) for group in margins]
+        pairs = _subsets(self.names, min(2, len(self.names)))
+        groups = pairs if margins is None else [as_names(group) for group in margins]
         axes = [tuple(self._axis(name) for name in group) for group in groups]
-        return FiniteJoint(iterative_proportional_fitting(self.probability(), axes), self.names, self.categories)
+        fitted = iterative_proportional_fitting(self.probability(), axes)
+        return FiniteJoint(fitted * self.total, self.names, self.categories)
 
     def __repr__(self) -> str:
         variables = ", ".join(f"{name}: {size}" for name, size in zip(self.names, self.shape, strict=True))
@@ -298,29 +291,26 @@ class FiniteJoint:
         x_names, y_names = self._split(x, y)
         return Alphabet(x_names, self.probability(*x_names)), Alphabet(y_names, self.probability(*y_names))
 
-    def _matrix(self, x_names: tuple[str, ...], y_names: tuple[str, ...]) -> sparse.csr_array:
-        """The joint probabilities with all variables of a side merged into one, (|X|, |Y|), zeros left out."""
-        cells = sparse.coo_array(self.marginal(*x_names, *y_names).table)
-        x_shape, y_shape = self._shape(x_names), self._shape(y_names)
-        x_symbol = np.ravel_multi_index(cells.coords[: len(x_shape)], x_shape)
-        y_symbol = np.ravel_multi_index(cells.coords[len(x_shape) :], y_shape)
-        size = (math.prod(x_shape), math.prod(y_shape))
-        return sparse.csr_array((cells.data, (x_symbol, y_symbol)), shape=size)
+    def _canonical(self, x_side: Alphabet, y_side: Alphabet) -> Array:
+        """The canonical dependence matrix on the supports, without products of probabilities that could underflow."""
+        joint = self.probability(*x_side.names, *y_side.names).reshape(x_side.mass.size, y_side.mass.size)
+        scaled = joint[seen_cells(x_side, y_side)] / x_side.root_mass[:, None] / y_side.root_mass
+        return scaled - np.outer(x_side.root_mass, y_side.root_mass)
 
-    def _seen_cells(self, x: Names, y: Names) -> tuple[Array, Array]:
-        """P(x, y) and P(x) P(y) on the cells where the former is positive."""
-        cells = self._matrix(*self._split(x, y)).tocoo()
-        rows, columns = cells.coords
-        seen = cells.data > 0
-        return cells.data[seen], (cells.sum(axis=1)[rows] * cells.sum(axis=0)[columns])[seen]
+    def _seen(self, x_names: tuple[str, ...], y_names: tuple[str, ...]) -> SeenJoint:
+        return SeenJoint.from_cells(sparse.coo_array(self.marginal(*x_names, *y_names).table), len(x_names))
+
+    def _up_to(self, k: int | None, x_names: tuple[str, ...], y_names: tuple[str, ...]) -> Modes:
+        """At least k modes where there are so many."""
+        if self.is_sparse:
+            return self._sparse_modes(k, x_names, y_names)
+        return self.modes(x=x_names, y=y_names)
 
     def _sparse_modes(
         self, k: int | None, x_names: tuple[str, ...], y_names: tuple[str, ...], given: tuple[str, ...] = ()
     ) -> Modes:
         """Up to k modes of the dependence that functions of the first variables of y, `given`, do not explain."""
-        x_shape, y_shape, groups = (self._shape(names) for names in (x_names, y_names, given))
-        modes = top_modes(self._matrix(x_names, y_names), k, groups=math.prod(groups))
-        return Modes(modes.sigma, modes.f.reshape(*x_shape, len(modes)), modes.g.reshape(*y_shape, len(modes)))
+        return self._seen(x_names, y_names).top_modes(k, len(given), self._shape(x_names), self._shape(y_names))
 
     def _shape(self, names: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(self.shape[self._axis(name)] for name in names)
@@ -334,10 +324,6 @@ class FiniteJoint:
 
 def _dense_if_small(cells: sparse.coo_array) -> Array | sparse.coo_array:
     return cells.toarray() if math.prod(cells.shape) <= _DENSE_CELLS else cells
-
-
-def _at_most(modes: Modes, k: int | None) -> Modes:
-    return modes if k is None or len(modes) <= k else modes.top(k)
 
 
 def _subsets(names: Sequence[str], size: int) -> list[tuple[str, ...]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featgeo.geometry.alphabet import Alphabet, Space, canonical, from_canonical, kernel_components
+from featgeo.geometry.alphabet import Alphabet, Space, from_canonical, kernel_components, seen_cells
 from featgeo.geometry.finite import FiniteJoint
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.validation import Array
@@ -52,7 +52,9 @@ class HeterogeneousEstimate:
 
     def components(self, x_spaces: Sequence[Space]) -> tuple[Modes, ...]:
         """Split the density by levels of growing spaces of functions of x; all functions of y are allowed."""
-        return kernel_components(self.density, self.x, self.y, x_spaces, [None] * len(x_spaces))
+        kernel = self.density.reshape(self.x.mass.size, self.y.mass.size)[seen_cells(self.x, self.y)]
+        kernel = kernel * np.outer(self.x.root_mass, self.y.root_mass)
+        return kernel_components(kernel, self.x, self.y, x_spaces, [None] * len(x_spaces))
 
 
 def heterogeneous_estimate(
@@ -69,41 +71,67 @@ def heterogeneous_estimate(
     Raises:
         ValueError: If R_X cannot be had, or a table holds symbols that R_X never shows.
     """
+    _check_alphabets([*datasets, *([] if sources is None else [sources])])
     x, target = _metric(datasets, y, sources)
     total = sum(dataset.total for dataset in datasets)
-    system = np.zeros((len(x.root_mass),) * 2)
-    right = np.zeros((len(x.root_mass), len(target.root_mass)))
+    n = len(x.root_mass)
+    identified, system, right = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, len(target.root_mass)))
     for dataset in datasets:
-        seen = [name for name in x.names if name in dataset.names]
-        basis = x.coarsening(seen)  # functions of what the dataset sees: tau_D = basis basis^T
-        side = Alphabet(tuple(seen), FiniteJoint(x.mass, x.names).probability(*seen))
-        product = np.multiply.outer(side.mass, target.mass)
-        joint = dataset.probability(*seen, y)
-        if (joint[product == 0] > 0).any():
+        seen = tuple(name for name in x.names if name in dataset.names)
+        side = Alphabet(seen, FiniteJoint(x.mass, x.names).probability(*seen))
+        joint = dataset.probability(*seen, y).reshape(side.mass.size, target.mass.size)
+        if (joint[side.mass.ravel() == 0] > 0).any():
             raise ValueError(
-                f"The table of {dataset.names} holds symbols of {tuple(seen)} that the joint of all sources "
-                "never shows. Pass `sources` with every symbol in it."
+                f"The table of {dataset.names} holds symbols of {seen} that the joint of all sources never shows. "
+                "Pass `sources` with every symbol in it."
             )
-        ratio = np.divide(joint - product, product, out=np.zeros_like(joint), where=product > 0)  # l_D
+        roots = np.outer(side.root_mass, target.root_mass)
+        ratio = joint[seen_cells(side, target)] / roots - roots  # l_D in the canonical basis
+        basis = x.coarsening(seen)  # functions of what the dataset sees: tau_D = basis basis^T
         share = dataset.total / total
+        identified += basis @ basis.T
         system += share * (basis @ basis.T)
-        right += share * (basis @ canonical(ratio, side, target))
-    # Where no table sees all sources, the system leaves their interaction open; the least-norm solution sets it to 0.
-    solution = np.asarray(np.linalg.lstsq(system, right, rcond=1e-10)[0], dtype=np.float64)
+        right += share * (basis @ ratio)
+    # Where no table sees all sources together, their interaction is open; it is set to 0. What is identified does not
+    # depend on the sizes of the tables, so the rank is read off without them.
+    energies, directions = np.linalg.eigh(identified)
+    span = directions[:, energies > 1e-10]
+    solution = span @ np.linalg.solve(span.T @ system @ span, span.T @ right)
     return HeterogeneousEstimate(x, target, from_canonical(solution, x, target))
+
+
+def _check_alphabets(tables: Sequence[FiniteJoint]) -> None:
+    """Check that a variable has the same symbols, in the same order, wherever it occurs."""
+    first: dict[str, FiniteJoint] = {}
+    for table in tables:
+        for name in table.names:
+            known = first.setdefault(name, table).marginal(name)
+            own = table.marginal(name)
+            labels = (known.categories, own.categories)
+            if known.shape != own.shape or (None not in labels and labels[0] != labels[1]):
+                raise ValueError(
+                    f"All tables must give {name!r} the same symbols in the same order, got {_symbols(known)} and "
+                    f"{_symbols(own)}. Count every table over one list of symbols."
+                )
+
+
+def _symbols(variable: FiniteJoint) -> str:
+    return f"{variable.shape[0]} symbols" if variable.categories is None else str(variable.categories[0])
 
 
 def _metric(datasets: Sequence[FiniteJoint], y: str, sources: FiniteJoint | None) -> tuple[Alphabet, Alphabet]:
     """R_X from the complete tables, R_Y from all of them, each weighted by its number of samples."""
     if not datasets:
-        raise ValueError("An estimate needs at least one table, got none.")
+        raise ValueError("An estimate needs at least one table, got none. Pass one or more FiniteJoint of counts.")
     for dataset in datasets:
         if y not in dataset.names or len(dataset.names) < 2:
-            raise ValueError(f"Each table must hold {y!r} and at least one source, got {dataset.names}.")
+            raise ValueError(
+                f"Each table must hold {y!r} and at least one source, got {dataset.names}. Add what misses."
+            )
     names = tuple(dict.fromkeys(name for dataset in datasets for name in dataset.names if name != y))
     if sources is not None:
         if set(sources.names) != set(names):
-            raise ValueError(f"`sources` must be a table of exactly {names}, got {sources.names}.")
+            raise ValueError(f"`sources` must be a table of exactly {names}, got {sources.names}. Use its marginal.")
         x_mass = sources.probability(*names)
     else:
         complete = [dataset for dataset in datasets if set(dataset.names) == {*names, y}]
@@ -115,8 +143,5 @@ def _metric(datasets: Sequence[FiniteJoint], y: str, sources: FiniteJoint | None
 
 def _pooled(tables: Sequence[FiniteJoint], names: tuple[str, ...]) -> Array:
     """The marginal of all samples together."""
-    shapes = {table.marginal(*names).shape for table in tables}
-    if len(shapes) > 1:
-        raise ValueError(f"All tables must give {names} the same alphabet, got sizes {sorted(shapes)}.")
     total = sum(table.total for table in tables)
     return np.asarray(sum(table.total / total * table.probability(*names) for table in tables))

@@ -40,6 +40,11 @@ def symbol_labels(
     return result
 
 
+def as_column(values: Any) -> np.ndarray:
+    """Labels as they are: left to itself, numpy would turn a missing label among texts into the text "nan"."""
+    return np.asarray(values) if hasattr(values, "dtype") else np.array(list(values), dtype=object)
+
+
 def coded(column: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """The distinct labels of a column, and for each row the position of its label."""
     unequal_to_itself, is_none = column != column, column == None  # noqa: E711 - elementwise

@@ -72,8 +72,10 @@ class Modes:
 
 def sign_of_columns(vectors: Array) -> Array:
     """The signs, (k,), that make the largest entry of each column positive."""
+    if vectors.size == 0:
+        return np.ones(vectors.shape[1])
     size = np.abs(vectors)
-    decisive = np.argmax(size >= (1 - 1e-6) * size.max(axis=0, initial=0), axis=0)
+    decisive = np.argmax(size >= (1 - 1e-6) * size.max(axis=0), axis=0)
     return np.where(np.take_along_axis(vectors, decisive[None], axis=0)[0] < 0, -1.0, 1.0)
 
 

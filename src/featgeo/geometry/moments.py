@@ -11,8 +11,9 @@ Two sets of rows merge exactly (Chan, Golub & LeVeque 1983): with d = m' - m,
 
     S = S_1 + S_2 + (w_1 w_2 / (w_1 + w_2)) d_a d_b^T.
 
-Everything is centred before it is multiplied, in float64, so a feature with a large mean loses no digits. Because each
-pair of blocks has its own weight and its own means, a row that misses some blocks still counts for the pairs it has.
+Everything is centred before it is multiplied, in float64, and a mean is kept as an origin plus a small offset, so that
+a large mean costs no digits however many chunks are merged. Because each pair of blocks has its own weight and its own
+means, a row that misses some blocks still counts for the pairs it has.
 """
 
 from __future__ import annotations
@@ -28,9 +29,25 @@ import torch
 from featgeo.geometry.validation import Array, as_features, as_names, as_weights
 
 
-def _frozen(array: Array) -> Array:
-    array.setflags(write=False)
-    return array
+@dataclass(frozen=True, eq=False)
+class _Mean:
+    """A mean as origin + offset: the offset stays small, so differences of means keep all their digits."""
+
+    origin: Array
+    offset: Array
+
+    def __sub__(self, other: _Mean) -> Array:
+        return (self.origin - other.origin) + (self.offset - other.offset)
+
+    def moved(self, step: Array) -> _Mean:
+        return _Mean(self.origin, self.offset + step)
+
+    def part(self, columns: slice) -> _Mean:
+        return _Mean(self.origin[columns], self.offset[columns])
+
+    @property
+    def value(self) -> Array:
+        return self.origin + self.offset
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +55,8 @@ class _Pair:
     """Weight, means and scatter of two blocks over the rows that carry both."""
 
     weight: float
-    mean_a: Array  # (d_a,)
-    mean_b: Array  # (d_b,)
+    mean_a: _Mean  # (d_a,)
+    mean_b: _Mean  # (d_b,)
     scatter: Array  # (d_a, d_b)
 
     def __add__(self, other: _Pair) -> _Pair:
@@ -47,12 +64,8 @@ class _Pair:
         share = other.weight / weight
         step_a, step_b = other.mean_a - self.mean_a, other.mean_b - self.mean_b
         between = self.weight * share * np.outer(step_a, step_b)
-        return _Pair(
-            weight,
-            _frozen(self.mean_a + share * step_a),
-            _frozen(self.mean_b + share * step_b),
-            _frozen(self.scatter + other.scatter + between),
-        )
+        scatter = self.scatter + other.scatter + between
+        return _Pair(weight, self.mean_a.moved(share * step_a), self.mean_b.moved(share * step_b), scatter)
 
     @property
     def swapped(self) -> _Pair:
@@ -130,7 +143,7 @@ class Moments:
         pairs = dict(self._pairs)
         for key, pair in other._pairs.items():
             pairs[key] = pairs[key] + pair if key in pairs else pair
-        return Moments(MappingProxyType({**self.dims, **other.dims}), MappingProxyType(pairs))
+        return _restored({**self.dims, **other.dims}, pairs)
 
     def _pair(self, a: str, b: str | None) -> _Pair:
         b = a if b is None else b
@@ -148,7 +161,7 @@ class Moments:
 
     def mean(self, a: str, b: str | None = None) -> Array:
         """Mean of block a, shape (d_a,), over the rows that carry a, or both a and b."""
-        return self._pair(a, b).mean_a
+        return self._pair(a, b).mean_a.value
 
     def covariance(self, a: str, b: str | None = None) -> Array:
         """Centred cross-moment E[(a - E a)(b - E b)^T], shape (d_a, d_b), divided by the weight; b = a when None."""
@@ -158,19 +171,29 @@ class Moments:
     def second_moment(self, a: str, b: str | None = None) -> Array:
         """Cross-moment E[a b^T] without centring, shape (d_a, d_b): the paper's Lambda_{a,b}."""
         pair = self._pair(a, b)
-        return pair.scatter / pair.weight + np.outer(pair.mean_a, pair.mean_b)
+        return pair.scatter / pair.weight + np.outer(pair.mean_a.value, pair.mean_b.value)
 
     def joint_covariance(self, rows: str | Sequence[str], columns: str | Sequence[str]) -> Array:
         """The covariance of several blocks with several others, assembled block by block."""
-        return np.block([[self.covariance(a, b) for b in as_names(columns)] for a in as_names(rows)])
+        rows, columns = as_names(rows), as_names(columns)
+        if not rows or not columns:
+            return np.zeros((sum(self.dims[a] for a in rows), sum(self.dims[b] for b in columns)))
+        return np.block([[self.covariance(a, b) for b in columns] for a in rows])
 
     def joint_mean(self, names: str | Sequence[str]) -> Array:
         """The means of several blocks, one after the other."""
-        return np.concatenate([self.mean(name) for name in as_names(names)])
+        return np.concatenate([np.empty(0), *(self.mean(name) for name in as_names(names))])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (dict(self.dims), dict(self._pairs))  # read-only views cannot be pickled
 
     def __repr__(self) -> str:
         blocks = ", ".join(f"{name}: {dim} of weight {self.weight(name):g}" for name, dim in self.dims.items())
         return f"Moments({blocks})"
+
+
+def _restored(dims: dict[str, int], pairs: dict[tuple[str, str], _Pair]) -> Moments:
+    return Moments(MappingProxyType(dims), MappingProxyType(pairs))
 
 
 _NOTHING = Moments(MappingProxyType({}), MappingProxyType({}))  # the neutral element of addition
@@ -183,7 +206,11 @@ def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str
         raise ValueError(
             f"`present` names blocks that were not passed: {sorted(unknown)}. Pass them or drop the masks."
         )
-    lengths = {name: len(block) for name, block in blocks.items()}
+    as_names(tuple(blocks))
+    shapes = {name: tuple(np.shape(block)) for name, block in blocks.items()}
+    if not all(shapes.values()):
+        raise ValueError(f"Blocks must have one row a sample, got shapes {shapes}. Pass arrays of shape (n, d).")
+    lengths = {name: shape[0] for name, shape in shapes.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"All blocks must have the same number of rows, got {lengths}. Align them row by row.")
     n_rows = next(iter(lengths.values()))
@@ -213,24 +240,25 @@ def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:
     columns = {name: slice(ends[name] - dims[name], ends[name]) for name in dims}
     mean, scatter = _mean_and_scatter(list(blocks.values()), weights)
     total = float(weights.sum())
+    if not (np.isfinite(total) and np.isfinite(scatter).all()):
+        raise ValueError("The moments are more than a float can hold. Scale the features or the weights down.")
     pairs = {
-        (a, b): _Pair(total, mean[columns[a]], mean[columns[b]], _frozen(scatter[columns[a], columns[b]].copy()))
+        (a, b): _Pair(total, mean.part(columns[a]), mean.part(columns[b]), scatter[columns[a], columns[b]].copy())
         for a in dims
         for b in dims
         if a <= b
     }
-    return Moments(MappingProxyType(dims), MappingProxyType(pairs))
+    return _restored(dims, pairs)
 
 
-def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array) -> tuple[Array, Array]:
+def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array) -> tuple[_Mean, Array]:
     device = next((block.device for block in blocks if block.device.type != "cpu"), torch.device("cpu"))
     features = torch.cat([block.to(device) for block in blocks], dim=1)
     row_weights = torch.from_numpy(weights).to(device)
     share = row_weights / row_weights.sum()
     mean = share @ features
     centred = features - mean
-    # A second pass takes out the rounding of the first mean, which is what a large mean would leave behind.
-    correction = share @ centred
+    correction = share @ centred  # the rounding of the first mean
     centred -= correction
     scatter = (centred * row_weights[:, None]).T @ centred
-    return _frozen((mean + correction).cpu().numpy()), scatter.cpu().numpy()
+    return _Mean(mean.cpu().numpy(), correction.cpu().numpy()), scatter.cpu().numpy()

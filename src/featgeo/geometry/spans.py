@@ -4,8 +4,9 @@ A *flag* is a sequence of spans each inside the next. Its basis is orthonormal a
 columns span the i-th span, so the columns from `ends[i-1]` to `ends[i]` span its orthogonal complement in it,
 F_i [-] F_{i-1}. Every decomposition of the paper is a singular value decomposition in such coordinates.
 
-Ranks are revealed, not assumed: directions whose energy is rounding noise are left out, so constant, repeated or
-collinear features do no harm.
+Ranks are revealed, not assumed: directions that are collinear with others up to rounding are left out, so constant,
+repeated or collinear features do no harm. Features known through moments are centred; the constant function belongs to
+every span of them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ import numpy as np
 from scipy import sparse
 
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.validation import Array, check_ridge
+from featgeo.geometry.validation import Array, as_names, check_ridge
 
-# What is left of a unit vector, or of unit energy in a Gram matrix, once it was made orthogonal to others: below this
-# it is called collinear with them.
-COLLINEAR = 1e-10
+# What is left of a unit vector once it was made orthogonal to others: below this it is called collinear with them.
+COLLINEAR_LENGTH = 1e-10
+# The same for its energy, its squared length, where only a Gram matrix is known. There rounding is larger: a direction
+# weaker than 1e-5 of its features cannot be told from noise.
+COLLINEAR_ENERGY = 1e-10
+# A mean of m features is known to a few units in the last place; a spread below that is a constant's rounding.
+CONSTANT_SPREAD = 64 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +36,10 @@ class Flag:
     Attributes:
         basis: Shape (d, r): each column is one function, as coefficients of the d features (or as a vector).
         ends: The dimension of each span; `ends[-1]` is r.
-        removed: Share of negative energy that was cut out of an indefinite Gram matrix; 0 for complete data.
     """
 
     basis: Array | sparse.csr_array
     ends: tuple[int, ...]
-    removed: float = 0.0
 
 
 def flag_from_vectors(groups: Sequence[Array]) -> Flag:
@@ -48,32 +51,30 @@ def flag_from_vectors(groups: Sequence[Array]) -> Flag:
     basis = np.empty((groups[0].shape[0], 0))
     ends = []
     for group in groups:
-        norms = np.linalg.norm(group, axis=0)
-        unit = group[:, norms > 0] / norms[norms > 0]
+        size = np.abs(group).max(axis=0, initial=0)
+        unit = group[:, size > 0] / size[size > 0]  # first by size: squares of huge or tiny numbers are not numbers
+        unit = unit / np.linalg.norm(unit, axis=0)
         for _ in range(2):  # twice is enough: the second pass removes what rounding left of the first
             unit = unit - basis @ (basis.T @ unit)
         left, length, _ = np.linalg.svd(unit, full_matrices=False)
-        basis = np.hstack([basis, left[:, length > COLLINEAR]])
+        basis = np.hstack([basis, left[:, length > COLLINEAR_LENGTH]])
         ends.append(basis.shape[1])
     return Flag(basis, tuple(ends))
 
 
-def flag_from_gram(gram: Array, sizes: Sequence[int], ridge: float = 0.0, noise: Array | None = None) -> Flag:
+def flag_from_gram(gram: Array, sizes: Sequence[int], ridge: float = 0.0) -> Flag:
     """The flag of spans of features that are known only through their Gram matrix.
 
     Each step is made orthogonal to the steps before it without any ridge, so the orthogonality of the components is
     exact; the ridge then shrinks the step's own directions, weak ones the most.
 
     Args:
-        gram: Gram matrix of all features, (d, d).
+        gram: Positive semidefinite Gram matrix of all features, (d, d).
         sizes: How many features each step brings, in order; they add up to d.
         ridge: Added to the Gram matrix of features scaled to unit norm.
-        noise: Energy of each feature below which it counts as zero, (d,); rounding of a large mean, for example.
     """
     ridge = check_ridge(ridge)
-    energy = np.diag(gram).clip(min=0)
-    scale = np.where(energy > (0 if noise is None else noise), np.sqrt(energy), np.inf)  # inf: the feature drops out
-    unit_gram, removed = _positive_semidefinite(gram / np.outer(scale, scale))
+    unit_gram, scale = _scaled(gram)
     exact = np.empty((len(scale), 0))  # orthonormal without the ridge: what later steps must be orthogonal to
     basis = np.empty((len(scale), 0))
     ends, start = [], 0
@@ -83,34 +84,41 @@ def flag_from_gram(gram: Array, sizes: Sequence[int], ridge: float = 0.0, noise:
         for _ in range(2):
             step = step - exact @ (exact.T @ (unit_gram @ step))
         energies, directions = np.linalg.eigh(step.T @ unit_gram @ step)
-        kept = energies > COLLINEAR
+        kept = energies > COLLINEAR_ENERGY
         energies, directions = energies[kept][::-1], step @ directions[:, kept][:, ::-1]
         exact = np.hstack([exact, directions / np.sqrt(energies)])
         basis = np.hstack([basis, directions / np.sqrt(energies + ridge)])
         ends.append(basis.shape[1])
         start += size
-    return Flag(basis / scale[:, None], tuple(ends), removed)
+    return Flag(basis / scale[:, None], tuple(ends))
 
 
-def flag_of_blocks(moments: Moments, steps: Sequence[Sequence[str]], ridge: float = 0.0) -> Flag:
-    """The flag of spans that grow by blocks of centred features: step i adds the blocks named in `steps[i]`."""
-    names = [name for step in steps for name in step]
-    mean = moments.joint_mean(names)
-    rounding = (64 * np.finfo(np.float64).eps * mean) ** 2
-    sizes = [sum(moments.dims[name] for name in step) for step in steps]
-    return flag_from_gram(moments.joint_covariance(names, names), sizes, ridge, noise=rounding)
+def consistent_covariance(moments: Moments, names: Sequence[str]) -> tuple[Array, float]:
+    """The covariance of several blocks as a positive semidefinite matrix, and the share of energy that had to go.
 
-
-def _positive_semidefinite(gram: Array) -> tuple[Array, float]:
-    """The nearest positive semidefinite matrix, and the share of energy that had to go.
-
-    Blocks estimated from different rows need not fit together; blocks from the same rows always do.
+    Moments of the same rows fit together. Where blocks miss in some rows, they come from different rows and need not:
+    then this is the nearest matrix that does, for features scaled to unit variance. Constant features get exact zeros.
     """
-    energies, directions = np.linalg.eigh(gram)
-    if energies.size == 0 or energies[0] >= -COLLINEAR:
-        return gram, 0.0
-    kept = energies.clip(min=0)
-    return (directions * kept) @ directions.T, float(-energies[energies < 0].sum() / kept.sum())
+    covariance = moments.joint_covariance(names, names)
+    constant = np.sqrt(np.diag(covariance)) <= CONSTANT_SPREAD * np.abs(moments.joint_mean(names))
+    covariance[constant] = covariance[:, constant] = 0
+    unit, scale = _scaled(covariance)
+    try:
+        np.linalg.cholesky(unit + COLLINEAR_ENERGY * np.eye(len(unit)))
+    except np.linalg.LinAlgError:
+        energies, directions = np.linalg.eigh(unit)
+        kept = energies.clip(min=0)
+        mended = (directions * kept) @ directions.T
+        back = np.where(np.isfinite(scale), scale, 0)
+        return mended * np.outer(back, back), float((kept - energies).sum() / kept.sum())
+    return covariance, 0.0
+
+
+def _scaled(gram: Array) -> tuple[Array, Array]:
+    """The Gram matrix of features scaled to unit norm, and their norms; infinite for zero features, which drop out."""
+    norms = np.sqrt(np.diag(gram).clip(min=0))
+    scale = np.where(norms > 0, norms, np.inf)
+    return gram / scale / scale[:, None], scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +129,14 @@ class AffineFeatures:
         centre: Means of the span's features, (d,).
         weight: One column a feature, (d, k).
         offset: Means of the resulting features, (k,).
+        removed: Share of energy by which the moments behind it did not fit together and were mended; 0 for complete
+            rows. Values well above 0 mean that too few rows carry the blocks together.
     """
 
     centre: Array
     weight: Array
     offset: Array
+    removed: float = 0.0
 
     def __call__(self, features: Array) -> Array:
         """Evaluate at rows of the span's features, (n, d) -> (n, k)."""
@@ -137,7 +148,27 @@ class AffineFeatures:
         return self.offset + (features - self.centre) @ self.weight
 
 
-def complement(moments: Moments, target: str, onto: Sequence[str], ridge: float = 0.0) -> AffineFeatures:
+def project(moments: Moments, target: str, onto: str | Sequence[str], ridge: float = 0.0) -> AffineFeatures:
+    """The projection of each dimension of a block onto the span of the constant and other blocks.
+
+    This is its best approximation there in mean square; what is left over, the target minus this, lies in the
+    orthogonal complement.
+
+    Args:
+        moments: Moments that hold the target with each block of `onto`.
+        target: The block to project, dimension k.
+        onto: The blocks that span the subspace, dimensions adding up to d; none for the constant alone.
+        ridge: Shrinkage, relative to features of unit variance.
+    """
+    names = as_names(onto)
+    covariance, removed = consistent_covariance(moments, (*names, target))
+    d = len(covariance) - moments.dims[target]
+    basis = flag_from_gram(covariance[:d, :d], [d], ridge).basis
+    weight = basis @ (basis.T @ covariance[:d, d:])
+    return AffineFeatures(moments.joint_mean(names), weight, moments.mean(target), removed)
+
+
+def complement(moments: Moments, target: str, onto: str | Sequence[str], ridge: float = 0.0) -> AffineFeatures:
     """An orthonormal basis of what a block adds to the span of the constant and other blocks.
 
     Args:
@@ -149,23 +180,9 @@ def complement(moments: Moments, target: str, onto: Sequence[str], ridge: float 
     Returns:
         Features of the blocks `onto` and `target`, side by side; as many as there are new directions.
     """
-    flag = flag_of_blocks(moments, [tuple(onto), (target,)], ridge)
+    names = (*as_names(onto), target)
+    covariance, removed = consistent_covariance(moments, names)
+    d = moments.dims[target]
+    flag = flag_from_gram(covariance, [len(covariance) - d, d], ridge)
     weight = flag.basis[:, flag.ends[0] :]
-    return AffineFeatures(moments.joint_mean([*onto, target]), weight, np.zeros(weight.shape[1]))
-
-
-def project(moments: Moments, target: str, onto: Sequence[str], ridge: float = 0.0) -> AffineFeatures:
-    """The projection of each dimension of a block onto the span of the constant and other blocks.
-
-    This is its best approximation there in mean square; what is left over, the target minus this, lies in the
-    orthogonal complement.
-
-    Args:
-        moments: Moments that hold the target with each block of `onto`.
-        target: The block to project, dimension k.
-        onto: The blocks that span the subspace, dimensions adding up to d.
-        ridge: Shrinkage, relative to features of unit variance.
-    """
-    flag = flag_of_blocks(moments, [tuple(onto)], ridge)
-    weight = flag.basis @ (flag.basis.T @ moments.joint_covariance(onto, target))
-    return AffineFeatures(moments.joint_mean(onto), weight, moments.mean(target))
+    return AffineFeatures(moments.joint_mean(names), weight, np.zeros(weight.shape[1]), removed)

@@ -42,7 +42,9 @@ def as_features(values: Any, name: str) -> torch.Tensor:
 
 def as_real(values: Any, name: str) -> Array:
     """Return real numbers (booleans and integers included) as a float64 array; never parse text or objects."""
-    array = np.asarray(values)
+    if np.ma.isMaskedArray(values):
+        raise ValueError(f"{name!r} is a masked array. Fill the masked values, or drop them, first.")
+    array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name!r} must hold real numbers, got dtype {array.dtype}. Encode the values as numbers first."
@@ -51,7 +53,7 @@ def as_real(values: Any, name: str) -> Array:
 
 
 def as_weights(weights: Any, n_rows: int) -> Array:
-    """Return non-negative row weights of shape (n,) that do not all vanish."""
+    """Return finite, non-negative row weights of shape (n,)."""
     array = as_real(weights, "weights")
     if array.shape != (n_rows,):
         raise ValueError(f"`weights` must have one entry a row: expected shape ({n_rows},), got {array.shape}.")
@@ -68,7 +70,11 @@ def as_mass(table: Array, name: str = "table") -> Array:
         raise ValueError(
             f"{name!r} must be non-negative, its smallest entry is {table.min():g}. Pass probabilities or counts."
         )
-    if not table.sum() > 0:
+    with np.errstate(over="ignore"):
+        total = table.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"The entries of {name!r} add up to more than a float can hold. Divide them by the largest.")
+    if not total > 0:
         raise ValueError(f"{name!r} is empty or all zero, so it describes no distribution. Pass at least one count.")
     return table
 
@@ -96,6 +102,8 @@ def check_ridge(ridge: float) -> float:
 def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
     """Return a tuple of distinct names; a single string is one name."""
     result = (names,) if isinstance(names, str) else tuple(names)
+    if not all(isinstance(name, str) for name in result):
+        raise ValueError(f"Names must be text, got {result}. Convert them with str.")
     if len(set(result)) != len(result):
         raise ValueError(f"Names must differ from each other, got {result}. Name each of them once.")
     return result

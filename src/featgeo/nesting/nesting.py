@@ -8,6 +8,7 @@ same maximiser, because it maximises every level at once (Prop. joint:opt) where
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,14 +39,23 @@ class Level:
 
     def __post_init__(self) -> None:
         if not isinstance(self.dim, Integral) or isinstance(self.dim, bool) or self.dim < 1:
-            raise ValueError(f"A level must have a whole number of dimensions, at least 1; got {self.dim!r}.")
-        if not (np.isfinite(self.weight) and self.weight > 0):
             raise ValueError(
-                f"Aggregation weights must be finite and strictly positive, got {self.weight}. "
+                f"A level must have a whole number of dimensions, at least 1; got {self.dim!r}. Leave empty levels out."
+            )
+        try:
+            weight = float(self.weight)
+        except (TypeError, ValueError):
+            weight = math.nan
+        if not (math.isfinite(weight) and weight > 0):
+            raise ValueError(
+                f"Aggregation weights must be finite and strictly positive, got {self.weight!r}. "
                 "To leave a level out, merge its dimensions into the next one."
             )
-        object.__setattr__(self, "x", as_names(self.x))
-        object.__setattr__(self, "y", as_names(self.y))
+        spaces = {"x": as_names(self.x), "y": as_names(self.y)}
+        if not all(spaces.values()):
+            raise ValueError(f"A level needs at least one block on either side, got {spaces}. Name the blocks.")
+        for name, value in {"dim": int(self.dim), "weight": weight, **spaces}.items():
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, init=False)
@@ -69,7 +79,7 @@ class Nesting:
         x: str | tuple[str, ...] | list[str | tuple[str, ...]] | None = None,
         y: str | tuple[str, ...] | list[str | tuple[str, ...]] | None = None,
     ) -> None:
-        if isinstance(dims, Integral):
+        if not isinstance(dims, Sequence | np.ndarray):
             raise ValueError(f"`dims` must list the dimensions of the levels, got {dims}. Use Nesting([{dims}]).")
         if len(dims) == 0:
             raise ValueError("A nesting needs at least one level, got none. Use Nesting([k]) for a plain H-score.")
@@ -80,7 +90,8 @@ class Nesting:
             )
         if not given:
             spaces = ("x" if x is None else x, "y" if y is None else y)
-            options = zip(("x", "y", "weights"), (*spaces, 1.0 if weights is None else list(weights)), strict=True)
+            level_weights = [1.0] * len(dims) if weights is None else list(np.atleast_1d(np.asarray(weights)))
+            options = zip(("x", "y", "weights"), (*spaces, level_weights), strict=True)
             columns = [_per_level(option, len(dims), name) for name, option in options]
             given = [Level(*level) for level in zip(dims, *columns, strict=True)]
         elif any(option is not None for option in (weights, x, y)):
@@ -109,6 +120,11 @@ class Nesting:
         return tuple(level.weight for level in self.levels)
 
     @property
+    def spaces(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+        """The blocks of x and of y that each level may use: what `decompose` takes as its levels."""
+        return tuple((level.x, level.y) for level in self.levels)
+
+    @property
     def ends(self) -> tuple[int, ...]:
         """Dimensions up to each level, (k_1, ..., k_l)."""
         return tuple(accumulate(self.dims))
@@ -121,7 +137,7 @@ class Nesting:
     @cached_property
     def level_of(self) -> np.ndarray:
         """Index of the level that adds each dimension, (k,)."""
-        return np.repeat(np.arange(len(self.levels)), self.dims)
+        return _read_only(np.repeat(np.arange(len(self.levels)), self.dims))
 
     @cached_property
     def pair_weights(self) -> Array:
@@ -131,7 +147,7 @@ class Nesting:
         are weighted by the diagonal of W: one pass serves every nesting.
         """
         from_level_on = np.cumsum(self.weights[::-1])[::-1]
-        return from_level_on[np.maximum.outer(self.level_of, self.level_of)]
+        return _read_only(from_level_on[np.maximum.outer(self.level_of, self.level_of)])
 
     @cached_property
     def _hash(self) -> int:
@@ -140,8 +156,16 @@ class Nesting:
     def __hash__(self) -> int:
         return self._hash  # computed once: a nesting is looked up in every training step
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Nesting, (self.levels,)  # without the hash, which differs from process to process
+
     def __repr__(self) -> str:
         return f"Nesting([{', '.join(map(repr, self.levels))}])"
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.setflags(write=False)
+    return array
 
 
 def _per_level(option: Any, n_levels: int, name: str) -> list[Any]:
@@ -149,5 +173,5 @@ def _per_level(option: Any, n_levels: int, name: str) -> list[Any]:
     if not isinstance(option, list):
         return [option] * n_levels
     if len(option) != n_levels:
-        raise ValueError(f"`{name}` must have one entry a level: expected {n_levels}, got {len(option)}.")
+        raise ValueError(f"`{name}` must have one entry a level: expected {n_levels}, got {len(option)}. Add or drop.")
     return option

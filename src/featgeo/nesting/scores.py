@@ -18,6 +18,7 @@ n - 1. With u = f * g, the pairs i = j contribute the squared cumulative sums of
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Literal
 
@@ -25,6 +26,7 @@ import numpy as np
 import torch
 
 from featgeo.geometry.moments import Moments
+from featgeo.geometry.spans import COLLINEAR_ENERGY, CONSTANT_SPREAD
 from featgeo.nesting.nesting import Nesting
 
 Mode = Literal["joint", "sequential"]
@@ -65,22 +67,19 @@ def nested_h_score(
         ValueError: For shapes that do not fit, too few rows, or (on the CPU) a score that is not finite.
     """
     _check_features(f, g, unbiased)
+    if not isinstance(nesting, Nesting):
+        raise ValueError(f"`nesting` must be a Nesting, got {nesting!r}. Write Nesting({nesting!r}).")
     if f.shape[1] != nesting.k:
         raise ValueError(
             f"The nesting has {' + '.join(map(str, nesting.dims))} = {nesting.k} dimensions but the features have "
             f"{f.shape[1]}. Make them agree."
         )
     if mode not in ("joint", "sequential"):
-        raise ValueError(f"`mode` must be 'joint' or 'sequential', got {mode!r}.")
+        raise ValueError(f"`mode` must be 'joint' or 'sequential', got {mode!r}. Leave it out for 'joint'.")
     precision = torch.promote_types(torch.promote_types(f.dtype, g.dtype), torch.float32)
-    f, g = f.to(precision), g.to(precision)
-    score = (_sequential if mode == "sequential" else _joint)(f, g, nesting, unbiased)
-    # Reading the value would stall an accelerator, so only the CPU is checked; elsewhere the NaN shows in the result.
-    if score.device.type == "cpu" and not torch.compiler.is_compiling() and not torch.isfinite(score.detach()):
-        raise ValueError(
-            "The H-score is not finite: the features hold NaN, infinite or far too large values. Scale them."
-        )
-    return score
+    with _full_precision(f.device):
+        score = (_sequential if mode == "sequential" else _joint)(f.to(precision), g.to(precision), nesting, unbiased)
+    return _finite(score)
 
 
 def _joint(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
@@ -123,18 +122,23 @@ def single_sided_h_score(f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     Returns:
         A scalar tensor, differentiable in f wherever the rank of cov(f) does not change.
     """
-    if y.ndim == 1:
+    if isinstance(y, torch.Tensor) and y.ndim == 1 and len(y):
         if y.is_floating_point() or y.is_complex():
             raise ValueError(
                 f"`y` of shape (n,) must hold whole-number labels, got {y.dtype}. Pass y[:, None] to use it as feature."
             )
-        y = torch.nn.functional.one_hot(torch.unique(y, return_inverse=True)[1]).to(f.dtype)
+        y = torch.nn.functional.one_hot(torch.unique(y, return_inverse=True)[1]).float()
     _check_rows(f, y, 2)
-    precision = torch.promote_types(torch.promote_types(f.dtype, y.dtype), torch.float32)
-    centred_f, centred_y = (z.to(precision) - z.to(precision).mean(dim=0) for z in (f, y))
-    gram_f, gram_y, cross = centred_f.T @ centred_f, centred_y.T @ centred_y, centred_f.T @ centred_y
-    explained = cross @ torch.linalg.pinv(gram_y, hermitian=True) @ cross.T
-    return torch.trace(torch.linalg.pinv(gram_f, hermitian=True) @ explained) / 2
+    # Small matrices decide about ranks here, so they are formed in float64, of features scaled to unit variance.
+    precision = torch.float32 if f.device.type == "mps" else torch.float64
+    with _full_precision(f.device):
+        f_unit, y_unit = (_standardised(z.to(precision)) for z in (f, y))
+        _finite(f_unit.sum() + y_unit.sum())
+        inverse_f, inverse_y = (
+            torch.linalg.pinv(z.T @ z, rtol=COLLINEAR_ENERGY, hermitian=True) for z in (f_unit, y_unit)
+        )
+        cross = f_unit.T @ y_unit
+        return torch.trace(inverse_f @ cross @ inverse_y @ cross.T) / 2
 
 
 def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "f", g: str = "g") -> float:
@@ -146,6 +150,7 @@ def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "
         f: Name of the block of features of x.
         g: Name of the block of features of y, of the same dimension.
     """
+    moments.weight(f, g)  # says which blocks there are, where these are not among them
     nesting = nesting or _plain(moments.dims[f])
     if not moments.dims[f] == moments.dims[g] == nesting.k:
         raise ValueError(
@@ -164,19 +169,47 @@ class _Weights:
         level_of, level = nesting.level_of, np.asarray(nesting.weights)
         owned = np.where(level_of[:, None] >= level_of[None, :], level[level_of][:, None], 0.0)
         with torch.inference_mode(False):  # they are kept, and may be met first in validation, then in training
-            self.pair = torch.as_tensor(nesting.pair_weights, dtype=dtype, device=device)  # W_ab
+            self.pair = torch.tensor(nesting.pair_weights, dtype=dtype, device=device)  # W_ab
             self.dimension = self.pair.diagonal()  # W_aa
-            self.level = torch.as_tensor(level, dtype=dtype, device=device)  # weight of each level
-            self.own_level = torch.as_tensor(level[level_of], dtype=dtype, device=device)  # of the level that adds a
-            self.owned = torch.as_tensor(owned, dtype=dtype, device=device)  # the same, 0 where b is in a later level
+            self.level = torch.tensor(level, dtype=dtype, device=device)  # weight of each level
+            self.own_level = torch.tensor(level[level_of], dtype=dtype, device=device)  # of the level that adds a
+            self.owned = torch.tensor(owned, dtype=dtype, device=device)  # the same, 0 where b is in a later level
 
 
-_weights = lru_cache(maxsize=32)(_Weights)
+@torch.compiler.disable  # torch.compile takes the weights as they are, without looking into the cache
+@lru_cache(maxsize=32)
+def _weights(nesting: Nesting, dtype: torch.dtype, device: torch.device) -> _Weights:
+    return _Weights(nesting, dtype, device)
 
 
+@torch.compiler.disable
 @lru_cache(maxsize=32)
 def _plain(k: int) -> Nesting:
     return Nesting([k])
+
+
+def _full_precision(device: torch.device) -> AbstractContextManager[object]:
+    """No autocast: it would form the sums in half precision after all."""
+    if torch.amp.is_autocast_available(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()
+
+
+def _finite(score: torch.Tensor) -> torch.Tensor:
+    """The score, checked on the CPU. Reading it would stall an accelerator; there a NaN shows in the result."""
+    if score.device.type == "cpu" and not torch.compiler.is_compiling() and not torch.isfinite(score.detach()):
+        raise ValueError(
+            "The H-score is not finite: the features hold NaN, infinite or far too large values. Scale them."
+        )
+    return score
+
+
+def _standardised(z: torch.Tensor) -> torch.Tensor:
+    """Columns of mean 0 and unit norm; a constant column becomes 0."""
+    centred = z - z.mean(dim=0)
+    norm = centred.norm(dim=0)
+    constant = norm <= CONSTANT_SPREAD * z.abs().amax(dim=0) * len(z) ** 0.5
+    return torch.where(constant, 0, centred / torch.where(constant, 1, norm))
 
 
 def _covariance(f: torch.Tensor, g: torch.Tensor, unbiased: bool) -> torch.Tensor:
@@ -201,13 +234,16 @@ def _check_features(f: torch.Tensor, g: torch.Tensor, unbiased: bool) -> None:
 
 
 def _check_rows(f: torch.Tensor, g: torch.Tensor, at_least: int) -> None:
+    for features in (f, g):
+        if not isinstance(features, torch.Tensor):
+            raise ValueError(f"Features must be torch tensors, got {type(features)}. Use torch.as_tensor(features).")
     if f.ndim != 2 or g.ndim != 2 or len(f) != len(g):
         raise ValueError(
             f"Features must be matrices with one row a sample, got shapes {tuple(f.shape)} and {tuple(g.shape)}. "
             "Use z[:, None] for a single feature."
         )
     if len(f) < at_least:
-        raise ValueError(f"At least {at_least} rows are needed, got {len(f)}.")
+        raise ValueError(f"At least {at_least} rows are needed, got {len(f)}. Use larger batches.")
     for features in (f, g):
         if not features.is_floating_point():
             raise ValueError(f"Features must be floating point, got {features.dtype}. Convert them with .float().")
