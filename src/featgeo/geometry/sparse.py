@@ -20,11 +20,12 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 
-from featgeo.geometry.modes import ZERO_CORRELATION, Modes, sign_of_columns
+from featgeo.geometry.modes import Modes, sign_of_columns
 from featgeo.geometry.validation import Array, check_mode_count
 
 Triplets = tuple[Array, Array, Array]  # left vectors (m, k), singular values (k,), right vectors (n, k)
 
+_ZERO = 1e-10  # a correlation below this is rounding: sums over millions of cells round more than small tables do
 _LARGEST_RESULT = 2**31  # numbers in one table of function values: 16 GiB
 
 
@@ -131,7 +132,8 @@ def _coarsening(roots: Array, symbols: Sequence[np.ndarray]) -> sparse.csr_array
 def _top_singular(matrix: sparse.csr_array, explained: sparse.csr_array, k: int) -> Triplets:
     """The k largest singular triplets of matrix - (matrix explained) explained^T, fewer where the rank is lower."""
     image = (matrix @ explained).tocsr()
-    if min(matrix.shape) <= 3 * k + 20:  # a narrow matrix: a dense decomposition is quicker and misses nothing
+    kept = 2 * k + 40  # Krylov vectors; more than the usual 2k + 1 pay where the spectrum has no gap
+    if min(matrix.shape) <= kept:  # a narrow matrix: a dense decomposition is quicker and misses nothing
         residual = matrix.toarray() - (image @ explained.T).toarray()
         u, sigma, vt = np.linalg.svd(residual, full_matrices=False)
         return _strongest(u, sigma, vt.T, k)
@@ -147,9 +149,9 @@ def _top_singular(matrix: sparse.csr_array, explained: sparse.csr_array, k: int)
     operator = LinearOperator(matrix.shape, matvec=apply, rmatvec=apply_transposed, dtype=np.float64)
     rng = np.random.default_rng(0)  # fixed starts make the answer repeatable
     wanted = k
-    while np.linalg.norm(apply(rng.standard_normal(matrix.shape[1]))) > ZERO_CORRELATION:  # ARPACK refuses zero
-        u, sigma, vt = svds(operator, k=wanted, v0=rng.standard_normal(min(matrix.shape)))
-        weakest = strength[-1] if len(strength) == k else ZERO_CORRELATION
+    while np.linalg.norm(apply(rng.standard_normal(matrix.shape[1]))) > _ZERO:  # ARPACK refuses zero
+        u, sigma, vt = svds(operator, k=wanted, ncv=kept, v0=rng.standard_normal(min(matrix.shape)))
+        weakest = strength[-1] if len(strength) == k else _ZERO
         if sigma.max() <= weakest * (1 + 1e-12):
             break
         merged = np.hstack([left, u]), np.concatenate([strength, sigma]), np.hstack([right, vt.T])
@@ -159,5 +161,5 @@ def _top_singular(matrix: sparse.csr_array, explained: sparse.csr_array, k: int)
 
 
 def _strongest(left: Array, sigma: Array, right: Array, k: int) -> Triplets:
-    order = [i for i in np.argsort(-sigma, kind="stable")[:k] if sigma[i] > ZERO_CORRELATION]
+    order = [i for i in np.argsort(-sigma, kind="stable")[:k] if sigma[i] > _ZERO]
     return left[:, order], sigma[order], right[:, order]
