@@ -81,8 +81,7 @@ def flag_from_gram(gram: Array, sizes: Sequence[int], ridge: float = 0.0) -> Fla
     for size in sizes:
         step = np.zeros((len(scale), size))
         step[start : start + size] = np.eye(size)
-        for _ in range(2):
-            step = step - exact @ (exact.T @ (unit_gram @ step))
+        step = step - exact @ (exact.T @ (unit_gram @ step))
         energies, directions = np.linalg.eigh(step.T @ unit_gram @ step)
         kept = energies > COLLINEAR_ENERGY
         energies, directions = energies[kept][::-1], step @ directions[:, kept][:, ::-1]
