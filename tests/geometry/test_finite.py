@@ -114,6 +114,8 @@ def test_small_sparse_tables_are_made_dense_and_large_ones_are_not():
     assert large.is_sparse
     assert large.shape == (5000, 4999)
     assert not large.marginal("x").is_sparse
+    tall = FiniteJoint(sparse.eye_array(2**20 + 5, 2))
+    assert tall.probability("x").sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -138,7 +140,7 @@ def test_sparse_modes_of_a_table_beyond_the_dense_limit():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_repeated_singular_values_are_all_found(seed, always_sparse):
-    """Unconnected parts repeat sigma = 1, once less than there are parts; a single Lanczos run can miss some of them."""
+    """Unconnected parts repeat sigma = 1, once less than there are parts; a single Lanczos run can miss some."""
     rng = np.random.default_rng(seed)
     parts = [rng.poisson(1.0, (8, 8)) + np.eye(8) for _ in range(60)]
     found = sparse_twin(sparse.block_diag(parts)).modes(10)
@@ -164,6 +166,8 @@ def test_conditional_keeps_at_most_k_modes(always_sparse):
         components = joint.conditional("x", "y", "s", k=3)
         assert len(components.markov) == 1  # two symbols of s
         assert len(components.conditional) == 3
+    independent = FiniteJoint(np.ones((3, 2, 2)), names).conditional("x", "y", "s", k=1)
+    assert len(independent.markov) == len(independent.conditional) == 0
 
 
 def test_large_product_alphabets_cost_only_the_cells_that_occur():

@@ -24,7 +24,7 @@ from featgeo.geometry.labels import as_column, coded, symbol_labels, variable_na
 from featgeo.geometry.maximum_entropy import iterative_proportional_fitting
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.sparse import SeenJoint
-from featgeo.geometry.validation import Array, as_mass, as_names, as_real
+from featgeo.geometry.validation import Array, as_mass, as_names, as_real, check_mode_count
 
 Names: TypeAlias = str | Sequence[str] | None
 
@@ -236,8 +236,7 @@ class FiniteJoint:
             conditional = self._sparse_modes(k, x_names, both, s_names)
         else:
             _, conditional = self.components([None, None], [[s_names], None], x_names, both)
-        at_most = [modes.top(None if k is None else min(k, len(modes))) for modes in (markov, conditional)]
-        return ConditionalComponents(*at_most)
+        return ConditionalComponents(_at_most(markov, k), _at_most(conditional, k))
 
     def multimodal(self, sources: Sequence[str] | None = None, y: Names = None) -> MultimodalComponents:
         """Split the dependence of several sources on y by interaction order (eq. pib:pii, and beyond two sources).
@@ -323,7 +322,12 @@ class FiniteJoint:
 
 
 def _dense_if_small(cells: sparse.coo_array) -> Array | sparse.coo_array:
-    return cells.toarray() if math.prod(cells.shape) <= _DENSE_CELLS else cells
+    single = len(cells.shape) == 1  # the probabilities of one variable are never too many
+    return cells.toarray() if single or math.prod(cells.shape) <= _DENSE_CELLS else cells
+
+
+def _at_most(modes: Modes, k: int | None) -> Modes:
+    return modes if k is None or len(modes) <= check_mode_count(k, k) else modes.top(k)
 
 
 def _subsets(names: Sequence[str], size: int) -> list[tuple[str, ...]]:
