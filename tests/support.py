@@ -69,6 +69,25 @@ def ascend(
     return results
 
 
+def plain_ascend(
+    objective: Callable[..., torch.Tensor], shapes: Sequence[tuple[int, ...]], starts: int = 3, steps: int = 4000
+) -> list[tuple[float, list[torch.Tensor]]]:
+    """Gradient ascent with a fixed step and nothing else, for parameters that are information vectors."""
+    results = []
+    for start in range(starts):
+        generator = torch.Generator().manual_seed(start)
+        parameters = [
+            torch.randn(shape, generator=generator, dtype=torch.float64).mul_(0.2).requires_grad_() for shape in shapes
+        ]
+        for _ in range(steps):
+            gradients = torch.autograd.grad(objective(*parameters), parameters)
+            with torch.no_grad():
+                for parameter, gradient in zip(parameters, gradients, strict=True):
+                    parameter += 0.5 * gradient
+        results.append((float(objective(*parameters).detach()), [p.detach() for p in parameters]))
+    return results
+
+
 def assert_reached_never_passed(
     results: list[tuple[float, list[torch.Tensor]]], maximum: float, tolerance: float = 1e-9
 ) -> list[torch.Tensor]:

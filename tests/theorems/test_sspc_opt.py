@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from support import SEEDS, ascend, assert_reached_never_passed, product, random_counts, random_functions, rows
+from support import (
+    SEEDS,
+    ascend,
+    assert_reached_never_passed,
+    plain_ascend,
+    product,
+    random_counts,
+    random_functions,
+    rows,
+)
 
 from featgeo import FiniteJoint, Nesting, nested_h_score
 
@@ -26,6 +35,27 @@ def test_maximiser_is_the_projection_and_the_top_modes_of_the_rest(seed, weights
     a, g_bar, f, g = assert_reached_never_passed(ascend(score, [(2, 2), (4, 2), (6, 1), (4, 1)], starts=6), maximum)
     np.testing.assert_allclose(product(span @ a, g_bar), aligned.kernel(), atol=1e-5)
     np.testing.assert_allclose(product(f, g), orthogonal.top(1).kernel(), atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_plain_gradient_ascent_reaches_the_maximum(seed):
+    """Steps in function space: the parameters are information vectors, f = xi / sqrt(p)."""
+    counts = random_counts(seed, (6, 4))
+    joint, (x, y) = FiniteJoint(counts), rows(counts)
+    roots_x, roots_y = (torch.from_numpy(joint.probability(name)).sqrt()[:, None] for name in ("x", "y"))
+    phi = random_functions(seed, 6, 2)
+    aligned, orthogonal = joint.projected(phi)
+    span = torch.linalg.qr(roots_x * torch.from_numpy(phi))[0] / roots_x  # the same span, orthonormal
+
+    def score(a, v_bar, u, v):
+        f, g = torch.hstack([span @ a, u / roots_x]), torch.hstack([v_bar, v]) / roots_y
+        return nested_h_score(f[x], g[y], Nesting([2, 1]))
+
+    results = plain_ascend(score, [(2, 2), (4, 2), (6, 1), (4, 1)])
+    maximum = aligned.energy + orthogonal.sigma[0] ** 2 / 2
+    a, v_bar, u, v = assert_reached_never_passed(results, maximum)
+    np.testing.assert_allclose(product(span @ a, v_bar / roots_y), aligned.kernel(), atol=1e-4)
+    np.testing.assert_allclose(product(u / roots_x, v / roots_y), orthogonal.top(1).kernel(), atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
