@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -38,16 +38,19 @@ def weak_joint(seed: int, shape: tuple[int, ...], eps: float, n_x: int = 1) -> n
     return np.multiply.outer(p_x, p_y) * (1 + eps * gamma.reshape(shape))
 
 
+def random_starts(shapes: Sequence[tuple[int, ...]], starts: int, scale: float) -> Iterator[list[torch.Tensor]]:
+    for start in range(starts):
+        generator = torch.Generator().manual_seed(start)
+        values = [scale * torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+        yield [value.requires_grad_() for value in values]
+
+
 def ascend(
     objective: Callable[..., torch.Tensor], shapes: Sequence[tuple[int, ...]], starts: int = 4
 ) -> list[tuple[float, list[torch.Tensor]]]:
     """Gradient ascent with line search (L-BFGS, float64) from random starts: the value and parameters it ends at."""
     results = []
-    for start in range(starts):
-        generator = torch.Generator().manual_seed(start)
-        parameters = [
-            torch.randn(shape, generator=generator, dtype=torch.float64).mul_(0.5).requires_grad_() for shape in shapes
-        ]
+    for parameters in random_starts(shapes, starts, scale=0.5):
         optimizer = torch.optim.LBFGS(
             parameters,
             max_iter=5000,
@@ -74,11 +77,7 @@ def plain_ascend(
 ) -> list[tuple[float, list[torch.Tensor]]]:
     """Gradient ascent with a fixed step and nothing else, for parameters that are information vectors."""
     results = []
-    for start in range(starts):
-        generator = torch.Generator().manual_seed(start)
-        parameters = [
-            torch.randn(shape, generator=generator, dtype=torch.float64).mul_(0.2).requires_grad_() for shape in shapes
-        ]
+    for parameters in random_starts(shapes, starts, scale=0.2):
         for _ in range(steps):
             gradients = torch.autograd.grad(objective(*parameters), parameters)
             with torch.no_grad():

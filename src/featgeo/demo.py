@@ -89,7 +89,7 @@ def titanic() -> Section:
             f"{parts.bivariate.energy:.3f}; the rest, {parts.interaction.energy:.3f}, is interaction: the rescue of "
             "women and children was not the same in every class.",
         ],
-        figure=figures.energy_bars({"alone": alone, "orders": orders}, total, "energy of the dependence on survival"),
+        figure=figures.energy_bars([alone, orders], total, "energy of the dependence on survival"),
         alt="Bars of energies: class, sex and age alone, then by the number of sources that act together.",
         columns=["component", "energy", "share of all"],
         rows=[[name, f"{value:.4f}", f"{value / total:.1%}"] for name, value in energies.items()],

@@ -117,3 +117,5 @@ def test_levels_must_grow():
     with pytest.raises(ValueError, match="at least one level"):
         decompose(moments, [])
     assert len(decompose(moments, [((), "y")])[0]) == 0
+    with pytest.raises(ValueError, match="There is no block 'q'"):
+        decompose(moments, [("q", "y")])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 from scipy.stats.contingency import association
 from sklearn.metrics import mutual_info_score
@@ -83,6 +84,13 @@ def test_components_on_tables_with_impossible_cells():
     whole = parts.bivariate.kernel() + parts.interaction.kernel()
     np.testing.assert_allclose(whole[possible], joint.cdk()[possible], atol=1e-12)
     assert np.all(parts.bivariate.f[0, 1] == 0)
+
+
+def test_a_joint_takes_any_tensor_and_hands_out_copies():
+    joint = FiniteJoint(torch.ones(2, 3, dtype=torch.bfloat16, requires_grad=True))
+    joint.probability()[:] = 7
+    joint.probability("x", "y")[:] = 7
+    np.testing.assert_allclose(joint.probability(), 1 / 6, atol=1e-15)
 
 
 def test_samples_are_counted_with_their_labels():

@@ -71,7 +71,7 @@ def test_each_pair_of_blocks_counts_the_rows_that_have_both(data):
     rng = np.random.default_rng(2)
     present = {"x": rng.random(60) < 0.7, "y": rng.random(60) < 0.5, "z": np.ones(60, dtype=bool)}
     holed = {name: np.where(present[name][:, None], block, np.nan) for name, block in data.items()}
-    moments = Moments.from_features(holed, present=present)
+    moments = Moments.from_features(holed, present={**present, "y": torch.from_numpy(present["y"])})
     for a in data:
         for b in data:
             both = present[a] & present[b]

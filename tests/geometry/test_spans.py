@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from featgeo import Moments, complement, project
 from featgeo.geometry.spans import consistent_covariance, flag_from_gram, flag_from_vectors
@@ -147,3 +148,6 @@ def test_features_refuse_rows_of_another_span(data):
     projection = project(Moments.from_features(data), "x", onto=["s"])
     with pytest.raises(ValueError, match="functions of 3 columns"):
         projection(data["x"])
+    np.testing.assert_array_equal(projection(torch.from_numpy(data["s"])), projection(data["s"]))
+    with pytest.raises(ValueError, match="There is no block 'q'"):
+        project(Moments.from_features(data), "q", onto=[])

@@ -106,6 +106,15 @@ def seen_cells(x: Alphabet, y: Alphabet) -> tuple[np.ndarray, ...]:
     return np.ix_(np.flatnonzero(x.mass), np.flatnonzero(y.mass))
 
 
+def canonical_ratio(joint: Array, x: Alphabet, y: Alphabet) -> Array:
+    """The density ratio of a joint distribution against p_x p_y in the canonical basis, on the supports, (n_x, n_y).
+
+    No product of two probabilities is formed, which could underflow.
+    """
+    seen = joint.reshape(x.mass.size, y.mass.size)[seen_cells(x, y)]
+    return seen / x.root_mass[:, None] / y.root_mass - np.outer(x.root_mass, y.root_mass)
+
+
 def from_canonical(kernel: Array, x: Alphabet, y: Alphabet) -> Array:
     """A function on X x Y, (*shape of x, *shape of y), from its coefficients in the canonical basis, on the supports.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ class SpanModes:
         """Share of energy by which moments of different rows did not fit together; 0 for complete rows."""
         return self.f.removed
 
-    def at(self, x_features: Array, y_features: Array) -> Modes:
+    def at(self, x_features: Any, y_features: Any) -> Modes:
         """The same modes by their values at the given rows of features."""
         return Modes(self.sigma, self.f(x_features), self.g(y_features))
 
@@ -90,8 +91,8 @@ def decompose(
     x_steps = _growth([as_names(x) for x, _ in levels], "x")
     y_steps = _growth([as_names(y) for _, y in levels], "y")
     x_names, y_names = (tuple(name for step in steps for name in step) for steps in (x_steps, y_steps))
-    x_sizes, y_sizes = ([sum(moments.dims[name] for name in step) for step in steps] for steps in (x_steps, y_steps))
     covariance, removed = consistent_covariance(moments, (*x_names, *y_names))
+    x_sizes, y_sizes = ([sum(moments.dims[name] for name in step) for step in steps] for steps in (x_steps, y_steps))
     d = sum(x_sizes)
     x_flag = flag_from_gram(covariance[:d, :d], x_sizes, ridge)
     y_flag = flag_from_gram(covariance[d:, d:], y_sizes, ridge)

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from featgeo.geometry.alphabet import Alphabet, Space, from_canonical, kernel_components, seen_cells
+from featgeo.geometry.alphabet import Alphabet, Space, canonical_ratio, from_canonical, kernel_components, seen_cells
 from featgeo.geometry.components import ConditionalComponents, MultimodalComponents, Projected
 from featgeo.geometry.labels import as_column, coded, symbol_labels, variable_names
 from featgeo.geometry.maximum_entropy import iterative_proportional_fitting
@@ -102,7 +102,7 @@ class FiniteJoint:
         marginal = self.marginal(*names) if names else self
         if not isinstance(marginal.table, np.ndarray):
             marginal._needs_dense("All probabilities at once")
-        return marginal.table
+        return marginal.table.copy() if marginal is self else marginal.table  # the caller may write to it
 
     def density_ratio(self, reference: Any) -> Array:
         """The centred density ratio (P - R) / R against a reference distribution R of the same shape."""
@@ -291,10 +291,8 @@ class FiniteJoint:
         return Alphabet(x_names, self.probability(*x_names)), Alphabet(y_names, self.probability(*y_names))
 
     def _canonical(self, x_side: Alphabet, y_side: Alphabet) -> Array:
-        """The canonical dependence matrix on the supports, without products of probabilities that could underflow."""
-        joint = self.probability(*x_side.names, *y_side.names).reshape(x_side.mass.size, y_side.mass.size)
-        scaled = joint[seen_cells(x_side, y_side)] / x_side.root_mass[:, None] / y_side.root_mass
-        return scaled - np.outer(x_side.root_mass, y_side.root_mass)
+        """The canonical dependence matrix on the supports."""
+        return canonical_ratio(self.probability(*x_side.names, *y_side.names), x_side, y_side)
 
     def _seen(self, x_names: tuple[str, ...], y_names: tuple[str, ...]) -> SeenJoint:
         return SeenJoint.from_cells(sparse.coo_array(self.marginal(*x_names, *y_names).table), len(x_names))

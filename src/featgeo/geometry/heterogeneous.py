@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featgeo.geometry.alphabet import Alphabet, Space, from_canonical, kernel_components, seen_cells
+from featgeo.geometry.alphabet import Alphabet, Space, canonical_ratio, from_canonical, kernel_components
 from featgeo.geometry.finite import FiniteJoint
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.validation import Array
@@ -29,12 +29,17 @@ class HeterogeneousEstimate:
     Attributes:
         x: Alphabet of all sources together, with the metric distribution R_X.
         y: Alphabet of the target, with R_Y.
-        density: The density ratio l(x, y), (*shape of x, *shape of y).
+        kernel: Coefficients of the density ratio in the canonical basis, on the supports.
     """
 
     x: Alphabet
     y: Alphabet
-    density: Array
+    kernel: Array
+
+    @property
+    def density(self) -> Array:
+        """The density ratio l(x, y), (*shape of x, *shape of y)."""
+        return from_canonical(self.kernel, self.x, self.y)
 
     @property
     def table(self) -> Array:
@@ -52,9 +57,7 @@ class HeterogeneousEstimate:
 
     def components(self, x_spaces: Sequence[Space]) -> tuple[Modes, ...]:
         """Split the density by levels of growing spaces of functions of x; all functions of y are allowed."""
-        kernel = self.density.reshape(self.x.mass.size, self.y.mass.size)[seen_cells(self.x, self.y)]
-        kernel = kernel * np.outer(self.x.root_mass, self.y.root_mass)
-        return kernel_components(kernel, self.x, self.y, x_spaces, [None] * len(x_spaces))
+        return kernel_components(self.kernel, self.x, self.y, x_spaces, [None] * len(x_spaces))
 
 
 def heterogeneous_estimate(
@@ -79,25 +82,23 @@ def heterogeneous_estimate(
     for dataset in datasets:
         seen = tuple(name for name in x.names if name in dataset.names)
         side = Alphabet(seen, FiniteJoint(x.mass, x.names).probability(*seen))
-        joint = dataset.probability(*seen, y).reshape(side.mass.size, target.mass.size)
-        if (joint[side.mass.ravel() == 0] > 0).any():
+        joint = dataset.probability(*seen, y)
+        if (joint[side.mass == 0] > 0).any():
             raise ValueError(
                 f"The table of {dataset.names} holds symbols of {seen} that the joint of all sources never shows. "
                 "Pass `sources` with every symbol in it."
             )
-        roots = np.outer(side.root_mass, target.root_mass)
-        ratio = joint[seen_cells(side, target)] / roots - roots  # l_D in the canonical basis
         basis = x.coarsening(seen)  # functions of what the dataset sees: tau_D = basis basis^T
         share = dataset.total / total
         identified += basis @ basis.T
         system += share * (basis @ basis.T)
-        right += share * (basis @ ratio)
+        right += share * (basis @ canonical_ratio(joint, side, target))
     # Where no table sees all sources together, their interaction is open; it is set to 0. What is identified does not
     # depend on the sizes of the tables, so the rank is read off without them.
     energies, directions = np.linalg.eigh(identified)
     span = directions[:, energies > 1e-10]
     solution = span @ np.linalg.solve(span.T @ system @ span, span.T @ right)
-    return HeterogeneousEstimate(x, target, from_canonical(solution, x, target))
+    return HeterogeneousEstimate(x, target, solution)
 
 
 def _check_alphabets(tables: Sequence[FiniteJoint]) -> None:

@@ -177,7 +177,7 @@ class Moments:
         """The covariance of several blocks with several others, assembled block by block."""
         rows, columns = as_names(rows), as_names(columns)
         if not rows or not columns:
-            return np.zeros((sum(self.dims[a] for a in rows), sum(self.dims[b] for b in columns)))
+            return np.zeros((len(self.joint_mean(rows)), len(self.joint_mean(columns))))
         return np.block([[self.covariance(a, b) for b in columns] for a in rows])
 
     def joint_mean(self, names: str | Sequence[str]) -> Array:
@@ -216,7 +216,8 @@ def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str
     n_rows = next(iter(lengths.values()))
     masks = {}
     for name in blocks:
-        mask = np.asarray(present.get(name, np.ones(n_rows, dtype=bool)))
+        given = present.get(name, np.ones(n_rows, dtype=bool))
+        mask = np.asarray(given.cpu() if isinstance(given, torch.Tensor) else given)
         if mask.dtype != bool or mask.shape != (n_rows,):
             raise ValueError(
                 f"`present[{name!r}]` must be boolean of shape ({n_rows},), got {mask.dtype} of shape {mask.shape}."

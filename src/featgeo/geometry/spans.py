@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.validation import Array, as_names, check_ridge
+from featgeo.geometry.validation import Array, as_features, as_names, check_ridge
 
 # What is left of a unit vector once it was made orthogonal to others: below this it is called collinear with them.
 COLLINEAR_LENGTH = 1e-10
@@ -137,14 +138,15 @@ class AffineFeatures:
     offset: Array
     removed: float = 0.0
 
-    def __call__(self, features: Array) -> Array:
-        """Evaluate at rows of the span's features, (n, d) -> (n, k)."""
-        if features.ndim != 2 or features.shape[1] != len(self.centre):
+    def __call__(self, features: Any) -> Array:
+        """Evaluate at rows of the span's features, an array or tensor (n, d) -> (n, k)."""
+        rows = as_features(features, "features").cpu().numpy()
+        if rows.shape[1] != len(self.centre):
             raise ValueError(
-                f"These features are functions of {len(self.centre)} columns, got shape {features.shape}. "
+                f"These features are functions of {len(self.centre)} columns, got shape {rows.shape}. "
                 "Pass the same blocks, side by side, in the order of the fit."
             )
-        return self.offset + (features - self.centre) @ self.weight
+        return self.offset + (rows - self.centre) @ self.weight
 
 
 def project(moments: Moments, target: str, onto: str | Sequence[str], ridge: float = 0.0) -> AffineFeatures:

@@ -44,7 +44,10 @@ def as_real(values: Any, name: str) -> Array:
     """Return real numbers (booleans and integers included) as a float64 array; never parse text or objects."""
     if np.ma.isMaskedArray(values):
         raise ValueError(f"{name!r} is a masked array. Fill the masked values, or drop them, first.")
-    array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu()
+        values = (values if values.is_complex() else values.double()).numpy()  # numpy has no bfloat16
+    array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name!r} must hold real numbers, got dtype {array.dtype}. Encode the values as numbers first."

@@ -151,7 +151,7 @@ def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "
         g: Name of the block of features of y, of the same dimension.
     """
     moments.weight(f, g)  # says which blocks there are, where these are not among them
-    nesting = nesting or _plain(moments.dims[f])
+    nesting = _plain(moments.dims[f]) if nesting is None else nesting
     if not moments.dims[f] == moments.dims[g] == nesting.k:
         raise ValueError(
             f"The nesting has {nesting.k} dimensions, {f!r} has {moments.dims[f]} and {g!r} has {moments.dims[g]}. "

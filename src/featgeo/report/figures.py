@@ -67,10 +67,10 @@ def mode_map(
         return _svg(figure)
 
 
-def energy_bars(groups: Mapping[str, Mapping[str, float]], total: float, unit: str) -> str:
-    """Energies as horizontal bars in named groups, each with its share of the total."""
+def energy_bars(groups: Sequence[Mapping[str, float]], total: float, unit: str) -> str:
+    """Labelled energies as horizontal bars, a colour for each group, with their shares of the total."""
     with mpl.rc_context(_STYLE):
-        rows = [(label, value, i) for i, group in enumerate(groups.values()) for label, value in group.items()]
+        rows = [(label, value, i) for i, group in enumerate(groups) for label, value in group.items()]
         figure = _new(6.4, 0.8 + 0.36 * (len(rows) + len(groups)))
         axes = figure.add_subplot()
         colours = (GREY, BLUE, ORANGE, GREEN)

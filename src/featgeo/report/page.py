@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,19 +60,9 @@ def _data_uri(svg: str) -> str:
 
 def _write_whole(path: Path, text: str) -> None:
     """Write beside the target, then rename: a reader never meets half a file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    part = path.with_name(path.name + ".part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # mkstemp makes the file private; a page is for everyone that the folder is for.
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
