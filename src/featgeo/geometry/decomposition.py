@@ -6,6 +6,10 @@ the maximiser of the nested H-score inside the spans wherever spans grow on one 
 
 Where both sides grow, the levels compete for the joint objective and no common maximiser need exist. Then each level is
 the best addition to the levels before it, which is what the sequential objective maximises.
+
+A ridge shrinks sigma and leaves f and g shorter than 1. `SpanProblem.best` uses it only to choose directions, and then
+decomposes the dependence inside the few directions chosen without any (Rayleigh and Ritz): features of unit variance,
+singular values that are correlations.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import numpy as np
 
 from featgeo.geometry.modes import Modes, equal_blocks, level_modes, sign_of_columns
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.spans import AffineFeatures, consistent_covariance, flag_from_gram
+from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
 from featgeo.geometry.validation import Array, as_names, check_growth
 
 
@@ -88,25 +92,79 @@ def decompose(
     Returns:
         One `SpanModes` a level, with all modes of non-zero singular value.
     """
-    x_steps = _growth([as_names(x) for x, _ in levels], "x")
-    y_steps = _growth([as_names(y) for _, y in levels], "y")
-    x_names, y_names = (tuple(name for step in steps for name in step) for steps in (x_steps, y_steps))
-    covariance, removed = consistent_covariance(moments, (*x_names, *y_names))
-    x_sizes, y_sizes = ([sum(moments.dims[name] for name in step) for step in steps] for steps in (x_steps, y_steps))
-    d = sum(x_sizes)
-    x_flag = flag_from_gram(covariance[:d, :d], x_sizes, ridge)
-    y_flag = flag_from_gram(covariance[d:, d:], y_sizes, ridge)
-    core = x_flag.basis.T @ covariance[:d, d:] @ y_flag.basis
-    x_mean, y_mean = moments.joint_mean(x_names), moments.joint_mean(y_names)
-    spread = np.sqrt(np.diag(covariance)[:d, None])
-    result = []
-    for left, sigma, right in level_modes(core, x_flag.ends, y_flag.ends):
-        f, g = x_flag.basis @ left, y_flag.basis @ right
-        sign = sign_of_columns(f * spread)
+    return SpanProblem.from_moments(moments, levels).modes(ridge)
+
+
+@dataclass(frozen=True, eq=False)
+class SpanProblem:
+    """Growing spans in orthonormal coordinates: what is left to do is one small SVD for each level and ridge.
+
+    Attributes:
+        x_flag: Orthonormal basis of the features of x, adapted to the levels.
+        y_flag: The same for y.
+        core: The dependence in these coordinates, (r_x, r_y).
+        moments: The moments that it was made from.
+        x: Names of the blocks of x, in order.
+        y: Names of the blocks of y.
+        removed: Share of energy by which the moments did not fit together.
+    """
+
+    x_flag: Flag
+    y_flag: Flag
+    core: Array
+    moments: Moments
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+    removed: float
+
+    @classmethod
+    def from_moments(
+        cls, moments: Moments, levels: Sequence[tuple[str | Sequence[str], str | Sequence[str]]]
+    ) -> SpanProblem:
+        """Whiten both sides; the levels are those of `decompose`."""
+        x_steps = _growth([as_names(x) for x, _ in levels], "x")
+        y_steps = _growth([as_names(y) for _, y in levels], "y")
+        x, y = (tuple(name for step in steps for name in step) for steps in (x_steps, y_steps))
+        covariance, removed = consistent_covariance(moments, (*x, *y))
+        x_sizes, y_sizes = (
+            [sum(moments.dims[name] for name in step) for step in steps] for steps in (x_steps, y_steps)
+        )
+        d = sum(x_sizes)
+        x_flag = flag_from_gram(covariance[:d, :d], x_sizes)
+        y_flag = flag_from_gram(covariance[d:, d:], y_sizes)
+        core = x_flag.basis.T @ covariance[:d, d:] @ y_flag.basis
+        return cls(x_flag, y_flag, core, moments, x, y, removed)
+
+    def modes(self, ridge: float = 0.0) -> tuple[SpanModes, ...]:
+        """All modes of each level, under the Gram matrices plus ridge."""
+        x_length, y_length = self.x_flag.shrinkage(ridge), self.y_flag.shrinkage(ridge)
+        return tuple(
+            self._span_modes(x_length[:, None] * left, sigma, y_length[:, None] * right)
+            for left, sigma, right in self._level_modes(x_length, y_length)
+        )
+
+    def best(self, dims: Sequence[int | None], ridge: float) -> tuple[SpanModes, ...]:
+        """At most `dims[i]` modes of level i: directions chosen with the ridge, decomposed inside them without it."""
+        x_length, y_length = self.x_flag.shrinkage(ridge), self.y_flag.shrinkage(ridge)
+        result = []
+        for (left, _, right), k in zip(self._level_modes(x_length, y_length), dims, strict=True):
+            left, right = (np.linalg.qr(z[:, :k])[0] for z in (x_length[:, None] * left, y_length[:, None] * right))
+            u, sigma, vt = np.linalg.svd(left.T @ self.core @ right)
+            result.append(self._span_modes(left @ u, sigma, right @ vt.T))
+        return tuple(result)
+
+    def _level_modes(self, x_length: Array, y_length: Array) -> list[tuple[Array, Array, Array]]:
+        return level_modes(x_length[:, None] * self.core * y_length, self.x_flag.ends, self.y_flag.ends)
+
+    def _span_modes(self, left: Array, sigma: Array, right: Array) -> SpanModes:
+        f, g = self.x_flag.basis @ left, self.y_flag.basis @ right
+        x_mean, y_mean = self.moments.joint_mean(self.x), self.moments.joint_mean(self.y)
+        variances = [np.diag(self.moments.covariance(name)) for name in self.x]
+        spread = np.sqrt(np.concatenate([np.empty(0), *variances]))
+        sign = sign_of_columns(f * spread[:, None])
         zero = np.zeros(len(sigma))
-        f_map, g_map = (AffineFeatures(*part, zero, removed) for part in ((x_mean, f * sign), (y_mean, g * sign)))
-        result.append(SpanModes(sigma, f_map, g_map, x_names, y_names))
-    return tuple(result)
+        f_map, g_map = (AffineFeatures(*part, zero, self.removed) for part in ((x_mean, f * sign), (y_mean, g * sign)))
+        return SpanModes(sigma, f_map, g_map, self.x, self.y)
 
 
 def _growth(spaces: Sequence[tuple[str, ...]], side: str) -> list[tuple[str, ...]]:

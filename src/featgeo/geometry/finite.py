@@ -143,7 +143,7 @@ class FiniteJoint:
 
     def maximal_correlation(self, x: Names = None, y: Names = None) -> float:
         """The Hirschfeld-Gebelein-Renyi maximal correlation sigma_1; 0 for independent variables."""
-        modes = self._up_to(1, *self._split(x, y))
+        modes = self.strongest(1, x, y)
         return float(modes.sigma[0]) if len(modes) else 0.0
 
     def modes(
@@ -171,6 +171,12 @@ class FiniteJoint:
             return self._sparse_modes(k, *self._split(x, y)).top(k)
         (modes,) = self.components([x_space], [y_space], x, y)
         return modes.top(k)
+
+    def strongest(self, k: int | None, x: Names = None, y: Names = None) -> Modes:
+        """At most k modes: fewer where the dependence has no more. A sparse table needs a k."""
+        if self.is_sparse:
+            return _at_most(self._sparse_modes(k, *self._split(x, y)), k)
+        return _at_most(self.modes(x=x, y=y), k)
 
     def components(
         self,
@@ -230,13 +236,12 @@ class FiniteJoint:
         """
         x_names, s_names, y_names = as_names(x), as_names(s), as_names(y)
         both = (*s_names, *y_names)
-        with_s = self.marginal(*x_names, *s_names)
-        markov = with_s._up_to(k, x_names, s_names)  # Prop. pim:pic
+        markov = self.marginal(*x_names, *s_names).strongest(k, x_names, s_names)  # Prop. pim:pic
         if self.is_sparse:
             conditional = self._sparse_modes(k, x_names, both, s_names)
         else:
             _, conditional = self.components([None, None], [[s_names], None], x_names, both)
-        return ConditionalComponents(_at_most(markov, k), _at_most(conditional, k))
+        return ConditionalComponents(markov, _at_most(conditional, k))
 
     def multimodal(self, sources: Sequence[str] | None = None, y: Names = None) -> MultimodalComponents:
         """Split the dependence of several sources on y by interaction order (eq. pib:pii, and beyond two sources).
@@ -296,12 +301,6 @@ class FiniteJoint:
 
     def _seen(self, x_names: tuple[str, ...], y_names: tuple[str, ...]) -> SeenJoint:
         return SeenJoint.from_cells(sparse.coo_array(self.marginal(*x_names, *y_names).table), len(x_names))
-
-    def _up_to(self, k: int | None, x_names: tuple[str, ...], y_names: tuple[str, ...]) -> Modes:
-        """At least k modes where there are so many."""
-        if self.is_sparse:
-            return self._sparse_modes(k, x_names, y_names)
-        return self.modes(x=x_names, y=y_names)
 
     def _sparse_modes(
         self, k: int | None, x_names: tuple[str, ...], y_names: tuple[str, ...], given: tuple[str, ...] = ()

@@ -21,12 +21,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from featgeo.geometry.validation import Array, as_features, as_names, as_weights
+
+
+class _Affine(Protocol):
+    """z -> offset + (z - centre) @ weight."""
+
+    @property
+    def centre(self) -> Array: ...
+    @property
+    def weight(self) -> Array: ...
+    @property
+    def offset(self) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +121,8 @@ class Moments:
         masks = _presence(blocks, present or {})
         n_rows = next(iter(masks.values())).size
         row_weights = np.ones(n_rows) if weights is None else as_weights(weights, n_rows)
+        if n_rows and all(mask.all() for mask in masks.values()) and (row_weights > 0).all():  # the usual case
+            return _complete({name: as_features(block, name) for name, block in blocks.items()}, row_weights)
         total = _NOTHING
         # Rows with the same blocks present are one complete chunk; merging does the rest.
         patterns, pattern_of_row = np.unique(np.stack(list(masks.values()), axis=1), axis=0, return_inverse=True)
@@ -183,6 +196,26 @@ class Moments:
     def joint_mean(self, names: str | Sequence[str]) -> Array:
         """The means of several blocks, one after the other."""
         return np.concatenate([np.empty(0), *(self.mean(name) for name in as_names(names))])
+
+    def through(self, maps: Mapping[str, tuple[str | Sequence[str], _Affine]]) -> Moments:
+        """Moments of affine functions of the blocks, by algebra alone.
+
+        Args:
+            maps: For each new block the names of the blocks it reads, side by side, and the map: anything with
+                `centre`, `weight` and `offset`, such as `AffineFeatures`.
+        """
+        sources = {name: as_names(blocks) for name, (blocks, _) in maps.items()}
+        means = {}
+        for name, (_, affine) in maps.items():
+            value = affine.offset + (self.joint_mean(sources[name]) - affine.centre) @ affine.weight
+            means[name] = _Mean(value, np.zeros(len(value)))
+        pairs = {}
+        for a, b in ((a, b) for a in maps for b in maps if a <= b):
+            weight = min(self.weight(left, right) for left in sources[a] for right in sources[b])
+            covariance = self.joint_covariance(sources[a], sources[b])
+            scatter = weight * maps[a][1].weight.T @ covariance @ maps[b][1].weight
+            pairs[a, b] = _Pair(weight, means[a], means[b], scatter)
+        return _restored({name: len(mean.offset) for name, mean in means.items()}, pairs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (dict(self.dims), dict(self._pairs))  # read-only views cannot be pickled

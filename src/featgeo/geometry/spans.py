@@ -37,10 +37,24 @@ class Flag:
     Attributes:
         basis: Shape (d, r): each column is one function, as coefficients of the d features (or as a vector).
         ends: The dimension of each span; `ends[-1]` is r.
+        energies: What the features themselves hold of each column, (r,): its squared length before it was made a unit
+            vector, for features of unit norm. A ridge shrinks weak columns the most.
     """
 
     basis: Array | sparse.csr_array
     ends: tuple[int, ...]
+    energies: Array | None = None
+
+    def shrinkage(self, ridge: float) -> Array:
+        """The length, (r,), that a ridge leaves of each column: sqrt(energy / (energy + ridge))."""
+        ridge = check_ridge(ridge)
+        if self.energies is None:
+            raise ValueError("A ridge needs the energies of the columns. Build the flag from a Gram matrix.")
+        return np.sqrt(self.energies / (self.energies + ridge))
+
+    def shrunk(self, ridge: float) -> Array:
+        """The basis with each column as long as a ridge leaves it."""
+        return self.basis * self.shrinkage(ridge)
 
 
 def flag_from_vectors(groups: Sequence[Array]) -> Flag:
@@ -63,34 +77,29 @@ def flag_from_vectors(groups: Sequence[Array]) -> Flag:
     return Flag(basis, tuple(ends))
 
 
-def flag_from_gram(gram: Array, sizes: Sequence[int], ridge: float = 0.0) -> Flag:
+def flag_from_gram(gram: Array, sizes: Sequence[int]) -> Flag:
     """The flag of spans of features that are known only through their Gram matrix.
-
-    Each step is made orthogonal to the steps before it without any ridge, so the orthogonality of the components is
-    exact; the ridge then shrinks the step's own directions, weak ones the most.
 
     Args:
         gram: Positive semidefinite Gram matrix of all features, (d, d).
         sizes: How many features each step brings, in order; they add up to d.
-        ridge: Added to the Gram matrix of features scaled to unit norm.
     """
-    ridge = check_ridge(ridge)
     unit_gram, scale = _scaled(gram)
-    exact = np.empty((len(scale), 0))  # orthonormal without the ridge: what later steps must be orthogonal to
     basis = np.empty((len(scale), 0))
+    all_energies = np.empty(0)
     ends, start = [], 0
     for size in sizes:
         step = np.zeros((len(scale), size))
         step[start : start + size] = np.eye(size)
-        step = step - exact @ (exact.T @ (unit_gram @ step))
+        step = step - basis @ (basis.T @ unit_gram[:, start : start + size])
         energies, directions = np.linalg.eigh(step.T @ unit_gram @ step)
         kept = energies > COLLINEAR_ENERGY
         energies, directions = energies[kept][::-1], step @ directions[:, kept][:, ::-1]
-        exact = np.hstack([exact, directions / np.sqrt(energies)])
-        basis = np.hstack([basis, directions / np.sqrt(energies + ridge)])
+        basis = np.hstack([basis, directions / np.sqrt(energies)])
+        all_energies = np.concatenate([all_energies, energies])
         ends.append(basis.shape[1])
         start += size
-    return Flag(basis / scale[:, None], tuple(ends))
+    return Flag(basis / scale[:, None], tuple(ends), all_energies)
 
 
 def consistent_covariance(moments: Moments, names: Sequence[str]) -> tuple[Array, float]:
@@ -164,7 +173,7 @@ def project(moments: Moments, target: str, onto: str | Sequence[str], ridge: flo
     names = as_names(onto)
     covariance, removed = consistent_covariance(moments, (*names, target))
     d = len(covariance) - moments.dims[target]
-    basis = flag_from_gram(covariance[:d, :d], [d], ridge).basis
+    basis = flag_from_gram(covariance[:d, :d], [d]).shrunk(ridge)
     weight = basis @ (basis.T @ covariance[:d, d:])
     return AffineFeatures(moments.joint_mean(names), weight, moments.mean(target), removed)
 
@@ -184,6 +193,6 @@ def complement(moments: Moments, target: str, onto: str | Sequence[str], ridge: 
     names = (*as_names(onto), target)
     covariance, removed = consistent_covariance(moments, names)
     d = moments.dims[target]
-    flag = flag_from_gram(covariance, [len(covariance) - d, d], ridge)
-    weight = flag.basis[:, flag.ends[0] :]
+    flag = flag_from_gram(covariance, [len(covariance) - d, d])
+    weight = flag.shrunk(ridge)[:, flag.ends[0] :]
     return AffineFeatures(moments.joint_mean(names), weight, np.zeros(weight.shape[1]), removed)

@@ -1,0 +1,172 @@
+"""From features to density ratios p(y|x) / p(y), and how probabilities are set right on held-out rows.
+
+- `LinearLink` is the theory's 1 + f.g, made a density where it goes below zero; a share of the prior mixed in keeps it
+  away from zero.
+- `ExponentialLink` is a softmax of the features: the same to first order where the dependence is weak (section 3.3 of the
+  paper), always positive, and fitted to held-out rows by maximum likelihood. The features stay as they are.
+- `Recalibration` maps the predicted to the observed frequencies of {Y <= quantile}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from featgeo.assembly.support import Support
+from featgeo.geometry.validation import Array
+
+# Held-out rows are finite: no event is called impossible that they merely did not show.
+SMALLEST_RATIO = 1e-6
+PRIOR_SHARES = (0.0, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
+
+
+class Link(Protocol):
+    """From features of x to density ratios over the support."""
+
+    def ratio(self, f: Array, support: Support) -> Array:
+        """Density ratios up to a factor a row, (n, m), none negative."""
+
+    def negative_mass(self, f: Array, support: Support) -> Array:
+        """Mass of each row below zero before it was made a density, (n,)."""
+
+
+@dataclass(frozen=True)
+class LinearLink:
+    """1 + f.g, projected onto the densities.
+
+    Attributes:
+        prior_share: How much of the prior is mixed in.
+    """
+
+    prior_share: float = 0.0
+
+    def ratio(self, f: Array, support: Support) -> Array:
+        """The nearest non-negative function of prior mean 1."""
+        density = nearest_density(1 + f @ support.g.T, support.mass)
+        return (1 - self.prior_share) * density + self.prior_share if self.prior_share else density
+
+    def negative_mass(self, f: Array, support: Support) -> Array:
+        """What lies below zero."""
+        return (-(1 + f @ support.g.T)).clip(min=0) @ support.mass
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialLink:
+    """exp(f.weight_y + bias_y), normalised.
+
+    Attributes:
+        weight: One row a label, (m, k).
+        bias: (m,).
+    """
+
+    weight: Array
+    bias: Array
+
+    @classmethod
+    def fit(cls, f: Array, index: np.ndarray, support: Support) -> ExponentialLink:
+        """Maximum likelihood on rows that the features have not seen.
+
+        Args:
+            f: Features of those rows, (n, k).
+            index: Position of each row's value of Y in the support, (n,).
+            support: The labels; those that never occur among the rows keep their prior.
+        """
+        spread = f.std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        model = LogisticRegression(max_iter=1000).fit(f / scale, index)
+        weight, bias = np.zeros((support.m, f.shape[1])), np.full(support.m, np.log(SMALLEST_RATIO))
+        if len(model.classes_) == 2:  # scikit-learn keeps only the second of two
+            weight[model.classes_[1]], bias[model.classes_[0]] = model.coef_[0], 0.0
+            bias[model.classes_[1]] = model.intercept_[0]
+        else:
+            weight[model.classes_], bias[model.classes_] = model.coef_, model.intercept_
+        return cls(weight / scale, bias - np.log(support.mass))
+
+    def ratio(self, f: Array, support: Support) -> Array:
+        """Always positive."""
+        logits = f @ self.weight.T + self.bias
+        return np.exp(logits - logits.max(axis=1, keepdims=True))
+
+    def negative_mass(self, f: Array, support: Support) -> Array:
+        """None."""
+        return np.zeros(len(f))
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibration:
+    """A monotone map from predicted to observed probabilities of Y <= quantile.
+
+    Attributes:
+        predicted: Knots, (r,), from 0 to 1.
+        observed: Their images.
+    """
+
+    predicted: Array
+    observed: Array
+
+    @classmethod
+    def fit(cls, pit: Array) -> Recalibration:
+        """From P(Y <= y_i | x_i) at rows that the features have not seen, (n,)."""
+        knots = np.linspace(0, 1, min(101, max(3, len(pit) // 20)))
+        observed = np.quantile(pit, knots)
+        observed[[0, -1]] = 0, 1
+        # Where many rows share a value the quantiles do too; a slope, however small, keeps the map invertible.
+        predicted = np.maximum.accumulate(observed + 1e-9 * np.arange(len(knots)))
+        return cls(predicted / predicted[-1], knots)
+
+    def __call__(self, weights: Array) -> Array:
+        """Probabilities of ordered values, (n, m), set right."""
+        total = weights.sum(axis=1, keepdims=True)
+        cumulative = np.interp(np.cumsum(weights / total, axis=1), self.predicted, self.observed)
+        return np.diff(cumulative, axis=1, prepend=0).clip(min=0)
+
+
+def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
+    """The link of the smallest log loss on rows that the features have not seen.
+
+    Args:
+        f: Features of those rows, (n, k), each times its singular value.
+        index: Position of each row's value of Y in the support, (n,).
+        support: The labels.
+    """
+    links: list[Link] = [LinearLink(share) for share in PRIOR_SHARES]
+    losses = [_log_loss(link, f, index, support) for link in links]
+    half = np.arange(len(f)) % 2 == 0  # the softmax has parameters: judge it on rows it was not fitted to
+    if all(len(np.unique(index[part])) == len(np.unique(index)) > 1 for part in (half, ~half)):
+        crossed = [
+            _log_loss(ExponentialLink.fit(f[part], index[part], support), f[~part], index[~part], support)
+            for part in (half, ~half)
+        ]
+        links.append(ExponentialLink.fit(f, index, support))
+        losses.append(float(np.mean(crossed)))
+    return links[int(np.argmin(losses))]
+
+
+def _log_loss(link: Link, f: Array, index: np.ndarray, support: Support) -> float:
+    weights = link.ratio(f, support) * support.mass
+    probability = weights[np.arange(len(f)), index] / weights.sum(axis=1)
+    return float(-np.log(probability.clip(min=1e-300)).mean())
+
+
+def nearest_density(ratio: Array, mass: Array) -> Array:
+    """The nearest functions, in the metric of `mass`, that are nowhere negative and have mean 1: max(0, ratio - shift).
+
+    The shift of each row is found by leaving out what is negative until nothing is (Michelot's algorithm).
+    """
+    rows = np.flatnonzero((ratio < 0).any(axis=1))
+    if len(rows) == 0:
+        return ratio / (ratio @ mass)[:, None]
+    part = ratio[rows]
+    active = np.ones(part.shape, dtype=bool)
+    while True:
+        shift = (np.where(active, part, 0) @ mass - 1) / (active @ mass)
+        still = active & (part > shift[:, None])
+        if (still == active).all():
+            break
+        active = still
+    result = ratio / (ratio @ mass)[:, None]
+    result[rows] = (part - shift[:, None]).clip(min=0)
+    return result

@@ -1,0 +1,114 @@
+"""Columns as numbers of comparable size: what kernels, splines and default networks read.
+
+Dependence does not change under monotone maps of a number, so numbers enter by their *scores*: where a value stands among
+those of the fit. Uniform scores spread evenly; normal scores follow a bell curve, clipped at the outermost ranks, so that
+no extreme row can make a mode of its own. Both have mean 0 and variance about 1. A missing number counts as average, with
+an indicator of its own where the fit had missing ones. Labels become indicators; an unknown label counts as average.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.preprocessing import QuantileTransformer
+
+from featgeo.features.variables import UNKNOWN, Rows
+from featgeo.geometry.validation import Array
+
+Scores = Literal["uniform", "normal", "standard"]
+
+# Normal scores stop this many rows from either end.
+CLIPPED_ROWS = 1
+QUANTILES = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """A fitted encoding of a table.
+
+    Attributes:
+        scores: How numbers are mapped; "standard" only shifts and scales.
+        ranks: Where a number stands among those of the fit, between 0 and 1; None without numbers or for "standard".
+        centre: Means of the numbers, for "standard".
+        scale: Standard deviations of the numbers, for "standard".
+        clip: Uniform scores are kept this far from 0 and 1.
+        with_missing: Positions of the numbers that missed in some rows of the fit.
+        shares: For each column of labels the share of each label in the fit.
+    """
+
+    scores: Scores
+    ranks: QuantileTransformer | None
+    centre: Array
+    scale: Array
+    clip: float
+    with_missing: tuple[int, ...]
+    shares: tuple[Array, ...]
+
+    @classmethod
+    def fit(cls, rows: Rows, scores: Scores) -> Encoding:
+        """Learn the scores of each number and the shares of each label."""
+        table = rows.table
+        numbers, n = table.numbers, len(table)
+        missing = np.isnan(numbers)
+        known = (~missing).sum(axis=0).clip(min=1)
+        centre = np.where(missing, 0, numbers).sum(axis=0) / known
+        spread = np.sqrt(np.square(np.where(missing, 0, numbers - centre)).sum(axis=0) / known)
+        ranks = None
+        if numbers.shape[1] and scores != "standard":
+            if "ranks" not in rows.memo:
+                rows.memo["ranks"] = QuantileTransformer(n_quantiles=min(QUANTILES, n), subsample=None).fit(numbers)
+            ranks = rows.memo["ranks"]
+        columns = zip(rows.variable.labels, table.codes.T, strict=True)
+        shares = tuple(
+            np.bincount(codes[codes != UNKNOWN], minlength=len(column.categories) + column.missing) / n
+            for column, codes in columns
+        )
+        clip = min(CLIPPED_ROWS / n, 0.05) if scores == "normal" else 0.5 / n
+        with_missing = _with_missing(rows)
+        return cls(scores, ranks, centre, np.where(spread > 0, spread, 1.0), clip, with_missing, shares)
+
+    def numbers(self, rows: Rows) -> Array:
+        """Scores of the numbers, (n, p), and an indicator for each that may be missing."""
+        numbers = rows.table.numbers
+        if numbers.shape[1] == 0:
+            return numbers
+        if self.ranks is None:
+            scores = (numbers - self.centre) / self.scale
+        else:
+            rank = self._ranks(rows).clip(self.clip, 1 - self.clip)
+            scores = ndtri(rank) if self.scores == "normal" else np.sqrt(12) * (rank - 0.5)
+        missing = np.isnan(numbers)
+        filled = np.where(missing, 0.0, scores)
+        return np.hstack([filled, missing[:, self.with_missing].astype(np.float64)]) if self.with_missing else filled
+
+    def _ranks(self, rows: Rows) -> Array:
+        """Ranks of the numbers; spaces with different scores share them."""
+        key = ("ranks of", id(self.ranks))
+        if key not in rows.memo:
+            rows.memo[key] = self.ranks.transform(rows.table.numbers)
+        return rows.memo[key]
+
+    def labels(self, rows: Rows) -> Array:
+        """Indicators of the labels, (n, number of labels of all columns); the shares of the fit where unknown."""
+        columns = zip(self.shares, rows.table.codes.T, strict=True)
+        blocks = [np.vstack([np.eye(len(share)), share])[codes] for share, codes in columns]
+        return np.hstack([np.empty((len(rows), 0)), *blocks])
+
+    def __call__(self, rows: Rows) -> Array:
+        """Numbers and labels side by side; two rows that differ in a label are as far apart as one in a number."""
+        if not self.shares:
+            return self.numbers(rows)
+        return np.hstack([self.numbers(rows), self.labels(rows) / np.sqrt(2)])
+
+
+def _with_missing(rows: Rows) -> tuple[int, ...]:
+    """Positions among the numbers of columns with missing values; a date counts once, not for each of its parts."""
+    positions, start = [], 0
+    for column in rows.variable.numbers:
+        if column.missing:
+            positions.append(start)
+        start += 1 + len(column.parts)
+    return tuple(positions)

@@ -1,0 +1,56 @@
+"""Functions of a variable inside a space: what f and g are once they are learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from featgeo.features.spaces import Space, TableSpace
+from featgeo.features.variables import Rows
+from featgeo.geometry.spans import AffineFeatures
+from featgeo.geometry.validation import Array
+
+
+class FeatureFunction(Protocol):
+    """Learned features of a variable."""
+
+    def __call__(self, rows: Rows) -> Array:
+        """Values at each row, (n, k)."""
+
+    def times(self, sign: Array) -> FeatureFunction:
+        """Each feature times a number, (k,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SpanFunction:
+    """An affine function of the features of a space."""
+
+    space: Space
+    affine: AffineFeatures
+
+    def __call__(self, rows: Rows) -> Array:
+        """Values at each row, (n, k)."""
+        return self.affine(self.space(rows))
+
+    def times(self, sign: Array) -> SpanFunction:
+        """Each feature times a number, (k,)."""
+        affine = replace(self.affine, weight=self.affine.weight * sign, offset=self.affine.offset * sign)
+        return SpanFunction(self.space, affine)
+
+
+@dataclass(frozen=True, eq=False)
+class TableFunction:
+    """One value for each symbol of a finite alphabet, (m, k); 0 for symbols that the fit never saw: no change."""
+
+    space: TableSpace
+    values: Array
+
+    def __call__(self, rows: Rows) -> Array:
+        """Values at each row, (n, k)."""
+        return np.vstack([self.values, np.zeros(self.values.shape[1])])[self.space.index(rows)]
+
+    def times(self, sign: Array) -> TableFunction:
+        """Each feature times a number, (k,)."""
+        return TableFunction(self.space, self.values * sign)

@@ -1,0 +1,165 @@
+"""Default networks: trunks that map a batch of inputs to features, for spaces whose features are to be learned.
+
+A trunk ends in a nonlinearity. The linear layer that a decomposition needs on top of it is trained with it, thrown away,
+and solved in closed form on all the data. Inputs come as they are (whole numbers too): a trunk shifts and scales each
+column or channel by what it saw in `Trunk.fit_input_scale`.
+
+Nothing here reads statistics of the batch, so features of a row depend on that row alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+SHORTEST_SIDE = 7  # images are halved until their shorter side is about this
+KERNEL_LENGTH = 4  # of the paper's convolution of sequences
+
+
+class Trunk(nn.Module):
+    """A network with its input scale and the few numbers that it can be built from again.
+
+    Attributes:
+        config: What `build` takes to make the same network, with parameters of its own.
+        is_scaled: Whether the input scale was fitted.
+    """
+
+    centre: torch.Tensor
+    spread: torch.Tensor
+    is_scaled: torch.Tensor
+
+    def __init__(self, config: Mapping[str, Any], shape: tuple[int, ...], body: nn.Module) -> None:
+        """Wrap the body of a network.
+
+        Args:
+            config: The kind of network and its options.
+            shape: Shape of one row as the body reads it, columns or channels first.
+            body: Maps scaled rows (n, *shape) to features (n, d).
+        """
+        super().__init__()
+        self.config = dict(config)
+        self.shape = shape
+        self.body = body
+        one_a_channel = (shape[0], *(1 for _ in shape[1:]))
+        self.register_buffer("centre", torch.zeros(one_a_channel))
+        self.register_buffer("spread", torch.ones(one_a_channel))
+        self.register_buffer("is_scaled", torch.tensor(False))
+
+    def fit_input_scale(self, inputs: torch.Tensor) -> None:
+        """Learn mean and standard deviation of each column or channel from some rows."""
+        values = self._arranged(inputs).double()
+        axes = [axis for axis in range(values.ndim) if axis != 1]
+        spread, centre = torch.std_mean(values, dim=axes, correction=0)
+        spread = torch.where(spread > 0, spread, 1.0)  # a constant column becomes 0
+        self.centre.copy_(centre.reshape(self.centre.shape))
+        self.spread.copy_(spread.reshape(self.spread.shape))
+        self.is_scaled.fill_(True)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Features of a batch of rows, (n, d)."""
+        values = (self._arranged(inputs).to(self.centre.dtype) - self.centre) / self.spread
+        features: torch.Tensor = self.body(values)
+        return features
+
+    def _arranged(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Rows of the shape that the body reads; a single column or channel may go without its axis."""
+        if inputs.ndim == len(self.shape):
+            values = inputs.unsqueeze(1)
+        else:
+            values = inputs.movedim(-1, 1) if self.config["kind"] == "sequence" else inputs
+        if tuple(values.shape[1:]) != self.shape:
+            raise ValueError(
+                f"This network was built for {self.config}, got a batch of shape {tuple(inputs.shape)}. "
+                "Pass rows of the shape it was built for, or build another."
+            )
+        return values
+
+
+def mlp(n_inputs: int, width: int = 64, depth: int = 2) -> Trunk:
+    """A network for columns of numbers.
+
+    Args:
+        n_inputs: Number of columns; a batch is (n, n_inputs), or (n,) for a single one.
+        width: Number of units of each layer, and of features.
+        depth: Number of layers.
+    """
+    config = _config("mlp", n_inputs=n_inputs, width=width, depth=depth)
+    sizes = [n_inputs, *[width] * depth]
+    # SiLU, because softplus stalls: with it the second mode of the paper's examples often stays at zero.
+    layers = [(nn.Linear(a, b), nn.SiLU()) for a, b in zip(sizes, sizes[1:], strict=False)]
+    return Trunk(config, (n_inputs,), nn.Sequential(*(part for layer in layers for part in layer)))
+
+
+def image(channels: int, height: int, width: int, filters: int = 32, features: int = 128) -> Trunk:
+    """A small convolutional network for images.
+
+    Args:
+        channels: Number of channels; a batch is (n, channels, height, width), or (n, height, width) for a single one.
+        height: Pixels from top to bottom.
+        width: Pixels from left to right.
+        filters: Number of filters of the first convolution; it doubles with each halving of the image.
+        features: Number of features.
+    """
+    config = _config("image", channels=channels, height=height, width=width, filters=filters, features=features)
+    halvings = max(1, round(math.log2(min(height, width) / SHORTEST_SIDE)))
+    counts = [channels, *(filters * 2**i for i in range(halvings))]
+    layers: list[nn.Module] = []
+    for stage in range(halvings):
+        kernel = 5 if stage == 0 else 3
+        # A stride costs a quarter of what pooling after the convolution does.
+        layers += [nn.Conv2d(counts[stage], counts[stage + 1], kernel, stride=2, padding=kernel // 2), nn.SiLU()]
+        height, width = (height + 1) // 2, (width + 1) // 2
+    layers += [nn.Flatten(), nn.Linear(counts[-1] * height * width, features), nn.SiLU()]
+    shape = (channels, config["height"], config["width"])
+    return Trunk(config, shape, nn.Sequential(*layers))
+
+
+def sequence(length: int, channels: int = 1, filters: int = 32, features: int = 32) -> Trunk:
+    """A network for sequences: how often which short patterns occur, and any function of that.
+
+    It is the paper's network with a nonlinearity after the average pooling. Without one, what the network can represent
+    is linear in the counts of patterns, and the true modes of the paper's example are not (Prop. seq).
+
+    Args:
+        length: Number of steps.
+        channels: Numbers a step; a batch is (n, length, channels), or (n, length) for a single one. Symbols of an
+            alphabet of more than two are best passed as indicators.
+        filters: Number of patterns, each of four steps.
+        features: Number of features.
+    """
+    config = _config("sequence", length=length, channels=channels, filters=filters, features=features)
+    kernel = min(KERNEL_LENGTH, length)
+    body = nn.Sequential(
+        nn.Conv1d(channels, filters, kernel),
+        nn.SiLU(),
+        nn.AdaptiveAvgPool1d(1),
+        nn.Flatten(),
+        nn.Linear(filters, features),
+        nn.SiLU(),
+        nn.Linear(features, features),
+        nn.SiLU(),
+    )
+    return Trunk(config, (channels, length), body)
+
+
+_KINDS: dict[str, Callable[..., Trunk]] = {"mlp": mlp, "image": image, "sequence": sequence}
+
+
+def build(config: Mapping[str, Any]) -> Trunk:
+    """The network that a `Trunk.config` describes, with fresh parameters."""
+    options = dict(config)
+    kind = options.pop("kind", None)
+    if kind not in _KINDS:
+        raise ValueError(f"The kind of a network must be one of {sorted(_KINDS)}, got {kind!r}. Pass a `Trunk.config`.")
+    return _KINDS[kind](**options)
+
+
+def _config(kind: str, **options: int) -> dict[str, Any]:
+    for name, value in options.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"`{name}` of a network must be a whole number, at least 1, got {value!r}. Pass a count.")
+    return {"kind": kind, **options}

@@ -1,0 +1,104 @@
+"""From what a user asks for to spaces that can be fitted.
+
+A recipe fits one space. "auto" gives several; which of them serves is for the held-out H-score to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import is_regressor
+
+from featgeo.features.spaces import KernelSpace, LinearSpace, Space, SplineSpace, TableSpace, TransformerSpace
+from featgeo.features.variables import Rows, distinct
+
+# A variable with at most this many values is a finite alphabet; with few rows, at most the square root of them.
+FINITE_VALUES = 32
+GAMMAS = (0.1, 0.3, 1.0)
+NAMES = ("auto", "table", "kernel", "spline", "linear", "trees", "network", "image", "sequence")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to make a space.
+
+    Attributes:
+        name: What reports call it.
+        fit: From rows and a seed to the fitted space; None where the space is learned together with the other side.
+        learned: "regressor" or "network" for spaces that need the other variable to be learned, else "".
+        argument: The scikit-learn regressor or torch module to learn with, where the user brought one.
+    """
+
+    name: str
+    fit: Callable[[Rows, int], Space] | None = None
+    learned: str = ""
+    argument: Any = None
+
+    @property
+    def kind(self) -> str:
+        """The name without its options."""
+        return self.name.partition(",")[0]
+
+
+def recipes(space: Any, rows: Rows) -> list[Recipe]:
+    """The spaces that an argument such as `x_space` stands for, the simplest first."""
+    if isinstance(space, torch.nn.Module):
+        return [Recipe("module", learned="network", argument=space)]
+    if isinstance(space, str):
+        return _named(space, rows)
+    if is_regressor(space):
+        return [Recipe(type(space).__name__, learned="regressor", argument=space)]
+    if hasattr(space, "fit") and hasattr(space, "transform"):
+        return [Recipe(type(space).__name__, lambda rows, seed: TransformerSpace.fit(rows, space))]
+    raise ValueError(
+        f"A space must be one of {NAMES}, a scikit-learn transformer or regressor, or a torch module, got {space!r}."
+    )
+
+
+def is_finite(rows: Rows) -> bool:
+    """Whether a variable takes few enough values to be treated as a finite alphabet."""
+    if rows.variable.is_tensor:
+        return False
+    if len(rows.variable.columns) == 1 and rows.variable.labels:
+        return True
+    return distinct(rows.table, max(2, min(FINITE_VALUES, int(np.sqrt(len(rows)))))) is not None
+
+
+def _named(name: str, rows: Rows) -> list[Recipe]:
+    if name == "auto":
+        return _automatic(rows)
+    if name == "kernel":
+        return [_kernel(gamma) for gamma in GAMMAS]
+    simple: dict[str, Recipe] = {
+        "table": Recipe("table", lambda rows, seed: TableSpace.fit(rows)),
+        "spline": Recipe("spline", lambda rows, seed: SplineSpace.fit(rows)),
+        "linear": Recipe("linear", lambda rows, seed: LinearSpace.fit(rows)),
+        "trees": Recipe("trees", learned="regressor"),
+        "network": Recipe("network", learned="network"),
+        "image": Recipe("image", learned="network"),
+        "sequence": Recipe("sequence", learned="network"),
+    }
+    if name not in simple:
+        raise ValueError(
+            f"A space must be one of {NAMES}, a scikit-learn transformer or regressor, or a torch module, got {name!r}."
+        )
+    return [simple[name]]
+
+
+def _automatic(rows: Rows) -> list[Recipe]:
+    if rows.variable.is_tensor:
+        return _named("network", rows)
+    if is_finite(rows):
+        return _named("table", rows)
+    spline = _named("spline", rows)
+    if len(rows.variable.columns) == 1:
+        return [_kernel(0.3), *spline, _kernel(0.1), _kernel(1.0)]
+    return [_kernel(1.0), _kernel(0.3), *_named("trees", rows)]
+
+
+def _kernel(gamma: float) -> Recipe:
+    return Recipe(f"kernel, gamma {gamma:g}", lambda rows, seed: KernelSpace.fit(rows, gamma=gamma, seed=seed))

@@ -1,0 +1,230 @@
+"""Feature spaces: which functions of a variable are allowed.
+
+A space is the span of a few features of the rows of a variable; `space(rows)` gives their values, (n, d). Wherever the
+spans are given, the best functions in them have a closed form (`featgeo.learning.solve`).
+
+The features themselves are those of scikit-learn: kernels through `Nystroem`, splines through `SplineTransformer`, or
+whatever transformer the user brings. Spaces of labels and of finite alphabets are indicators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from scipy import sparse
+from scipy.special import ndtri
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+from sklearn.preprocessing import SplineTransformer
+
+from featgeo.features.encoding import Encoding, Scores
+from featgeo.features.variables import Rows, Table, symbol_keys
+from featgeo.geometry.validation import Array
+
+KERNEL_FEATURES = 50  # of one number
+JOINT_FEATURES = 300  # of several columns together
+UNIFORM_KNOTS = 8
+NORMAL_KNOTS = 5
+ROWS_BEYOND_KNOTS = 300  # of normal scores, on either side
+NETWORK_ROWS = 4096  # at once
+
+
+class Space(Protocol):
+    """A fitted space of functions of a variable."""
+
+    def __call__(self, rows: Rows) -> Array:
+        """Values of the features that span it, (n, d)."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableSpace:
+    """All functions of a variable with finitely many values: one indicator a value.
+
+    Attributes:
+        symbols: The distinct rows seen in the fit, (m, columns), in order, as `symbol_keys` writes them.
+        shares: The share of each in the fit, (m,); it stands in for values that the fit never saw.
+    """
+
+    symbols: Array
+    shares: Array
+
+    @classmethod
+    def fit(cls, rows: Rows) -> TableSpace:
+        """Learn the values."""
+        symbols, counts = np.unique(symbol_keys(rows.table), axis=0, return_counts=True)
+        return cls(symbols, counts / counts.sum())
+
+    def index(self, rows: Rows) -> np.ndarray:
+        """The position of each row's value among the symbols, (n,); -1 where the fit never saw it."""
+        keys = symbol_keys(rows.table)
+        symbols, where = np.unique(np.vstack([self.symbols, keys]), axis=0, return_inverse=True)
+        position = np.full(len(symbols), -1)
+        position[where.reshape(-1)[: len(self.symbols)]] = np.arange(len(self.symbols))
+        return position[where.reshape(-1)[len(self.symbols) :]]
+
+    def __call__(self, rows: Rows) -> Array:
+        """One indicator a value."""
+        return np.vstack([np.eye(len(self.shares)), self.shares])[self.index(rows)]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSpace:
+    """The columns themselves: with it, the modal decomposition is canonical correlation analysis."""
+
+    encoding: Encoding
+
+    @classmethod
+    def fit(cls, rows: Rows) -> LinearSpace:
+        """Learn centre and scale of the columns."""
+        return cls(Encoding.fit(rows, "standard"))
+
+    def __call__(self, rows: Rows) -> Array:
+        """Numbers, standardised, and indicators of labels."""
+        return self.encoding(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SplineSpace:
+    """Sums of a smooth function of each number (a cubic spline of its score) and any function of each label.
+
+    Few knots, well inside, and cubics that go on beyond them: so functions of normal scores can follow the growth of
+    Hermite polynomials, the modes of Gaussian variables, and no piece of them rests on a few extreme rows.
+    """
+
+    encoding: Encoding
+    splines: SplineTransformer | None
+
+    @classmethod
+    def fit(cls, rows: Rows, scores: Scores = "normal") -> SplineSpace:
+        """Place the knots evenly over the scores."""
+        encoding = Encoding.fit(rows, scores)
+        values = encoding.numbers(rows)
+        if values.shape[1] == 0:
+            return cls(encoding, None)
+        if scores == "normal":
+            outermost = -ndtri(min(ROWS_BEYOND_KNOTS / len(values), 0.1))
+            knots = np.linspace(-outermost, outermost, NORMAL_KNOTS)
+        else:
+            knots = np.linspace(-np.sqrt(3), np.sqrt(3), UNIFORM_KNOTS)
+        in_columns = np.tile(knots[:, None], values.shape[1])
+        return cls(encoding, SplineTransformer(knots=in_columns, extrapolation="continue").fit(values))
+
+    def __call__(self, rows: Rows) -> Array:
+        """Splines of the numbers and indicators of the labels."""
+        labels = self.encoding.labels(rows)
+        if self.splines is None:
+            return labels
+        return np.hstack([self.splines.transform(self.encoding.numbers(rows)), labels])
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSpace:
+    """Smooth functions of all columns together: features of a Gaussian kernel.
+
+    With several columns, sums of functions of one column each are added: most dependence is additive, and no kernel of
+    many columns sees that as clearly.
+    """
+
+    encoding: Encoding
+    kernel: Nystroem
+    additive: SplineSpace | None
+
+    @classmethod
+    def fit(cls, rows: Rows, scores: Scores = "uniform", gamma: float = 0.3, seed: int = 0) -> KernelSpace:
+        """Choose the centres among the rows.
+
+        Args:
+            rows: Rows to learn from.
+            scores: How numbers are scored.
+            gamma: Inverse squared width of the kernel, for one column; it is divided by the total variance.
+            seed: Of the choice of centres.
+        """
+        encoding = Encoding.fit(rows, scores)
+        encoded = encoding(rows)
+        single = encoded.shape[1] == 1
+        size = min(KERNEL_FEATURES if single else JOINT_FEATURES, len(encoded))
+        width = gamma / max(1.0, float(encoded.var(axis=0).sum()))
+        kernel = Nystroem(gamma=width, n_components=size, random_state=seed).fit(encoded)
+        return cls(encoding, kernel, None if single else SplineSpace.fit(rows, scores))
+
+    def __call__(self, rows: Rows) -> Array:
+        """Kernel features, after the additive ones where there are several columns."""
+        smooth = self.kernel.transform(self.encoding(rows))
+        return smooth if self.additive is None else np.hstack([self.additive(rows), smooth])
+
+
+@dataclass(frozen=True, eq=False)
+class TransformerSpace:
+    """The outputs of a scikit-learn transformer of the rows as they came."""
+
+    transformer: Any
+
+    @classmethod
+    def fit(cls, rows: Rows, transformer: Any) -> TransformerSpace:
+        """Fit a copy of the transformer."""
+        return cls(clone(transformer).fit(_two_dimensional(rows)))
+
+    def __call__(self, rows: Rows) -> Array:
+        """The transformed rows."""
+        features = self.transformer.transform(_two_dimensional(rows))
+        if sparse.issparse(features):
+            features = features.toarray()
+        values = np.asarray(features)
+        if values.ndim != 2 or values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"A transformer must give one row of numbers a sample, got shape {values.shape} of {values.dtype} from "
+                f"{type(self.transformer).__name__}. Choose one whose output is (n, d) numbers."
+            )
+        return values.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkSpace:
+    """The outputs of a network, trained or given.
+
+    Attributes:
+        module: Maps a batch of inputs to features, (n, d).
+        encoding: For tables, how columns become inputs; None where the network reads the values as they are.
+        side: "x" or "y", the argument it came from.
+    """
+
+    module: torch.nn.Module
+    encoding: Encoding | None
+    side: str
+
+    def inputs(self, rows: Rows) -> torch.Tensor:
+        """What the network reads."""
+        return network_inputs(rows, self.encoding)
+
+    def __call__(self, rows: Rows) -> Array:
+        """Outputs of the network, some rows at a time."""
+        inputs = self.inputs(rows)
+        with torch.inference_mode():
+            parts = [self.module(inputs[i : i + NETWORK_ROWS]) for i in range(0, len(inputs), NETWORK_ROWS)]
+        return torch.cat(parts).double().numpy()
+
+
+def network_inputs(rows: Rows, encoding: Encoding | None) -> torch.Tensor:
+    """Encoded columns, or the values as they came, in single precision; whole numbers of 8 bits stay small."""
+    if encoding is not None:
+        return torch.from_numpy(encoding(rows)).float()
+    tensor = rows.tensor
+    return tensor if tensor.dtype in (torch.uint8, torch.float32) else tensor.float()
+
+
+def _two_dimensional(rows: Rows) -> Any:
+    """Rows as they came; scikit-learn's transformers want a column where a single variable came."""
+    return np.asarray(rows.raw)[:, None] if np.ndim(rows.raw) == 1 else rows.raw
+
+
+def check_not_constant(table: Table, name: str) -> None:
+    """Refuse a variable that never varies: nothing depends on it, and it depends on nothing."""
+    keys = symbol_keys(table)
+    if (keys == keys[0]).all():
+        raise ValueError(
+            f"{name} never varies in these {len(keys)} sample(s) (one class, n_samples={len(keys)}): nothing can depend "
+            "on it. Pass rows in which it takes at least two values."
+        )

@@ -1,0 +1,82 @@
+"""Spaces of boosted trees: for tables of several columns, where sums and kernels miss interactions.
+
+Given functions t(Y) of the other variable, the best function of X for each is its conditional expectation E[t(Y)|X]
+(this is one half-step of alternating conditional expectations). Trees estimate it from all columns at once, with labels
+and missing values as they are.
+
+Trees adapt to the rows they are grown on, so what they say about those rows is too good. The space is therefore grown
+once for each fold without that fold: features of the rows of the fit come from the trees that never saw them, and features
+of new rows are averages over all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from featgeo.features.variables import UNKNOWN, Rows
+from featgeo.geometry.validation import Array
+
+MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are split by their order
+
+
+@dataclass(frozen=True, eq=False)
+class RegressorSpace:
+    """Conditional expectations of given functions of the other variable, by any scikit-learn regressor.
+
+    Attributes:
+        regressors: For each fold, one fitted regressor a target.
+    """
+
+    regressors: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def fit(
+        cls, rows: Rows, targets: Array, fold_of_row: np.ndarray, regressor: Any = None, seed: int = 0
+    ) -> tuple[RegressorSpace, Array]:
+        """Grow the space, and give the features of its own rows as seen by the folds that left them out, (n, k).
+
+        Args:
+            rows: Rows of the variable.
+            targets: Functions of the other variable on the same rows, (n, k).
+            fold_of_row: Fold of each row, (n,).
+            regressor: A scikit-learn regressor; boosted trees when None.
+            seed: Of the trees.
+        """
+        inputs = as_matrix(rows)
+        start = trees(rows, seed) if regressor is None else regressor
+        unseen = np.empty_like(targets)
+        grown = []
+        for fold in np.unique(fold_of_row):
+            out = fold_of_row == fold
+            models = tuple(clone(start).fit(inputs[~out], target) for target in targets[~out].T)
+            unseen[out] = _predictions(models, inputs[out])
+            grown.append(models)
+        return cls(tuple(grown)), unseen
+
+    def __call__(self, rows: Rows) -> Array:
+        """The average over the folds, (n, k)."""
+        inputs = as_matrix(rows)
+        return np.mean([_predictions(models, inputs) for models in self.regressors], axis=0)
+
+
+def trees(rows: Rows, seed: int) -> HistGradientBoostingRegressor:
+    """Boosted trees that take labels as labels."""
+    n_numbers = rows.table.numbers.shape[1]
+    sizes = [len(column.categories) + column.missing for column in rows.variable.labels]
+    as_sets = [n_numbers + i for i, size in enumerate(sizes) if size <= MAX_CATEGORIES]
+    return HistGradientBoostingRegressor(categorical_features=as_sets or None, random_state=seed)
+
+
+def as_matrix(rows: Rows) -> Array:
+    """Numbers and codes side by side, NaN where missing or unknown."""
+    table = rows.table
+    return np.hstack([table.numbers, np.where(table.codes == UNKNOWN, np.nan, table.codes.astype(np.float64))])
+
+
+def _predictions(models: tuple[Any, ...], inputs: Array) -> Array:
+    return np.stack([model.predict(inputs) for model in models], axis=1)

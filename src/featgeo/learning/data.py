@@ -1,0 +1,112 @@
+"""Rows of X and Y together: in memory, or as a stream of batches that need not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from featgeo.features.variables import Rows, Variable
+
+CHUNK_ROWS = 65_536
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Rows of both variables, in memory."""
+
+    x: Rows
+    y: Rows
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise ValueError(
+                f"X and Y must have the same rows, got inconsistent numbers of samples: {len(self.x)} and "
+                f"{len(self.y)}. Align them row by row."
+            )
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def chunks(self) -> Iterator[Pairs]:
+        """All rows, some at a time, in order."""
+        if len(self) <= CHUNK_ROWS:
+            yield self
+            return
+        for start in range(0, len(self), CHUNK_ROWS):
+            yield self.take(slice(start, start + CHUNK_ROWS))
+
+    def take(self, index: np.ndarray | slice) -> Pairs:
+        """Some of the rows."""
+        return Pairs(self.x.take(index), self.y.take(index))
+
+    def sample(self, n_rows: int, seed: int) -> Pairs:
+        """At most so many rows, at random."""
+        if len(self) <= n_rows:
+            return self
+        return self.take(np.sort(np.random.default_rng(seed).choice(len(self), n_rows, replace=False)))
+
+
+class Stream:
+    """Batches (x, y) that are read one after the other; the first rows are kept, to learn spaces from.
+
+    Batches should come in random order: spaces are fitted to the first rows.
+    """
+
+    def __init__(self, batches: Iterable[Any], head_rows: int = CHUNK_ROWS) -> None:
+        self._batches = batches
+        self._iterator = iter(batches)
+        self._repeatable = self._iterator is not batches
+        head: list[tuple[Any, Any]] = []
+        rows = 0
+        while rows < head_rows and (batch := next(self._iterator, None)) is not None:
+            head.append(_two(batch))
+            rows += len(head[-1][1])
+        if not head:
+            raise ValueError("The stream of batches is empty. Pass an iterable of (x, y) batches.")
+        self._head = head
+        x, y = _concatenated([x for x, _ in head]), _concatenated([y for _, y in head])
+        self.x_variable, self.y_variable = Variable.seen(x, "X"), Variable.seen(y, "Y")
+        self.head = Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
+        self._used = False
+
+    def chunks(self) -> Iterator[Pairs]:
+        """All batches, in order; again from the start where the iterable allows it."""
+        if not self._used:
+            batches: Iterable[Any] = chain(self._head, self._iterator)
+        elif self._repeatable:
+            batches = self._batches
+        else:
+            raise ValueError(
+                "These batches can be read only once, and more than one pass is needed. Pass a DataLoader or a list, "
+                "or another iterable that can start again."
+            )
+        self._used = True
+        for batch in batches:
+            x, y = _two(batch)
+            yield Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
+
+    def sample(self, n_rows: int, seed: int) -> Pairs:
+        """Rows from the head of the stream."""
+        return self.head.sample(n_rows, seed)
+
+
+def _two(batch: Any) -> tuple[Any, Any]:
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        raise ValueError(f"Each batch must be a pair (x, y), got {type(batch).__name__}. Yield tuples of two arrays.")
+    return batch[0], batch[1]
+
+
+def _concatenated(parts: list[Any]) -> Any:
+    import torch
+
+    if isinstance(parts[0], torch.Tensor):
+        return torch.cat(parts)
+    if hasattr(parts[0], "columns"):
+        import narwhals.stable.v1 as nw
+
+        return nw.concat([nw.from_native(part) for part in parts]).to_native()
+    return np.concatenate([np.asarray(part) for part in parts])

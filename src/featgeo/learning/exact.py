@@ -1,0 +1,95 @@
+"""Finite alphabets: all functions are allowed, and the modes of the table of counts are the answer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from featgeo.features.functions import TableFunction
+from featgeo.features.spaces import TableSpace
+from featgeo.geometry.finite import FiniteJoint
+from featgeo.geometry.modes import Modes
+from featgeo.geometry.validation import Array
+from featgeo.learning.data import Pairs, Stream
+from featgeo.learning.learned import Learned, Unseen, deal, some_rows
+from featgeo.learning.solve import MODE_COUNTS
+from featgeo.nesting import h_score
+
+
+def learn_exact(data: Pairs | Stream, n_modes: int | Literal["auto"], seed: int) -> Learned:
+    """The modes of the empirical distribution of two finite variables."""
+    if isinstance(data, Stream):
+        raise ValueError("The exact solver needs all rows in memory. Pass arrays, or use solver='closed'.")
+    x_space, y_space = TableSpace.fit(data.x), TableSpace.fit(data.y)
+    for name, space in (("X", x_space), ("Y", y_space)):
+        if len(space.shares) == len(data) > 2:
+            raise ValueError(
+                f"Every row of {name} has a value of its own, so a table of counts says nothing. Use solver='closed'."
+            )
+    x, y = x_space.index(data.x), y_space.index(data.y)
+    sizes = len(x_space.shares), len(y_space.shares)
+    fold_of_row = deal(len(data), seed)
+    k = max(MODE_COUNTS) if n_modes == "auto" else n_modes
+    whole = _modes(x, y, sizes, k)
+    parts = [_modes(x[fold_of_row != fold], y[fold_of_row != fold], sizes, k) for fold in np.unique(fold_of_row)]
+    if n_modes == "auto":
+        whole, parts = _as_many_as_help(whole, parts, x, y, fold_of_row)
+    unseen = np.zeros((len(x), len(whole)))
+    sigma = np.zeros((len(parts), len(whole)))
+    rotations = np.zeros((len(parts), len(whole), len(whole)))
+    scores = []
+    for fold, part in enumerate(parts):
+        rows = fold_of_row == fold
+        f, g = part.f[x[rows]], part.g[y[rows]]
+        scores.append(_score(f, g, part.sigma))
+        sigma[fold, : len(part)] = _correlations(f, g)[: len(whole)]
+        unseen[rows] = (f * part.sigma) @ ((part.g * y_space.shares[:, None]).T @ whole.g)
+        rotations[fold, : len(part)] = ((part.f * x_space.shares[:, None]).T @ whole.f)[: len(whole)]
+    kept = some_rows(len(x), seed)
+    return Learned(
+        sigma=whole.sigma,
+        f=TableFunction(x_space, whole.f),
+        g=TableFunction(y_space, whole.g),
+        held_out_sigma=sigma,
+        held_out_score=float(np.mean(scores)),
+        solver="exact",
+        spaces=("table", "table"),
+        ridge=0.0,
+        rotations=rotations,
+        unseen=Unseen(kept, unseen[kept]),
+    )
+
+
+def _modes(x: np.ndarray, y: np.ndarray, sizes: tuple[int, int], k: int) -> Modes:
+    counts = sparse.coo_array((np.ones(len(x)), (x, y)), shape=sizes)
+    return FiniteJoint(counts).strongest(k)
+
+
+def _as_many_as_help(
+    whole: Modes, parts: list[Modes], x: np.ndarray, y: np.ndarray, fold_of_row: np.ndarray
+) -> tuple[Modes, list[Modes]]:
+    """Keep as many modes as give the largest held-out H-score."""
+    counts = [k for k in MODE_COUNTS if k <= len(whole)] or [len(whole)]
+    scores = np.zeros(len(counts))
+    for fold, part in enumerate(parts):
+        rows = fold_of_row == fold
+        f, g = part.f[x[rows]], part.g[y[rows]]
+        scores += [_score(f[:, :k], g[:, :k], part.sigma[:k]) for k in counts]
+    k = counts[int(np.argmax(scores))]
+    return whole.top(min(k, len(whole))), [part.top(min(k, len(part))) for part in parts]
+
+
+def _score(f: Array, g: Array, sigma: Array) -> float:
+    if f.shape[1] == 0:
+        return 0.0
+    scale = np.sqrt(sigma)
+    return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
+
+
+def _correlations(f: Array, g: Array) -> Array:
+    f, g = f - f.mean(axis=0), g - g.mean(axis=0)
+    spread = np.sqrt((f * f).sum(axis=0) * (g * g).sum(axis=0))
+    return np.divide((f * g).sum(axis=0), spread, out=np.zeros(f.shape[1]), where=spread > 0)

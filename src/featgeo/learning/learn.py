@@ -1,0 +1,246 @@
+"""The engine: from rows of X and Y, spaces and a number of modes to features.
+
+Finite alphabets are solved exactly; given spans in closed form; spans that must be learned are learned first, by trees or
+by gradients, and then solved in closed form as well. Every way ends in the same record, `Learned`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from featgeo.features.functions import SpanFunction
+from featgeo.features.recipes import Recipe, recipes
+from featgeo.features.spaces import Space, TableSpace
+from featgeo.features.trees import RegressorSpace
+from featgeo.features.variables import Rows
+from featgeo.geometry.validation import Array
+from featgeo.learning.data import Pairs, Stream
+from featgeo.learning.exact import learn_exact
+from featgeo.learning.learned import N_FOLDS, Learned, Unseen, deal, some_rows
+from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
+from featgeo.nesting import Nesting
+
+Solver = Literal["auto", "exact", "closed", "neural"]
+
+SELECTION_ROWS = 4096  # rows that choose between spaces; all rows then choose the ridge
+SPACE_ROWS = 200_000  # rows that spaces are fitted to
+MAX_TARGETS = 12  # functions of Y that trees learn to predict
+TREE_ROWS = 500  # with fewer rows trees only memorise
+
+
+def learn(
+    data: Pairs | Stream,
+    n_modes: int | Literal["auto"],
+    solver: Solver,
+    x_space: Any,
+    y_space: Any,
+    seed: int,
+    training: Any = None,
+    unseen: bool = False,
+) -> Learned:
+    """Learn the strongest modes between X and Y.
+
+    Args:
+        data: The rows.
+        n_modes: How many modes at most, or "auto" for as many as raise the held-out H-score.
+        solver: The way to learn; "auto" takes the most exact one that applies.
+        x_space: The space of functions of X, as `recipes` reads it.
+        y_space: The space of functions of Y.
+        seed: Of everything random.
+        training: Options of training, for networks.
+        unseen: Whether held-out features of some rows are wanted, for calibration.
+    """
+    sample = data.sample(SPACE_ROWS, seed)
+    x_recipes, y_recipes = recipes(x_space, sample.x), recipes(y_space, sample.y)
+    names = [recipe.name for recipe in (*x_recipes, *y_recipes)]
+    networks = any(recipe.learned == "network" for recipe in (*x_recipes, *y_recipes))
+    if solver == "exact" or (solver == "auto" and set(names) == {"table"} and isinstance(data, Pairs)):
+        return learn_exact(data, n_modes, seed)
+    if solver == "neural" or networks:
+        if solver == "closed":
+            raise ValueError(
+                "The closed form needs spaces that are given, and a network must be trained. Use solver='neural', or "
+                "another space."
+            )
+        from featgeo.learning.neural import learn_neural
+
+        return learn_neural(data, n_modes, x_recipes, y_recipes, seed, training)
+    return _closed(data, n_modes, x_recipes, y_recipes, seed, unseen)
+
+
+def mode_counts(n_modes: int | Literal["auto"]) -> list[int]:
+    """The numbers of modes to choose from."""
+    return list(MODE_COUNTS) if n_modes == "auto" else [n_modes]
+
+
+def _closed(
+    data: Pairs | Stream,
+    n_modes: int | Literal["auto"],
+    x_recipes: list[Recipe],
+    y_recipes: list[Recipe],
+    seed: int,
+    unseen: bool,
+) -> Learned:
+    regressor = next((recipe for recipe in x_recipes if recipe.learned), None)
+    given_x, given_y = ([recipe for recipe in side if not recipe.learned] for side in (x_recipes, y_recipes))
+    if not given_y:
+        raise ValueError("Trees learn functions of X for given functions of Y. Use another `y_space`.")
+    if regressor is not None and not isinstance(data, Pairs):
+        raise ValueError("Trees need all rows in memory. Pass arrays or frames, or use another `x_space`.")
+    only_regressor = not given_x
+    if only_regressor:  # a pilot finds the functions of Y that are worth predicting
+        given_x = recipes("kernel", data.sample(1, seed).x)[-1:]
+    x_spaces, y_spaces = _fitted_kinds(data, given_x, given_y, n_modes, seed)
+    learned = _solved(data, n_modes, x_spaces, y_spaces, seed, unseen)
+    if regressor is None or not isinstance(data, Pairs) or (len(data) < TREE_ROWS and not only_regressor):
+        return learned
+    y_space = {learned.spaces[1]: y_spaces[learned.spaces[1]]}
+    targets = _targets(data, y_space[learned.spaces[1]], learned)
+    space, features = RegressorSpace.fit(data.x, targets, deal(len(data), seed), regressor.argument, seed)
+    grown = _solved(data, n_modes, {regressor.name: space}, y_space, seed, unseen, features)
+    return grown if only_regressor or grown.held_out_score > learned.held_out_score else learned
+
+
+def _fitted_kinds(
+    data: Pairs | Stream, x_recipes: list[Recipe], y_recipes: list[Recipe], n_modes: int | Literal["auto"], seed: int
+) -> tuple[dict[str, Space], dict[str, Space]]:
+    """One space of each kind for either side; a sample of the rows chooses among recipes of the same kind."""
+    sample = data.sample(SELECTION_ROWS, seed)
+    nesting = Nesting([8 if n_modes == "auto" else n_modes])
+    features: dict[tuple[str, str], Array] = {}
+
+    def score(x: Recipe, y: Recipe) -> float:
+        for side, recipe in (("x", x), ("y", y)):
+            if (side, recipe.name) not in features:
+                features[side, recipe.name] = _fitted(recipe, sample, side, seed)(getattr(sample, side))
+        folds = Folds.from_chunks([{"x": features["x", x.name], "y": features["y", y.name]}], 3, seed)
+        return solve(folds, nesting).held_out_score
+
+    chosen: list[list[Recipe]] = [[], []]
+    x_kinds, y_kinds = _by_kind(x_recipes), _by_kind(y_recipes)
+    for kind in x_kinds.keys() | y_kinds.keys():
+        xs, ys = x_kinds.get(kind, x_recipes[:1]), y_kinds.get(kind, y_recipes[:1])
+        # Alike on both sides where that can be: a fine space on one side shows nothing while the other is coarse.
+        pairs = list(zip(xs, ys, strict=True)) if len(xs) == len(ys) else [(x, y) for x in xs for y in ys]
+        best = pairs[0] if len(pairs) == 1 else max(pairs, key=lambda pair: score(*pair))
+        for side, recipe, kinds in zip(chosen, best, (x_kinds, y_kinds), strict=True):
+            if kind in kinds:
+                side.append(recipe)
+    spaces = [
+        {recipe.name: _fitted(recipe, data, side, seed) for recipe in kept}
+        for kept, side in zip(chosen, ("x", "y"), strict=True)
+    ]
+    return spaces[0], spaces[1]
+
+
+def _by_kind(side: list[Recipe]) -> dict[str, list[Recipe]]:
+    kinds: dict[str, list[Recipe]] = {}
+    for recipe in side:
+        kinds.setdefault(recipe.kind, []).append(recipe)
+    return kinds
+
+
+def _fitted(recipe: Recipe, data: Pairs | Stream, side: str, seed: int) -> Space:
+    if recipe.fit is None:
+        raise ValueError(f"The space {recipe.name!r} must be learned together with the other variable.")
+    rows: Rows = getattr(data.sample(SPACE_ROWS, seed), side)
+    return recipe.fit(rows, seed + (side == "y"))
+
+
+def _solved(
+    data: Pairs | Stream,
+    n_modes: int | Literal["auto"],
+    x_spaces: Mapping[str, Space],
+    y_spaces: Mapping[str, Space],
+    seed: int,
+    unseen: bool,
+    x_features: Array | None = None,
+) -> Learned:
+    """Solve in closed form on all rows, for every pair of spaces in one pass, and keep the pair that does best.
+
+    Args:
+        data: The rows.
+        n_modes: How many modes.
+        x_spaces: Spaces of X by name.
+        y_spaces: Spaces of Y by name.
+        seed: Of the folds.
+        unseen: Whether held-out features of some rows are wanted.
+        x_features: Features of the only space of X, where the rows of the fit have their own.
+    """
+
+    def features(chunk: Pairs) -> dict[str, Array]:
+        x = {f"x {name}": space(chunk.x) if x_features is None else x_features for name, space in x_spaces.items()}
+        return x | {f"y {name}": space(chunk.y) for name, space in y_spaces.items()}
+
+    fold_of_row = deal(len(data), seed) if isinstance(data, Pairs) else None
+    chunks = [data] if isinstance(data, Pairs) and x_features is not None else data.chunks()
+    folds = Folds.from_chunks((features(chunk) for chunk in chunks), N_FOLDS, seed, fold_of_row)
+    counts = mode_counts(n_modes)
+    solutions = {
+        (x, y): solve(folds, Nesting([counts[-1]], x=f"x {x}", y=f"y {y}"), mode_counts=counts)
+        for x in x_spaces
+        for y in y_spaces
+    }
+    names = max(solutions, key=lambda pair: np.nan_to_num(solutions[pair].held_out_score, nan=0))
+    x_space, y_space, solution = x_spaces[names[0]], y_spaces[names[1]], solutions[names]
+    held_out = None
+    if unseen and isinstance(data, Pairs) and fold_of_row is not None:
+        rows = some_rows(len(data), seed)
+        values = x_space(data.x.take(rows)) if x_features is None else x_features[rows]
+        held_out = Unseen(rows, _unseen_features(solution, values, fold_of_row[rows]))
+    return from_solution(solution, x_space, y_space, names, "closed", held_out)
+
+
+def from_solution(
+    solution: Solution, x_space: Space, y_space: Space, names: tuple[str, str], solver: str, unseen: Unseen | None
+) -> Learned:
+    """The record of a closed-form solution of one level."""
+    modes = solution.levels[0]
+    return Learned(
+        modes.sigma,
+        SpanFunction(x_space, modes.f),
+        SpanFunction(y_space, modes.g),
+        solution.held_out_sigma[0],
+        solution.held_out_score,
+        solver,
+        names,
+        solution.ridge,
+        _rotations(solution),
+        unseen,
+    )
+
+
+def _unseen_features(solution: Solution, x_features: Array, fold_of_row: np.ndarray) -> Array:
+    """Values of sigma f at each row by the solution of the folds without it, in the coordinates of the final g."""
+    final = solution.levels[0]
+    result = np.zeros((len(x_features), len(final)))
+    covariance = solution.folds.whole.joint_covariance(final.y, final.y)
+    for fold, (part,) in zip(solution.held_out, solution.parts, strict=True):
+        rows = fold_of_row == fold
+        turn = part.g.weight.T @ covariance @ final.g.weight  # inner products of both sets of g
+        result[rows] = (part.f(x_features[rows]) * part.sigma) @ turn
+    return result
+
+
+def _rotations(solution: Solution) -> Array:
+    """Inner products of the features of each fold with the final ones, (folds, k, k)."""
+    final = solution.levels[0]
+    covariance = solution.folds.whole.joint_covariance(final.x, final.x)
+    result = np.zeros((len(solution.parts), len(final), len(final)))
+    for fold, (part,) in enumerate(solution.parts):
+        turn = part.f.weight.T @ covariance @ final.f.weight
+        result[fold, : len(turn)] = turn / np.sqrt(np.diag(part.f.weight.T @ covariance @ part.f.weight))[:, None]
+    return result
+
+
+def _targets(data: Pairs, y_space: Space, pilot: Learned) -> Array:
+    """All functions of Y where they are few, else the strongest of the pilot; (n, k), of unit variance."""
+    if isinstance(y_space, TableSpace) and len(y_space.shares) - 1 <= MAX_TARGETS:
+        share = y_space.shares
+        basis = np.linalg.svd((np.eye(len(share)) - share) * np.sqrt(share)[:, None])[0][:, : len(share) - 1]
+        return (basis / np.sqrt(share)[:, None])[y_space.index(data.y)]
+    g = pilot.g(data.y)
+    return g[:, :MAX_TARGETS]

@@ -1,0 +1,67 @@
+"""What the engine hands on: features, and what is known of them on rows they have not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from featgeo.features.functions import FeatureFunction
+from featgeo.geometry.validation import Array
+
+N_FOLDS = 5
+UNSEEN_ROWS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """Features of some rows of the fit as solutions see them that were learned without those rows.
+
+    Attributes:
+        rows: Positions of the rows.
+        f: sigma_i f_i in the coordinates of the final g, (len(rows), k).
+    """
+
+    rows: np.ndarray
+    f: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Features of X and of Y, and what is known of them on rows they have not seen.
+
+    Attributes:
+        sigma: Singular values on the rows of the fit, (k,).
+        f: Functions of X.
+        g: Functions of Y.
+        held_out_sigma: Correlations of f_i and g_i on held-out rows, (folds, k).
+        held_out_score: H-score on held-out rows.
+        solver: "exact", "closed" or "neural".
+        spaces: What the spaces of X and of Y are.
+        ridge: The ridge that was chosen.
+        rotations: Inner products of the f_i of each fold with those of all rows, (folds, k, k).
+        unseen: Held-out features of some rows, for calibration.
+    """
+
+    sigma: Array
+    f: FeatureFunction
+    g: FeatureFunction
+    held_out_sigma: Array
+    held_out_score: float
+    solver: str
+    spaces: tuple[str, str]
+    ridge: float
+    rotations: Array
+    unseen: Unseen | None = None
+
+
+def deal(n_rows: int, seed: int) -> np.ndarray:
+    """A fold for each row, (n,), at random and of equal size."""
+    return np.random.default_rng(seed).permutation(n_rows) % min(N_FOLDS, n_rows)
+
+
+def some_rows(n_rows: int, seed: int) -> np.ndarray:
+    """Positions of the rows whose held-out features are kept."""
+    if n_rows <= UNSEEN_ROWS:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, UNSEEN_ROWS, replace=False))

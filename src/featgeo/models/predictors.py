@@ -1,0 +1,201 @@
+"""Drop-in scikit-learn predictors over the same features: a classifier and a regressor.
+
+What they add to the modal decomposition is calibration: held-out rows say how far the assembled probabilities can be
+trusted. The features stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite
+
+from featgeo.assembly import Conditional
+from featgeo.assembly.links import LinearLink, Link, Recalibration, calibrated_link
+from featgeo.assembly.support import Support
+from featgeo.features.variables import Rows
+from featgeo.geometry.validation import Array
+from featgeo.learning.learn import Solver
+from featgeo.models.modal import ModalDecomposition
+from featgeo.models.supports import support_of
+
+CALIBRATION_ROWS = 50  # with fewer held-out rows nothing can be said about calibration
+
+
+class FeatureClassifier(ClassifierMixin, ModalDecomposition):
+    """A classifier from the modes of the dependence of X and the label.
+
+    Args:
+        n_modes: As in `ModalDecomposition`; at most the number of labels less one matter.
+        solver: As in `ModalDecomposition`.
+        x_space: Functions of X to allow, as in `ModalDecomposition`.
+        calibrate: Whether held-out rows choose between the theory's density ratios, a share of the prior mixed in, and
+            a softmax of the features.
+        random_state: Seed of all that is random.
+        training: Options for networks, a `Training`.
+
+    Attributes:
+        classes_: The labels, in order.
+        link_: How features become probabilities.
+    """
+
+    def __init__(
+        self,
+        n_modes: int | Literal["auto"] = "auto",
+        solver: Solver = "auto",
+        x_space: Any = "auto",
+        calibrate: bool = True,
+        random_state: int | None = None,
+        training: Any = None,
+    ) -> None:
+        self.n_modes = n_modes
+        self.solver = solver
+        self.x_space = x_space
+        self.calibrate = calibrate
+        self.random_state = random_state
+        self.training = training
+
+    def fit(self, X: Any, y: Any = None) -> FeatureClassifier:
+        """Learn from rows of X, as in `ModalDecomposition.fit`, and their labels y, (n,)."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
+            )
+        labels = _one_column(y)
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"A classifier needs at least two classes, got one class: {self.classes_[0]!r}. Add rows of another."
+            )
+        super().fit(X, labels)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable label of each row, (n,)."""
+        return self.given(X).map()
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each label of `classes_`, (n, m)."""
+        return self.given(X).proba()
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the given rows."""
+        return ClassifierMixin.score(self, X, y, sample_weight)
+
+    def _y_space(self) -> Any:
+        return "table"
+
+    def _as_y(self, Y: Any) -> Any:
+        """Labels as positions among `classes_`."""
+        labels = _one_column(Y)
+        position = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
+        unknown = self.classes_[position] != labels
+        if unknown.any():
+            raise ValueError(f"The fit never saw the label {labels[unknown][0]!r}. Its labels are {self.classes_}.")
+        return position
+
+    def _support(self, rows: Rows, seed: int) -> Support:
+        support = support_of(self.y_variable_, rows, self.learned_.g, seed, finite=True)
+        return replace(support, kind="labels", values=self.classes_)
+
+    def _calibrates(self) -> bool:
+        return self.calibrate
+
+    def _calibration(self, rows: Rows) -> tuple[Link, Recalibration | None]:
+        unseen = self.learned_.unseen
+        if unseen is None or len(unseen.rows) < CALIBRATION_ROWS:
+            return LinearLink(), None
+        labels = rows.table.numbers[unseen.rows, 0].astype(int)
+        return calibrated_link(unseen.f, labels, self.support_), None
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = True
+        return tags
+
+
+class FeatureRegressor(RegressorMixin, ModalDecomposition):
+    """A regressor that knows the whole distribution of Y given X: means, quantiles, intervals.
+
+    Args:
+        n_modes: As in `ModalDecomposition`.
+        solver: As in `ModalDecomposition`.
+        x_space: Functions of X to allow, as in `ModalDecomposition`.
+        y_space: Functions of Y to allow.
+        calibrate: Whether the predicted distributions are recalibrated by how often held-out values fell below their
+            predicted quantiles; intervals then cover as often as they say.
+        random_state: Seed of all that is random.
+        training: Options for networks, a `Training`.
+    """
+
+    def __init__(
+        self,
+        n_modes: int | Literal["auto"] = "auto",
+        solver: Solver = "auto",
+        x_space: Any = "auto",
+        y_space: Any = "auto",
+        calibrate: bool = True,
+        random_state: int | None = None,
+        training: Any = None,
+    ) -> None:
+        self.n_modes = n_modes
+        self.solver = solver
+        self.x_space = x_space
+        self.y_space = y_space
+        self.calibrate = calibrate
+        self.random_state = random_state
+        self.training = training
+
+    def fit(self, X: Any, y: Any = None) -> FeatureRegressor:
+        """Learn from rows of X, as in `ModalDecomposition.fit`, and their numbers y, (n,)."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the numbers."
+            )
+        super().fit(X, self._as_y(y))
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """E[Y|x] for each row, (n,)."""
+        return self.given(X).mean()
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> Array:
+        """Lower and upper end, (n, 2), of intervals that hold y with probability `level`."""
+        return self.given(X).interval(level)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination R^2 of the means."""
+        return RegressorMixin.score(self, X, y, sample_weight)
+
+    def _as_y(self, Y: Any) -> Any:
+        values = _one_column(Y)
+        if values.dtype.kind not in "biuf":
+            try:
+                values = values.astype(np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"A regressor needs numbers as y, got {values.dtype}: {error}. Convert them."
+                ) from error
+        assert_all_finite(values, input_name="y")
+        return values.astype(np.float64)
+
+    def _calibrates(self) -> bool:
+        return self.calibrate
+
+    def _calibration(self, rows: Rows) -> tuple[Link, Recalibration | None]:
+        unseen = self.learned_.unseen
+        if unseen is None or len(unseen.rows) < CALIBRATION_ROWS:
+            return LinearLink(), None
+        pit = Conditional(self.support_, unseen.f).pit(rows.table.numbers[unseen.rows, 0])
+        return LinearLink(), Recalibration.fit(pit)
+
+
+def _one_column(y: Any) -> np.ndarray:
+    array = y.detach().cpu().numpy() if hasattr(y, "detach") else y
+    return column_or_1d(array, warn=True)

@@ -1,0 +1,47 @@
+"""The values of Y that a fitted model spreads probability over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featgeo.assembly.support import MAX_ROWS, Support
+from featgeo.features.functions import FeatureFunction
+from featgeo.features.recipes import is_finite
+from featgeo.features.variables import Rows, Variable
+
+
+def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, finite: bool | None = None) -> Support:
+    """Labels, neighbourhoods of numbers, or rows of vectors, with g at each.
+
+    Args:
+        variable: How Y is given.
+        rows: Rows of the fit.
+        g: Features of Y.
+        seed: Of the choice of rows.
+        finite: Whether each number stands for itself only; decided by how many there are when None.
+    """
+    if len(variable.columns) == 1 and variable.labels:
+        return _labels(variable, rows, g)
+    if len(variable.columns) == 1 and variable.columns[0].kind == "number":
+        numbers = rows.table.numbers[:, 0]
+        if is_finite(rows) if finite is None else finite:
+            values, counts = np.unique(numbers, return_counts=True)
+            return Support("numbers", values, counts / counts.sum(), g(variable.rows(values)))
+        return Support.of_numbers(numbers, lambda values: g(variable.rows(values)))
+    kept = rows
+    if len(rows) > MAX_ROWS:
+        kept = rows.take(np.sort(np.random.default_rng(seed).choice(len(rows), MAX_ROWS, replace=False)))
+    features = g(kept)
+    n = len(features)
+    return Support("rows", np.asarray(kept.raw), np.full(n, 1 / n), features - features.mean(axis=0))
+
+
+def _labels(variable: Variable, rows: Rows, g: FeatureFunction) -> Support:
+    (column,) = variable.columns
+    counts = np.bincount(rows.table.codes[:, 0], minlength=len(column.categories) + column.missing)
+    labels = [*column.categories, *([None] if column.missing else [])]
+    values = np.array(labels)
+    if values.dtype.kind not in "biufUS" or column.missing:
+        values = np.empty(len(labels), dtype=object)
+        values[:] = labels
+    return Support("labels", values, counts / counts.sum(), g(variable.rows(values)))
