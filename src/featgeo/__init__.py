@@ -1,5 +1,6 @@
 """Feature geometry: what depends on what, as pairs of functions f(x), g(y) with strengths sigma."""
 
+from featgeo.assembly import Conditional
 from featgeo.geometry import (
     FiniteJoint,
     HeterogeneousEstimate,
@@ -11,22 +12,30 @@ from featgeo.geometry import (
     heterogeneous_estimate,
     project,
 )
+from featgeo.learning.train import Training
+from featgeo.models import FeatureClassifier, FeatureRegressor, ModalDecomposition, load
 from featgeo.nesting import Level, Nesting, h_score, moments_h_score, nested_h_score, single_sided_h_score
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Conditional",
+    "FeatureClassifier",
+    "FeatureRegressor",
     "FiniteJoint",
     "HeterogeneousEstimate",
     "Level",
+    "ModalDecomposition",
     "Modes",
     "Moments",
     "Nesting",
     "SpanModes",
+    "Training",
     "complement",
     "decompose",
     "h_score",
     "heterogeneous_estimate",
+    "load",
     "moments_h_score",
     "nested_h_score",
     "project",

@@ -1,8 +1,8 @@
 """Conditional distributions of Y, assembled from features: P(y|x) = P(y) (1 + sum_i sigma_i f_i(x) g_i(y)).
 
-A few modes from a finite sample can push 1 + f.g below zero. What is used is then the nearest density, in the metric of P_Y,
-that is nowhere negative: projecting onto a convex set that holds the truth never takes one further from it. The mass that
-had to be removed is reported.
+A few modes from a finite sample can push 1 + f.g below zero. What is used is then the nearest density, in the metric of
+P_Y, that is nowhere negative: projecting onto a convex set that holds the truth never takes one further from it. The
+mass that had to be removed is reported.
 """
 
 from __future__ import annotations

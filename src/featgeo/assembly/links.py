@@ -2,8 +2,8 @@
 
 - `LinearLink` is the theory's 1 + f.g, made a density where it goes below zero; a share of the prior mixed in keeps it
   away from zero.
-- `ExponentialLink` is a softmax of the features: the same to first order where the dependence is weak (section 3.3 of the
-  paper), always positive, and fitted to held-out rows by maximum likelihood. The features stay as they are.
+- `ExponentialLink` is a softmax of the features: the same to first order where the dependence is weak (section 3.3 of
+  the paper), always positive, and fitted to held-out rows by maximum likelihood. The features stay as they are.
 - `Recalibration` maps the predicted to the observed frequencies of {Y <= quantile}.
 """
 

@@ -1,8 +1,8 @@
 """The values of Y that a conditional distribution spreads its mass over.
 
-Labels and tables have finitely many values. Numbers are gathered into at most a thousand neighbourhoods of equal mass, each
-with its mean value and the mean of g over it, so that means stay exact; between them distributions are interpolated.
-Vectors are represented by rows drawn from the fit.
+Labels and tables have finitely many values. Numbers are gathered into at most a thousand neighbourhoods of equal mass,
+each with its mean value and the mean of g over it, so that means stay exact; between them distributions are
+interpolated. Vectors are represented by rows drawn from the fit.
 """
 
 from __future__ import annotations

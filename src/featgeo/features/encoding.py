@@ -1,9 +1,10 @@
 """Columns as numbers of comparable size: what kernels, splines and default networks read.
 
-Dependence does not change under monotone maps of a number, so numbers enter by their *scores*: where a value stands among
-those of the fit. Uniform scores spread evenly; normal scores follow a bell curve, clipped at the outermost ranks, so that
-no extreme row can make a mode of its own. Both have mean 0 and variance about 1. A missing number counts as average, with
-an indicator of its own where the fit had missing ones. Labels become indicators; an unknown label counts as average.
+Dependence does not change under monotone maps of a number, so numbers enter by their *scores*: where a value stands
+among those of the fit. Uniform scores spread evenly; normal scores follow a bell curve, clipped at the outermost ranks,
+so that no extreme row can make a mode of its own. Both have mean 0 and variance about 1. A missing number counts as
+average, with an indicator of its own where the fit had missing ones. Labels become indicators; an unknown label counts
+as average.
 """
 
 from __future__ import annotations

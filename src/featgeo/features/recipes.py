@@ -97,7 +97,7 @@ def _automatic(rows: Rows) -> list[Recipe]:
     spline = _named("spline", rows)
     if len(rows.variable.columns) == 1:
         return [_kernel(0.3), *spline, _kernel(0.1), _kernel(1.0)]
-    return [_kernel(1.0), _kernel(0.3), *_named("trees", rows)]
+    return [*_named("linear", rows), _kernel(1.0), _kernel(0.3), *_named("trees", rows)]
 
 
 def _kernel(gamma: float) -> Recipe:

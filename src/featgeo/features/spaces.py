@@ -225,6 +225,6 @@ def check_not_constant(table: Table, name: str) -> None:
     keys = symbol_keys(table)
     if (keys == keys[0]).all():
         raise ValueError(
-            f"{name} never varies in these {len(keys)} sample(s) (one class, n_samples={len(keys)}): nothing can depend "
-            "on it. Pass rows in which it takes at least two values."
+            f"{name} never varies in these {len(keys)} sample(s) (one class, n_samples={len(keys)}): nothing can "
+            "depend on it. Pass rows in which it takes at least two values."
         )

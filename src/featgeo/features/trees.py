@@ -5,8 +5,8 @@ Given functions t(Y) of the other variable, the best function of X for each is i
 and missing values as they are.
 
 Trees adapt to the rows they are grown on, so what they say about those rows is too good. The space is therefore grown
-once for each fold without that fold: features of the rows of the fit come from the trees that never saw them, and features
-of new rows are averages over all.
+once for each fold without that fold: features of the rows of the fit come from the trees that never saw them, and
+features of new rows are averages over all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Variables as users hand them in, read once into columns of numbers and of labels, or into a tensor.
 
-A variable is an array, a tensor, a data frame, a series or a list. Up to two dimensions it is a *table*: each column holds
-numbers (NaN stands for a missing value), or labels, or dates, which become numbers. With three or more dimensions it is
-a *tensor*: images or sequences, for networks.
+A variable is an array, a tensor, a data frame, a series or a list. Up to two dimensions it is a *table*: each column
+holds numbers (NaN stands for a missing value), or labels, or dates, which become numbers. With three or more dimensions
+it is a *tensor*: images or sequences, for networks.
 
 What was seen in the fit is kept: the same columns in the same order are due later. A label that was not seen then has
 code -1, and every space answers it with what is true on average: it says nothing.
@@ -155,8 +155,8 @@ class Rows:
         """Numbers and codes; for variables that are tables."""
         if self.variable.is_tensor:
             raise ValueError(
-                f"{self.variable.name} has rows of shape {self.variable.shape}, which only networks read. Use the space "
-                "'image' or 'sequence', a torch module, or flatten the rows."
+                f"{self.variable.name} has rows of shape {self.variable.shape}, which only networks read. Use the "
+                "space 'image' or 'sequence', a torch module, or flatten the rows."
             )
         return self.variable.read(self.raw)
 

@@ -57,7 +57,7 @@ class Stream:
     """
 
     def __init__(self, batches: Iterable[Any], head_rows: int = CHUNK_ROWS) -> None:
-        self._batches = batches
+        self.batches = batches
         self._iterator = iter(batches)
         self._repeatable = self._iterator is not batches
         head: list[tuple[Any, Any]] = []
@@ -78,7 +78,7 @@ class Stream:
         if not self._used:
             batches: Iterable[Any] = chain(self._head, self._iterator)
         elif self._repeatable:
-            batches = self._batches
+            batches = self.batches
         else:
             raise ValueError(
                 "These batches can be read only once, and more than one pass is needed. Pass a DataLoader or a list, "
@@ -86,8 +86,20 @@ class Stream:
             )
         self._used = True
         for batch in batches:
-            x, y = _two(batch)
-            yield Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
+            yield self.pair(batch)
+
+    def pair(self, batch: Any) -> Pairs:
+        """A batch as rows of both variables."""
+        x, y = _two(batch)
+        return Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
+
+    @property
+    def starts_alike(self) -> bool:
+        """Whether every pass begins with the same batch, so that it can be kept apart."""
+        if not self._repeatable:
+            return False
+        first = self.pair(next(iter(self.batches))).x.raw
+        return bool(np.array_equal(np.asarray(first), np.asarray(self._head[0][0])))
 
     def sample(self, n_rows: int, seed: int) -> Pairs:
         """Rows from the head of the stream."""

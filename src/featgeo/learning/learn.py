@@ -1,7 +1,7 @@
 """The engine: from rows of X and Y, spaces and a number of modes to features.
 
-Finite alphabets are solved exactly; given spans in closed form; spans that must be learned are learned first, by trees or
-by gradients, and then solved in closed form as well. Every way ends in the same record, `Learned`.
+Finite alphabets are solved exactly; given spans in closed form; spans that must be learned are learned first, by trees
+or by gradients, and then solved in closed form as well. Every way ends in the same record, `Learned`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from featgeo.features.functions import SpanFunction
 from featgeo.features.recipes import Recipe, recipes
 from featgeo.features.spaces import Space, TableSpace
 from featgeo.features.trees import RegressorSpace
@@ -19,8 +18,8 @@ from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.exact import learn_exact
-from featgeo.learning.learned import N_FOLDS, Learned, Unseen, deal, some_rows
-from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
+from featgeo.learning.learned import N_FOLDS, Learned, Unseen, deal, from_solution, some_rows, unseen_features
+from featgeo.learning.solve import MODE_COUNTS, Folds, solve
 from featgeo.nesting import Nesting
 
 Solver = Literal["auto", "exact", "closed", "neural"]
@@ -67,7 +66,7 @@ def learn(
             )
         from featgeo.learning.neural import learn_neural
 
-        return learn_neural(data, n_modes, x_recipes, y_recipes, seed, training)
+        return learn_neural(data, n_modes, x_space, y_space, seed, training, unseen)
     return _closed(data, n_modes, x_recipes, y_recipes, seed, unseen)
 
 
@@ -190,50 +189,8 @@ def _solved(
     if unseen and isinstance(data, Pairs) and fold_of_row is not None:
         rows = some_rows(len(data), seed)
         values = x_space(data.x.take(rows)) if x_features is None else x_features[rows]
-        held_out = Unseen(rows, _unseen_features(solution, values, fold_of_row[rows]))
+        held_out = Unseen(rows, unseen_features(solution, values, fold_of_row[rows]))
     return from_solution(solution, x_space, y_space, names, "closed", held_out)
-
-
-def from_solution(
-    solution: Solution, x_space: Space, y_space: Space, names: tuple[str, str], solver: str, unseen: Unseen | None
-) -> Learned:
-    """The record of a closed-form solution of one level."""
-    modes = solution.levels[0]
-    return Learned(
-        modes.sigma,
-        SpanFunction(x_space, modes.f),
-        SpanFunction(y_space, modes.g),
-        solution.held_out_sigma[0],
-        solution.held_out_score,
-        solver,
-        names,
-        solution.ridge,
-        _rotations(solution),
-        unseen,
-    )
-
-
-def _unseen_features(solution: Solution, x_features: Array, fold_of_row: np.ndarray) -> Array:
-    """Values of sigma f at each row by the solution of the folds without it, in the coordinates of the final g."""
-    final = solution.levels[0]
-    result = np.zeros((len(x_features), len(final)))
-    covariance = solution.folds.whole.joint_covariance(final.y, final.y)
-    for fold, (part,) in zip(solution.held_out, solution.parts, strict=True):
-        rows = fold_of_row == fold
-        turn = part.g.weight.T @ covariance @ final.g.weight  # inner products of both sets of g
-        result[rows] = (part.f(x_features[rows]) * part.sigma) @ turn
-    return result
-
-
-def _rotations(solution: Solution) -> Array:
-    """Inner products of the features of each fold with the final ones, (folds, k, k)."""
-    final = solution.levels[0]
-    covariance = solution.folds.whole.joint_covariance(final.x, final.x)
-    result = np.zeros((len(solution.parts), len(final), len(final)))
-    for fold, (part,) in enumerate(solution.parts):
-        turn = part.f.weight.T @ covariance @ final.f.weight
-        result[fold, : len(turn)] = turn / np.sqrt(np.diag(part.f.weight.T @ covariance @ part.f.weight))[:, None]
-    return result
 
 
 def _targets(data: Pairs, y_space: Space, pilot: Learned) -> Array:

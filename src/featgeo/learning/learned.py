@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featgeo.features.functions import FeatureFunction
+from featgeo.features.functions import FeatureFunction, SpanFunction
+from featgeo.features.spaces import Space
 from featgeo.geometry.validation import Array
+from featgeo.learning.solve import Solution
 
 N_FOLDS = 5
 UNSEEN_ROWS = 10_000
@@ -53,6 +55,48 @@ class Learned:
     ridge: float
     rotations: Array
     unseen: Unseen | None = None
+
+
+def from_solution(
+    solution: Solution, x_space: Space, y_space: Space, names: tuple[str, str], solver: str, unseen: Unseen | None
+) -> Learned:
+    """The record of a closed-form solution of one level."""
+    modes = solution.levels[0]
+    return Learned(
+        modes.sigma,
+        SpanFunction(x_space, modes.f),
+        SpanFunction(y_space, modes.g),
+        solution.held_out_sigma[0],
+        solution.held_out_score,
+        solver,
+        names,
+        solution.ridge,
+        _rotations(solution),
+        unseen,
+    )
+
+
+def unseen_features(solution: Solution, x_features: Array, fold_of_row: np.ndarray) -> Array:
+    """Values of sigma f at each row by the solution of the folds without it, in the coordinates of the final g."""
+    final = solution.levels[0]
+    result = np.zeros((len(x_features), len(final)))
+    covariance = solution.folds.whole.joint_covariance(final.y, final.y)
+    for fold, (part,) in zip(solution.held_out, solution.parts, strict=True):
+        rows = fold_of_row == fold
+        turn = part.g.weight.T @ covariance @ final.g.weight  # inner products of both sets of g
+        result[rows] = (part.f(x_features[rows]) * part.sigma) @ turn
+    return result
+
+
+def _rotations(solution: Solution) -> Array:
+    """Inner products of the features of each fold with the final ones, (folds, k, k)."""
+    final = solution.levels[0]
+    covariance = solution.folds.whole.joint_covariance(final.x, final.x)
+    result = np.zeros((len(solution.parts), len(final), len(final)))
+    for fold, (part,) in enumerate(solution.parts):
+        turn = part.f.weight.T @ covariance @ final.f.weight
+        result[fold, : len(turn)] = turn / np.sqrt(np.diag(part.f.weight.T @ covariance @ part.f.weight))[:, None]
+    return result
 
 
 def deal(n_rows: int, seed: int) -> np.ndarray:

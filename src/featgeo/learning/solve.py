@@ -1,7 +1,7 @@
 """The closed form on data: one streamed pass of moments, kept apart by fold, then small matrices only.
 
-Rows are dealt into folds, and the moments of each fold are summed on their own. Moments merge by addition, so "all rows but
-this fold" costs nothing more, and the H-score of a solution on the rows it has not seen is algebra on that fold's
+Rows are dealt into folds, and the moments of each fold are summed on their own. Moments merge by addition, so "all rows
+but this fold" costs nothing more, and the H-score of a solution on the rows it has not seen is algebra on that fold's
 moments. The ridge, the number of modes and the spectrum that is reported beside the fitted one all come from there.
 """
 

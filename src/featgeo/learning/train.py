@@ -215,7 +215,7 @@ class NestedFeatures(nn.Module):
         self.train()
 
     def forward(self, inputs: Mapping[str, torch.Tensor] | _Unseen) -> tuple[torch.Tensor, torch.Tensor]:
-        """f and g on a batch."""
+        """F and g on a batch."""
         blocks = inputs.blocks if isinstance(inputs, _Unseen) else inputs
         precision = self.f.bias.dtype
         features = {}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from featgeo.assembly import Conditional
@@ -19,8 +20,12 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
+from featgeo.models.diagnostics import Report, diagnose, panel
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class ModalDecomposition(TransformerMixin, BaseEstimator):
@@ -79,11 +84,13 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         head = data.head if isinstance(data, Stream) else data
         self.support_ = self._support(head.y, seed)
         self.singular_values_ = self.learned_.sigma
-        self.held_out_singular_values_ = self.learned_.held_out_sigma.mean(axis=0)
         self.n_modes_ = len(self.singular_values_)
         self.solver_ = self.learned_.solver
         self.spaces_ = self.learned_.spaces
         self.link_, self.recalibration_ = self._calibration(head.y)
+        self.report_ = diagnose(self.learned_, self.support_, head, seed)
+        self.held_out_singular_values_ = self.report_.held_out_sigma
+        self.panels_ = panel(head.x, self.learned_.f, seed), panel(head.y, self.learned_.g, seed)
         return self
 
     def transform(self, X: Any, Y: Any = None) -> Any:
@@ -118,6 +125,35 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         f = self.learned_.f(self._x_rows(X))
         return Conditional(self.support_, f * self.singular_values_, prior, self.link_, self.recalibration_)
+
+    def report(self) -> Report:
+        """How far the fit can be trusted: held-out spectrum, stability, orthogonality, rows behind each mode."""
+        check_is_fitted(self)
+        return self.report_
+
+    def plot(self, what: Literal["modes", "spectrum"] = "modes") -> Figure:
+        """A matplotlib figure of the modes f_i and g_i, or of the spectrum on seen and held-out rows."""
+        check_is_fitted(self)
+        if what not in ("modes", "spectrum"):
+            raise ValueError(f"`what` must be 'modes' or 'spectrum', got {what!r}.")
+        try:
+            from featgeo.report import mode_figures
+        except ModuleNotFoundError as error:
+            raise ImportError(f"Plots need {error.name}. Run: pip install 'featgeo[plot]'") from error
+        if what == "spectrum":
+            return mode_figures.spectrum(self.report_.sigma, self.report_.held_out_sigma, self.report_.held_out_error)
+        sides = [
+            (letter, _axis_name(variable), part.kind, part.at, part.values)
+            for letter, variable, part in zip("fg", (self.x_variable_, self.y_variable_), self.panels_, strict=True)
+        ]
+        return mode_figures.modes(sides, self.singular_values_)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
+        from featgeo.models.persistence import save  # it knows all estimators
+
+        check_is_fitted(self)
+        save(self, path)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features of X: f1, f2, ..."""
@@ -190,11 +226,17 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         return tags
 
 
+def _axis_name(variable: Variable) -> str:
+    named = len(variable.columns) == 1 and not variable.columns[0].name.isdigit()
+    return variable.columns[0].name if named else variable.name
+
+
 def _seed(random_state: Any) -> int:
+    """One number for all that is random; None is always the same, so that a fit can be repeated."""
     if random_state is None:
         return 0
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(
-        np.random.RandomState(0).randint(2**31) if not hasattr(random_state, "randint") else random_state.randint(2**31)
+    return (
+        int(check_random_state(random_state).randint(2**31))
+        if not isinstance(random_state, Integral)
+        else int(random_state)
     )

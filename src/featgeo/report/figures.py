@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 # Okabe and Ito's colours: told apart by every kind of colour vision.
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#6e6e6e"
 
-_STYLE: Any = {
+STYLE: Any = {
     "axes.edgecolor": "#444444",
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -28,7 +28,8 @@ _STYLE: Any = {
 }
 
 
-def _new(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure; inches."""
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
@@ -49,8 +50,8 @@ def mode_map(
         shares: Share of the energy in either direction.
         names: What x and y are.
     """
-    with mpl.rc_context(_STYLE):
-        figure = _new(6.4, 4.2)
+    with mpl.rc_context(STYLE):
+        figure = new_figure(6.4, 4.2)
         axes = figure.add_subplot()
         axes.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
         axes.axvline(0, color="#cccccc", linewidth=0.8, zorder=0)
@@ -69,9 +70,9 @@ def mode_map(
 
 def energy_bars(groups: Sequence[Mapping[str, float]], total: float, unit: str) -> str:
     """Labelled energies as horizontal bars, a colour for each group, with their shares of the total."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         rows = [(label, value, i) for i, group in enumerate(groups) for label, value in group.items()]
-        figure = _new(6.4, 0.8 + 0.36 * (len(rows) + len(groups)))
+        figure = new_figure(6.4, 0.8 + 0.36 * (len(rows) + len(groups)))
         axes = figure.add_subplot()
         colours = (GREY, BLUE, ORANGE, GREEN)
         position, ticks = 0.0, []
@@ -101,9 +102,9 @@ def modes_over_theory(
         learned: The same of the sample.
         symbols: What x and y are called.
     """
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         k = len(theory["sigma"])
-        figure = _new(8.4, 4.6)
+        figure = new_figure(8.4, 4.6)
         grid = figure.add_gridspec(2, k + 1, width_ratios=[1.3] * k + [1])
         for row, (letter, symbol) in enumerate(zip("fg", symbols, strict=True)):
             first = None

@@ -1,0 +1,148 @@
+"""Spans learned by gradients, then solved in closed form on all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from featgeo.features import networks
+from featgeo.features.encoding import Encoding
+from featgeo.features.recipes import Recipe, is_finite, recipes
+from featgeo.features.spaces import NetworkSpace, Space, TableSpace, network_inputs
+from featgeo.features.variables import Rows
+from featgeo.learning.batches import Batches, StreamBatches
+from featgeo.learning.data import Pairs, Stream
+from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution, unseen_features
+from featgeo.learning.solve import MODE_COUNTS, Folds, solve
+from featgeo.learning.train import Training, train
+from featgeo.nesting import Nesting
+
+AUTO_MODES = 9  # dimensions to train where the number of modes is to be chosen: ten classes have so many
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One variable on its way through training: what goes into its trunk, and the space that comes out."""
+
+    name: str
+    trunk: nn.Module
+    encoding: Encoding | None = None
+    fixed: Space | None = None
+
+    def inputs(self, rows: Rows) -> torch.Tensor:
+        if self.fixed is not None:
+            return torch.from_numpy(self.fixed(rows)).float()
+        return network_inputs(rows, self.encoding)
+
+    def space(self, trunk: nn.Module, side: str) -> Space:
+        return NetworkSpace(trunk, self.encoding, side) if self.fixed is None else self.fixed
+
+
+def learn_neural(
+    data: Pairs | Stream,
+    n_modes: int | Literal["auto"],
+    x_space: Any,
+    y_space: Any,
+    seed: int,
+    training: Training | None,
+    unseen: bool,
+) -> Learned:
+    """Train networks for the sides that need one, and solve in the spans they end with."""
+    options = Training() if training is None else training
+    head = data.head if isinstance(data, Stream) else data
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)  # default networks draw their parameters here
+        x, y = _side(x_space, head.x, seed), _side(y_space, head.y, seed + 1)
+    k = min(AUTO_MODES if n_modes == "auto" else n_modes, _most_modes(x), _most_modes(y))
+    trunks = {"x": x.trunk, "y": y.trunk}
+    batches = _batches(data, x, y, options, seed)
+    trained = train(trunks, batches, Nesting([k]), options, seed)
+    spaces = x.space(trained.trunks["x"], "x"), y.space(trained.trunks["y"], "y")
+    apart = getattr(batches, "validation_rows", None)
+    folds, held_out = _folds(data, spaces, apart, seed)
+    counts = [*(count for count in MODE_COUNTS if count < k and n_modes == "auto"), k]
+    solution = solve(folds, Nesting([counts[-1]]), mode_counts=counts, held_out=held_out)
+    left_out = None
+    if unseen and isinstance(data, Pairs) and apart is not None and len(apart):
+        rows = apart[:UNSEEN_ROWS]
+        values = unseen_features(solution, spaces[0](data.x.take(rows)), np.full(len(rows), 1))
+        left_out = Unseen(rows, values)
+    return from_solution(solution, *spaces, (x.name, y.name), "neural", left_out)
+
+
+def _most_modes(side: _Side) -> int:
+    """A finite alphabet has one mode less than symbols."""
+    return max(1, len(side.fixed.shares) - 1) if isinstance(side.fixed, TableSpace) else 10**6
+
+
+def _side(space: Any, rows: Rows, seed: int) -> _Side:
+    recipe = _recipe(space, rows)
+    if recipe.learned == "regressor":
+        raise ValueError("Trees are not trained by gradients. Use solver='closed', or another space.")
+    if recipe.fit is not None:
+        return _Side(recipe.name, nn.Identity(), fixed=recipe.fit(rows, seed))
+    if recipe.argument is not None:
+        return _Side(recipe.name, recipe.argument)
+    if recipe.name == "sequence":
+        return _Side(recipe.name, networks.sequence(*_sequence_shape(rows)))
+    if recipe.name == "image" or (rows.variable.is_tensor and len(rows.variable.shape) == 3):
+        return _Side("image", networks.image(*_image_shape(rows)))
+    if rows.variable.is_tensor:
+        raise ValueError(
+            f"{rows.variable.name} has rows of shape {rows.variable.shape}, which could be images (height, width) or "
+            "sequences (length, channels). Say x_space='image' or x_space='sequence', or pass a torch module."
+        )
+    encoding = Encoding.fit(rows, "standard")
+    return _Side("network", networks.mlp(encoding(rows.take(slice(0, 1))).shape[1]), encoding)
+
+
+def _recipe(space: Any, rows: Rows) -> Recipe:
+    """Networks wherever the user left the choice, except for finite alphabets: there a table holds all functions."""
+    if isinstance(space, str) and space == "auto":
+        finite = not rows.variable.is_tensor and is_finite(rows)
+        return recipes("table" if finite else "network", rows)[0]
+    return recipes(space, rows)[0]
+
+
+def _sequence_shape(rows: Rows) -> tuple[int, int]:
+    shape = rows.variable.shape or (len(rows.variable.columns),)
+    if len(shape) > 2:
+        raise ValueError(
+            f"Sequences have rows of shape (length,) or (length, channels), got {shape}. Flatten the rest."
+        )
+    return shape[0], shape[1] if len(shape) == 2 else 1
+
+
+def _image_shape(rows: Rows) -> tuple[int, int, int]:
+    shape = rows.variable.shape
+    if len(shape) not in (2, 3):
+        raise ValueError(f"Images have rows of shape (height, width) or (channels, height, width), got {shape}.")
+    return (1, *shape) if len(shape) == 2 else shape  # type: ignore[return-value]
+
+
+def _batches(data: Pairs | Stream, x: _Side, y: _Side, options: Training, seed: int) -> Batches:
+    if isinstance(data, Pairs):
+        return options.batches({"x": x.inputs(data.x), "y": y.inputs(data.y)}, seed)
+
+    def encode(batch: Any) -> dict[str, torch.Tensor]:
+        pair = data.pair(batch)
+        return {"x": x.inputs(pair.x), "y": y.inputs(pair.y)}
+
+    return StreamBatches(data.batches, encode, validation_batches=int(data.starts_alike))
+
+
+def _folds(
+    data: Pairs | Stream, spaces: tuple[Space, Space], apart: np.ndarray | None, seed: int
+) -> tuple[Folds, tuple[int, ...] | None]:
+    """Moments of the rows that were trained on and of those kept apart: only the latter can judge."""
+    if not isinstance(data, Pairs) or apart is None or not len(apart):
+        chunks = ({"x": spaces[0](chunk.x), "y": spaces[1](chunk.y)} for chunk in data.chunks())
+        return Folds.from_chunks(chunks, N_FOLDS, seed), None
+    is_apart = np.zeros(len(data), dtype=int)
+    is_apart[apart] = 1
+    chunks = ({"x": spaces[0](chunk.x), "y": spaces[1](chunk.y)} for chunk in data.chunks())
+    return Folds.from_chunks(chunks, 2, seed, is_apart), (1,)

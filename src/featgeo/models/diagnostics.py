@@ -1,0 +1,163 @@
+"""What can be said about a fit: how strong on unseen rows, how orthogonal, how stable, how many rows behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from featgeo.assembly import Conditional
+from featgeo.assembly.support import Support
+from featgeo.features.functions import FeatureFunction
+from featgeo.features.variables import Rows
+from featgeo.geometry.validation import Array
+from featgeo.learning.data import Pairs
+from featgeo.learning.learned import Learned
+
+SAMPLE_ROWS = 2000
+CURVE_POINTS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Features of a variable in the form that a figure wants.
+
+    Attributes:
+        kind: "curve" over a number, "bars" over labels, or "rows", a sample of values.
+        at: Numbers or labels, (m,); positions for a sample.
+        values: Features there, (m, k).
+    """
+
+    kind: str
+    at: np.ndarray
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Diagnostics of a fitted decomposition; print it for a table.
+
+    Attributes:
+        sigma: Singular values on the rows of the fit, (k,).
+        held_out_sigma: Correlations of f_i and g_i on held-out rows, (k,): the mean over the folds.
+        held_out_error: Its standard error, (k,); NaN where a single part of the rows was held out.
+        held_out_score: H-score on held-out rows.
+        effective_rows: How many rows each mode rests on, (k,): (sum f^2)^2 / sum f^4, or that of g if smaller. A mode
+            of a few extreme rows shows here.
+        blocks: First and last mode (counted from 1) of each group whose strengths cannot be told apart. Within a group
+            single modes are arbitrary; only the group is meaningful.
+        agreement: For each block, how well the span of its f is found again from other rows or restarts: the smallest
+            cosine of an angle between the spans, over all of them. 1 is perfect.
+        orthogonality: Largest deviation of E[f f^T] and E[g g^T] from the identity, on a sample of rows.
+        negative_mass: Mass of 1 + f.g below zero, the average over a sample of rows.
+        n_rows: Rows of the sample that the last three were read from.
+        solver: How it was solved.
+        spaces: The spaces of X and of Y.
+        ridge: The ridge that was chosen.
+    """
+
+    sigma: Array
+    held_out_sigma: Array
+    held_out_error: Array
+    held_out_score: float
+    effective_rows: Array
+    blocks: tuple[tuple[int, int], ...]
+    agreement: Array
+    orthogonality: float
+    negative_mass: float
+    n_rows: int
+    solver: str
+    spaces: tuple[str, str]
+    ridge: float
+
+    def __str__(self) -> str:
+        block_of = {i: (block, cosine) for block, cosine in zip(self.blocks, self.agreement, strict=True)
+                    for i in range(block[0], block[1] + 1)}  # fmt: skip
+        lines = [
+            f"{len(self.sigma)} modes, solver {self.solver}, spaces {self.spaces[0]} | {self.spaces[1]}, "
+            f"ridge {self.ridge:g}",
+            f"held-out H-score {self.held_out_score:.4f}, orthogonality residual {self.orthogonality:.1e}, "
+            f"negative mass {self.negative_mass:.1e}",
+            "mode   sigma  held-out  (s.e.)   rows behind  block  agreement",
+        ]
+        for i, sigma in enumerate(self.sigma):
+            (first, last), cosine = block_of[i + 1]
+            lines.append(
+                f"{i + 1:4d}  {sigma:6.4f}    {self.held_out_sigma[i]:6.4f}  {self.held_out_error[i]:6.4f}  "
+                f"{self.effective_rows[i]:12,.0f}  {f'{first}-{last}' if last > first else first!s:>5}  {cosine:9.4f}"
+            )
+        return "\n".join(lines)
+
+
+def diagnose(learned: Learned, support: Support, data: Pairs, seed: int) -> Report:
+    """Put together what the engine knows and what a sample of the rows shows."""
+    sample = data.sample(SAMPLE_ROWS, seed)
+    f, g = learned.f(sample.x), learned.g(sample.y)
+    folds = learned.held_out_sigma
+    error = folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else np.full(folds.shape[1], np.nan)
+    held_out = folds.mean(axis=0) if len(folds) else np.full(folds.shape[1], np.nan)
+    blocks = _blocks(learned.sigma, folds)
+    return Report(
+        sigma=learned.sigma,
+        held_out_sigma=held_out,
+        held_out_error=error,
+        held_out_score=learned.held_out_score,
+        effective_rows=np.minimum(_effective(f), _effective(g)) * (len(data) / max(len(f), 1)),
+        blocks=tuple((block[0] + 1, block[-1] + 1) for block in blocks),
+        agreement=np.array([_agreement(learned.rotations, block) for block in blocks]),
+        orthogonality=max(_residual(f), _residual(g)),
+        negative_mass=Conditional(support, f * learned.sigma).negative_mass,
+        n_rows=len(f),
+        solver=learned.solver,
+        spaces=learned.spaces,
+        ridge=learned.ridge,
+    )
+
+
+def panel(rows: Rows, features: FeatureFunction, seed: int) -> Panel:
+    """Features of a variable over its values, or of a sample of its rows."""
+    variable = rows.variable
+    if len(variable.columns) == 1 and variable.columns[0].kind == "number":
+        numbers = np.sort(rows.table.numbers[~np.isnan(rows.table.numbers[:, 0]), 0])
+        at = np.unique(numbers[np.linspace(0, len(numbers) - 1, CURVE_POINTS).astype(int)])
+        return Panel("curve", at, features(variable.rows(at)))
+    if len(variable.columns) == 1 and variable.labels:
+        labels = np.empty(len(variable.columns[0].categories), dtype=object)
+        labels[:] = variable.columns[0].categories
+        return Panel("bars", labels, features(variable.rows(labels)))
+    rng = np.random.default_rng(seed)
+    kept = rows.take(np.sort(rng.choice(len(rows), min(len(rows), CURVE_POINTS), replace=False)))
+    values = features(kept)
+    return Panel("rows", np.arange(len(values), dtype=np.float64), values)
+
+
+def _blocks(sigma: Array, folds: Array) -> list[range]:
+    """Neighbours whose difference is within two standard errors of zero, the error read from the folds."""
+    if len(sigma) == 0:
+        return []
+    gaps = sigma[:-1] - sigma[1:]
+    if len(folds) > 1:
+        error = np.abs(folds[:, :-1] - folds[:, 1:]).std(axis=0, ddof=1) / np.sqrt(len(folds))
+    else:
+        error = np.zeros(len(gaps))
+    edges = [0, *(np.flatnonzero(gaps > 2 * error + 1e-8) + 1).tolist(), len(sigma)]
+    return [range(a, b) for a, b in pairwise(edges)]
+
+
+def _agreement(rotations: Array, block: range) -> float:
+    if len(rotations) == 0:
+        return float("nan")
+    inside = rotations[:, block.start : block.stop, block.start : block.stop]
+    return float(np.linalg.svd(inside, compute_uv=False).min().clip(max=1))
+
+
+def _effective(values: Array) -> Array:
+    fourth = (values**4).sum(axis=0)
+    return np.divide((values**2).sum(axis=0) ** 2, fourth, out=np.zeros(values.shape[1]), where=fourth > 0)
+
+
+def _residual(values: Array) -> float:
+    if values.shape[1] == 0:
+        return 0.0
+    return float(np.abs(values.T @ values / len(values) - np.eye(values.shape[1])).max())

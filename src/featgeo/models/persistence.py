@@ -1,0 +1,294 @@
+"""Fitted models in files: tensors and JSON, never pickle.
+
+A file is a zip archive: `manifest.json` (what the model is made of, and the checksum of every other member),
+`tensors.safetensors` (all arrays), and one `.skops` member for each scikit-learn object. Only classes of this library
+and scikit-learn's own types are ever created on loading; others must be named by the user. A network of the user is
+saved by its parameters alone, and handed in again at load.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+import torch
+from sklearn.base import BaseEstimator
+from skops import io as skops_io
+
+from featgeo.assembly import links, support
+from featgeo.features import encoding, functions, networks, spaces, trees, variables
+from featgeo.geometry import spans
+from featgeo.learning import learned, train
+from featgeo.models import diagnostics
+from featgeo.models.modal import ModalDecomposition
+from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
+
+FORMAT_VERSION = (1, 0)
+_MANIFEST, _TENSORS = "manifest.json", "tensors.safetensors"
+MODELS = {cls.__name__: cls for cls in (ModalDecomposition, FeatureClassifier, FeatureRegressor)}
+RECORDS: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in (
+        variables.Column,
+        variables.Variable,
+        encoding.Encoding,
+        spaces.TableSpace,
+        spaces.LinearSpace,
+        spaces.SplineSpace,
+        spaces.KernelSpace,
+        spaces.TransformerSpace,
+        spaces.NetworkSpace,
+        trees.RegressorSpace,
+        functions.SpanFunction,
+        functions.TableFunction,
+        spans.AffineFeatures,
+        learned.Learned,
+        support.Support,
+        links.LinearLink,
+        links.ExponentialLink,
+        links.Recalibration,
+        train.Training,
+        diagnostics.Panel,
+        diagnostics.Report,
+    )
+}
+# What scikit-learn's own transformers hold of scipy.
+SCIPY_TYPES = ("scipy._lib.array_api_compat.numpy._aliases.asarray", "scipy.interpolate._bsplines.BSpline")
+_NOT_SAVED = {"unseen"}  # rows of the fit
+
+
+def save(model: ModalDecomposition, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to a file; a file that is there already is replaced only once the new one is whole."""
+    writer = _Writer()
+    state = {
+        "parameters": writer.encode(model.get_params(deep=False)),
+        "attributes": writer.encode({name: value for name, value in vars(model).items() if name.endswith("_")}),
+    }
+    members = {**writer.members, _TENSORS: safetensors.numpy.save(writer.tensors)}
+    manifest = {
+        "format": "featgeo",
+        "version": FORMAT_VERSION,
+        "featgeo": metadata.version("featgeo"),
+        "model": type(model).__name__,
+        "members": {name: hashlib.sha256(content).hexdigest() for name, content in members.items()},
+        **state,
+    }
+    target = Path(path)
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        try:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(_MANIFEST, json.dumps(manifest))
+                for name, content in members.items():
+                    archive.writestr(name, content)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, target)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def load(
+    path: str | os.PathLike[str],
+    modules: Mapping[str, torch.nn.Module] | None = None,
+    trusted: Sequence[str] = (),
+) -> Any:
+    """Read a model that `save` wrote.
+
+    Args:
+        path: The file.
+        modules: For models with networks of the user: modules of the same architecture, by side ("x", "y"). Their
+            parameters are replaced by those in the file.
+        trusted: Full names of types other than scikit-learn's own that the file may create.
+
+    Raises:
+        ValueError: If the file is not a model, is damaged, or comes from another major version of the format.
+    """
+    manifest, members = _read(Path(path))
+    reader = _Reader(members, dict(modules or {}), tuple(trusted))
+    cls = MODELS.get(manifest["model"])
+    if cls is None:
+        raise ValueError(f"{path} holds a {manifest['model']!r}, which this version does not know. Upgrade featgeo.")
+    model = cls(**reader.decode(manifest["parameters"]))
+    for name, value in reader.decode(manifest["attributes"]).items():
+        setattr(model, name, value)
+    return model
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = {name: archive.read(name) for name in archive.namelist()}
+        manifest = json.loads(content.pop(_MANIFEST))
+        kind, version, checksums = manifest["format"], manifest["version"], manifest["members"]
+    except FileNotFoundError:
+        raise
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, OSError, NotImplementedError) as error:
+        raise ValueError(
+            f"{path} is not a featgeo model, or it is damaged or cut short ({error}). Save the model again."
+        ) from error
+    if kind != "featgeo" or version[0] != FORMAT_VERSION[0]:
+        raise ValueError(
+            f"{path} has format version {version} and this featgeo reads version {FORMAT_VERSION[0]}.x. Load it with "
+            f"the featgeo that wrote it ({manifest.get('featgeo')}), or fit the model again."
+        )
+    for name, checksum in checksums.items():
+        if hashlib.sha256(content.get(name, b"")).hexdigest() != checksum:
+            raise ValueError(
+                f"{path} is damaged: {name!r} does not have the checksum of its manifest. Save the model again."
+            )
+    return manifest, {name: content[name] for name in checksums}
+
+
+class _Writer:
+    """Objects as JSON, with arrays and scikit-learn objects put aside."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, np.ndarray] = {}
+        self.members: dict[str, bytes] = {}
+        self._known: dict[int, Any] = {}  # objects that several parts share are written once
+        self._alive: list[Any] = []
+
+    def encode(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": str(value)}
+        if isinstance(value, np.generic):
+            return self.encode(value.item())
+        if isinstance(value, tuple | list):
+            return {type(value).__name__: [self.encode(part) for part in value]}
+        if isinstance(value, dict):
+            return {"dict": [[self.encode(key), self.encode(part)] for key, part in value.items()]}
+        if isinstance(value, Path):
+            return str(value)
+        if id(value) not in self._known:
+            self._alive.append(value)
+            self._known[id(value)] = self._encode_object(value)
+        return self._known[id(value)]
+
+    def _encode_object(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if type(value).__name__ in RECORDS and dataclasses.is_dataclass(value):
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+            kept = {name: self.encode(None if name in _NOT_SAVED else part) for name, part in fields.items()}
+            return {"record": type(value).__name__, "fields": kept}
+        if isinstance(value, torch.nn.Module):
+            return self._module(value)
+        if isinstance(value, BaseEstimator):
+            name = f"sklearn-{len(self.members)}.skops"
+            self.members[name] = skops_io.dumps(value)
+            return {"sklearn": name}
+        raise ValueError(
+            f"A {type(value).__name__} cannot be saved. Parts of a model must be arrays, scikit-learn objects, torch "
+            "modules or plain values."
+        )
+
+    def _array(self, array: np.ndarray) -> Any:
+        if array.dtype.kind in "OUS":
+            return {"labels": [self.encode(item) for item in array.tolist()], "dtype": array.dtype.kind}
+        name = f"array-{len(self.tensors)}"
+        self.tensors[name] = np.ascontiguousarray(array)
+        return {"array": name, "shape": list(array.shape)}
+
+    def _module(self, module: torch.nn.Module) -> Any:
+        state = {name: self.encode(tensor.detach().cpu().numpy()) for name, tensor in module.state_dict().items()}
+        config = getattr(module, "config", None)
+        return {"module": config if isinstance(config, dict) else None, "state": state}
+
+
+class _Reader:
+    """The way back."""
+
+    def __init__(
+        self, members: dict[str, bytes], modules: dict[str, torch.nn.Module], trusted: tuple[str, ...]
+    ) -> None:
+        self._members = members
+        self._tensors = safetensors.numpy.load(members[_TENSORS])
+        self._modules = modules
+        self._trusted = trusted
+        self._objects: dict[str, Any] = {}
+
+    def decode(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if "float" in value:
+            return float(value["float"])
+        for kind, container in (("tuple", tuple), ("list", list)):
+            if kind in value:
+                return container(self.decode(part) for part in value[kind])
+        if "dict" in value:
+            return {self.decode(key): self.decode(part) for key, part in value["dict"]}
+        if "array" in value:
+            return self._tensors[value["array"]].reshape(value["shape"])
+        if "labels" in value:
+            return self._labels(value)
+        if "sklearn" in value:
+            return self._sklearn(value["sklearn"])
+        if "module" in value:
+            return self._module(value)
+        return self._record(value)
+
+    def _record(self, value: dict[str, Any]) -> Any:
+        fields = dict(value["fields"])
+        ready: dict[str, Any] = {}
+        if value["record"] == "NetworkSpace":  # the only record whose module may be one of the user
+            ready["module"] = self._module(fields.pop("module"), fields["side"])
+        return RECORDS[value["record"]](**ready, **{name: self.decode(part) for name, part in fields.items()})
+
+    @staticmethod
+    def _as_object_array(items: list[Any]) -> np.ndarray:
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
+        return array
+
+    def _labels(self, value: dict[str, Any]) -> np.ndarray:
+        items = [self.decode(item) for item in value["labels"]]
+        return self._as_object_array(items) if value["dtype"] == "O" else np.array(items)
+
+    def _sklearn(self, name: str) -> Any:
+        if name not in self._objects:
+            content = self._members[name]
+            wanted = skops_io.get_untrusted_types(data=content)
+            known = {*SCIPY_TYPES, *self._trusted}
+            foreign = [kind for kind in wanted if not kind.startswith("sklearn.") and kind not in known]
+            if foreign:
+                raise ValueError(
+                    f"The file wants to create {foreign}, which are not scikit-learn's own types. If you trust its "
+                    f"source, pass load(path, trusted={foreign})."
+                )
+            self._objects[name] = skops_io.loads(content, trusted=wanted)
+        return self._objects[name]
+
+    def _module(self, value: dict[str, Any], side: str | None = None) -> torch.nn.Module | None:
+        """A network with its parameters; one of the user must be handed in, or stays out where it was a mere option."""
+        state = {name: torch.from_numpy(self.decode(part)) for name, part in value["state"].items()}
+        module: torch.nn.Module | None
+        if value["module"] is not None:
+            module = networks.build(value["module"])
+        elif side is None:
+            return None
+        elif side in self._modules:
+            module = self._modules[side]
+        else:
+            raise ValueError(
+                f"This model has a network of your own on the side of {side}. Pass one of the same architecture: "
+                f"load(path, modules={{{side!r}: module}})."
+            )
+        try:
+            module.load_state_dict(state)
+        except RuntimeError as error:
+            raise ValueError(f"The module for {side!r} has another architecture than the saved one: {error}") from error
+        return module.eval()
