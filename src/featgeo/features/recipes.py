@@ -50,7 +50,7 @@ def recipes(space: Any, rows: Rows) -> list[Recipe]:
         return [Recipe("module", learned="network", argument=space)]
     if isinstance(space, str):
         return _named(space, rows)
-    if is_regressor(space):
+    if hasattr(space, "fit") and hasattr(space, "predict") and is_regressor(space):
         return [Recipe(type(space).__name__, learned="regressor", argument=space)]
     if hasattr(space, "fit") and hasattr(space, "transform"):
         return [Recipe(type(space).__name__, lambda rows, seed: TransformerSpace.fit(rows, space))]

@@ -81,6 +81,7 @@ class Variable:
     @classmethod
     def seen(cls, values: Any, name: str) -> Variable:
         """Learn the columns, or the shape, of a variable."""
+        values = plain(values)
         shape = np.shape(values) if not _is_frame(values) else ()
         if len(shape) > 2:
             _as_tensor(values, name)
@@ -105,7 +106,7 @@ class Variable:
 
     def rows(self, values: Any) -> Rows:
         """Rows of this variable, checked against what the fit saw."""
-        return Rows(self, values)
+        return Rows(self, plain(values))
 
     def read(self, values: Any) -> Table:
         """The columns of the given rows as numbers and codes."""
@@ -117,7 +118,8 @@ class Variable:
             )
         if len(arrays) != len(self.columns):
             raise ValueError(
-                f"{self.name} has {len(arrays)} features, but the fit had {len(self.columns)}. Pass the same columns."
+                f"{self.name} has {len(arrays)} features, but the fit had {len(self.columns)}. Pass the same columns. "
+                "Reshape your data with .reshape(1, -1) if it is a single row."
             )
         in_order = [arrays[column.name] for column in self.columns] if self.named and named else list(arrays.values())
         numbers, codes = [], []
@@ -193,6 +195,19 @@ class Rows:
         return part
 
 
+def plain(values: Any) -> Any:
+    """Things that can become arrays, such as those of other libraries, as arrays."""
+    known = isinstance(values, np.ndarray | torch.Tensor) or sparse.issparse(values) or _is_frame(values)
+    return np.asarray(values) if hasattr(values, "__array__") and not known else values
+
+
+def dimensions(values: Any) -> int:
+    """1 for a vector or series, 2 for a table or frame, more for tensors."""
+    if nw.dependencies.is_into_dataframe(values):
+        return 2
+    return 1 if nw.dependencies.is_into_series(values) else np.ndim(plain(values))
+
+
 def _selects(raw: Any, index: np.ndarray | slice) -> bool:
     return isinstance(raw, torch.Tensor) and isinstance(index, np.ndarray)
 
@@ -205,7 +220,7 @@ def _arrays(values: Any, name: str) -> tuple[dict[str, np.ndarray], bool]:
     """The columns of a table by name, and whether they came with names."""
     if nw.dependencies.is_into_dataframe(values):
         frame = nw.from_native(values, eager_only=True)
-        columns = {str(key): _series_values(frame[key]) for key in frame.columns}
+        columns = {str(key): _series_values(frame[:, i]) for i, key in enumerate(frame.columns)}
         if len(columns) != len(frame.columns):
             raise ValueError(f"{name} has columns of the same name, {list(frame.columns)}. Rename them.")
         named, n = True, len(frame)

@@ -59,6 +59,7 @@ def learn_exact(data: Pairs | Stream, n_modes: int | Literal["auto"], seed: int)
         spaces=("table", "table"),
         ridge=0.0,
         rotations=rotations,
+        residual=max(_residual(whole.f, x_space.shares), _residual(whole.g, y_space.shares)),
         unseen=Unseen(kept, unseen[kept]),
     )
 
@@ -93,3 +94,7 @@ def _correlations(f: Array, g: Array) -> Array:
     f, g = f - f.mean(axis=0), g - g.mean(axis=0)
     spread = np.sqrt((f * f).sum(axis=0) * (g * g).sum(axis=0))
     return np.divide((f * g).sum(axis=0), spread, out=np.zeros(f.shape[1]), where=spread > 0)
+
+
+def _residual(values: Array, shares: Array) -> float:
+    return float(np.abs((values * shares[:, None]).T @ values - np.eye(values.shape[1])).max(initial=0))

@@ -42,6 +42,7 @@ class Learned:
         spaces: What the spaces of X and of Y are.
         ridge: The ridge that was chosen.
         rotations: Inner products of the f_i of each fold with those of all rows, (folds, k, k).
+        residual: Largest deviation of E[f f^T] and E[g g^T] from the identity, over all rows.
         unseen: Held-out features of some rows, for calibration.
     """
 
@@ -54,6 +55,7 @@ class Learned:
     spaces: tuple[str, str]
     ridge: float
     rotations: Array
+    residual: float
     unseen: Unseen | None = None
 
 
@@ -72,6 +74,7 @@ def from_solution(
         names,
         solution.ridge,
         _rotations(solution),
+        _residual(solution),
         unseen,
     )
 
@@ -97,6 +100,13 @@ def _rotations(solution: Solution) -> Array:
         turn = part.f.weight.T @ covariance @ final.f.weight
         result[fold, : len(turn)] = turn / np.sqrt(np.diag(part.f.weight.T @ covariance @ part.f.weight))[:, None]
     return result
+
+
+def _residual(solution: Solution) -> float:
+    modes, whole = solution.levels[0], solution.folds.whole
+    sides = ((modes.f.weight, modes.x), (modes.g.weight, modes.y))
+    grams = [weight.T @ whole.joint_covariance(names, names) @ weight for weight, names in sides]
+    return max(float(np.abs(gram - np.eye(len(gram))).max(initial=0)) for gram in grams)
 
 
 def deal(n_rows: int, seed: int) -> np.ndarray:

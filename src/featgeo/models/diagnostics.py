@@ -49,9 +49,9 @@ class Report:
             single modes are arbitrary; only the group is meaningful.
         agreement: For each block, how well the span of its f is found again from other rows or restarts: the smallest
             cosine of an angle between the spans, over all of them. 1 is perfect.
-        orthogonality: Largest deviation of E[f f^T] and E[g g^T] from the identity, on a sample of rows.
+        orthogonality: Largest deviation of E[f f^T] and E[g g^T] from the identity, over all rows of the fit.
         negative_mass: Mass of 1 + f.g below zero, the average over a sample of rows.
-        n_rows: Rows of the sample that the last three were read from.
+        n_rows: Rows of the sample behind `effective_rows` and `negative_mass`.
         solver: How it was solved.
         spaces: The spaces of X and of Y.
         ridge: The ridge that was chosen.
@@ -106,7 +106,7 @@ def diagnose(learned: Learned, support: Support, data: Pairs, seed: int) -> Repo
         effective_rows=np.minimum(_effective(f), _effective(g)) * (len(data) / max(len(f), 1)),
         blocks=tuple((block[0] + 1, block[-1] + 1) for block in blocks),
         agreement=np.array([_agreement(learned.rotations, block) for block in blocks]),
-        orthogonality=max(_residual(f), _residual(g)),
+        orthogonality=learned.residual,
         negative_mass=Conditional(support, f * learned.sigma).negative_mass,
         n_rows=len(f),
         solver=learned.solver,
@@ -156,8 +156,3 @@ def _effective(values: Array) -> Array:
     fourth = (values**4).sum(axis=0)
     return np.divide((values**2).sum(axis=0) ** 2, fourth, out=np.zeros(values.shape[1]), where=fourth > 0)
 
-
-def _residual(values: Array) -> float:
-    if values.shape[1] == 0:
-        return 0.0
-    return float(np.abs(values.T @ values / len(values) - np.eye(values.shape[1])).max())

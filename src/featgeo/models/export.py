@@ -2,15 +2,16 @@
 
 What a module reads is one tensor, a row a sample; `encode_inputs` makes it:
 
-- For a table, shape (n, columns), in double precision, with the columns in the order of the fit. Numbers are as they are;
-  a label is its position among the `categories` of its `Column`, and -1 where the fit never saw it. NaN is missing, for
-  numbers and for labels. A date takes several columns: days since 1970, then those of month (1 to 12), weekday (Monday is
-  0) and hour that varied in the fit.
-- For images, sequences and other tensors, the tensor itself, in single precision.
+- For a table, shape (n, columns), in double precision, with the columns in the order of the fit. Numbers are as they
+  are; a label is its position among the `categories` of its `Column`, and -1 where the fit never saw it. NaN is missing,
+  for numbers and for labels. A date takes several columns: days since 1970, then those of month (1 to 12), weekday
+  (Monday is 0) and hour that varied in the fit.
+- For images, sequences and other tensors, the tensor itself, in single precision; whole numbers too.
 - For g of a classifier, one column: the position of the label among `classes_`.
 
 All is computed in double precision but networks, which stay as they are. Modules have no control flow that depends on
-data, so that a graph of them is the same for all inputs.
+data, so that one graph serves all inputs; and their numbers are buffers, because ONNX makes Python's own numbers single
+precision, unless they are exact there.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import math
 import os
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
 Part = Literal["f", "g", "posterior"]
 
-# Wichura's rational approximation of the normal quantile function (algorithm AS 241, 1988), highest power first: for
-# ranks within 0.425 of the middle, and for those of more than 1e-11. Ranks are clipped at a share of one row, well above.
+# Wichura's rational approximations of the normal quantile function (algorithm AS 241, 1988), numerator and denominator,
+# highest power first: near the middle, and up to 1e-11 from either end. Ranks are clipped at a row's share, well above.
 _CENTRE = (
     (
         2.5090809287301226727e3,
@@ -97,8 +98,8 @@ def as_module(model: ModalDecomposition, part: Part) -> nn.Module:
 
     Args:
         model: A fitted `ModalDecomposition`, `FeatureClassifier` or `FeatureRegressor`.
-        part: "f", the features of X, (n, k), as `transform` gives them; "g", those of Y; or "posterior", the probability
-            of each of the values `support_.values` of Y given X, (n, m), as `given(X).proba()`.
+        part: "f", the features of X, (n, k), as `transform` gives them; "g", those of Y; or "posterior", the
+            probability of each of the values `support_.values` of Y given X, (n, m), as `given(X).proba()` gives them.
 
     Returns:
         A module from the tensor that `encode_inputs` makes to the part's values, in double precision.
@@ -110,8 +111,8 @@ def as_module(model: ModalDecomposition, part: Part) -> nn.Module:
     variable = _variable(model, part)
     function = _function(model.learned_.g if part == "g" else model.learned_.f, variable)
     if part == "posterior":
-        link = _link(model.link_, model.support_)
-        return _Posterior(function, model.singular_values_, link, model.support_, model.recalibration_).eval()
+        link = _link(model.link_, model.support_, model.singular_values_)
+        return _Posterior(function, link, model.support_, model.recalibration_).eval()
     return function.eval()
 
 
@@ -243,11 +244,12 @@ def _space_of_columns(space: Space, name: str) -> nn.Module:
     )
 
 
-def _link(link: Link, support: Support) -> nn.Module:
+def _link(link: Link, support: Support, sigma: Array) -> nn.Module:
+    # sigma goes into the weights: onnxruntime would make a factor of a matrix product single precision.
     if isinstance(link, LinearLink):
-        return _LinearLink(link, support)
+        return _LinearLink(link, support, sigma)
     if isinstance(link, ExponentialLink):
-        return _ExponentialLink(link)
+        return _ExponentialLink(link, sigma)
     raise NotImplementedError(
         f"LinearLink and ExponentialLink can be exported, got {type(link).__name__}. Export part 'f' and assemble the "
         "probabilities yourself."
@@ -340,19 +342,24 @@ class _Encoding(nn.Module):
 
     quantiles: Tensor
     references: Tensor
+    lowest: Tensor
+    highest: Tensor
     centre: Tensor
     scale: Tensor
+    root: Tensor
 
     def __init__(self, encoding: Encoding) -> None:
         super().__init__()
-        self.scores = encoding.scores
-        self.clip = encoding.clip
         self.with_missing = list(encoding.with_missing)
+        self.from_ranks = _NormalQuantile() if encoding.scores == "normal" else _UniformScore()
         ranks = encoding.ranks
         self.register_buffer("quantiles", None if ranks is None else _doubles(ranks.quantiles_.T))
         self.register_buffer("references", None if ranks is None else _doubles(ranks.references_))
+        self.register_buffer("lowest", _doubles(encoding.clip))
+        self.register_buffer("highest", _doubles(1 - encoding.clip))
         self.register_buffer("centre", _doubles(encoding.centre))
         self.register_buffer("scale", _doubles(encoding.scale))
+        self.register_buffer("root", _doubles(math.sqrt(2)))
         self.n_labels = len(encoding.shares)
         for j, share in enumerate(encoding.shares):
             self.register_buffer(f"shares{j}", _doubles(share))
@@ -365,15 +372,50 @@ class _Encoding(nn.Module):
     def _scores(self, numbers: Tensor) -> Tensor:
         if self.quantiles is None:
             return (numbers - self.centre) / self.scale
-        ranks = _ranks(numbers, self.quantiles, self.references).clamp(self.clip, 1 - self.clip)
-        return _normal_quantile(ranks) if self.scores == "normal" else math.sqrt(12) * (ranks - 0.5)
+        return self.from_ranks(_ranks(numbers, self.quantiles, self.references).clamp(self.lowest, self.highest))
 
     def labels(self, codes: Tensor) -> Tensor:
         blocks = [_indicators(codes[:, j], self.get_buffer(f"shares{j}")) for j in range(self.n_labels)]
         return torch.cat(blocks, dim=1) if blocks else codes
 
     def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
-        return torch.cat([self.numbers(numbers), self.labels(codes) / math.sqrt(2)], dim=1)
+        return torch.cat([self.numbers(numbers), self.labels(codes) / self.root], dim=1)
+
+
+class _UniformScore(nn.Module):
+    """Ranks, shifted and scaled to mean 0 and variance 1."""
+
+    scale: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scale", _doubles(math.sqrt(12)))
+
+    def forward(self, rank: Tensor) -> Tensor:
+        return self.scale * (rank - 0.5)
+
+
+class _NormalQuantile(nn.Module):
+    """The normal quantile function of ranks between 1e-11 and 1 - 1e-11: ONNX has no `ndtri`."""
+
+    centre: Tensor
+    tail: Tensor
+    half_width: Tensor
+    shifts: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("centre", _doubles(_CENTRE))
+        self.register_buffer("tail", _doubles(_TAIL))
+        self.register_buffer("half_width", _doubles(0.425))  # of the middle
+        self.register_buffer("shifts", _doubles([0.425**2, 1.6]))  # where the approximations are centred
+
+    def forward(self, rank: Tensor) -> Tensor:
+        from_middle = rank - 0.5
+        centre = from_middle * _ratio_of_polynomials(self.centre, self.shifts[0] - from_middle * from_middle)
+        depth = torch.sqrt(-torch.log(torch.where(from_middle < 0, rank, 1 - rank)))
+        tail = torch.sign(from_middle) * _ratio_of_polynomials(self.tail, depth - self.shifts[1])
+        return torch.where(from_middle.abs() <= self.half_width, centre, tail)
 
 
 class _Splines(nn.Module):
@@ -417,6 +459,7 @@ def _coefficients(spline: BSpline) -> Array:
 class _Kernel(nn.Module):
     """`KernelSpace`."""
 
+    gamma: Tensor
     centres: Tensor
     normalization: Tensor
 
@@ -424,7 +467,7 @@ class _Kernel(nn.Module):
         super().__init__()
         self.encoding = _Encoding(space.encoding)
         self.additive = None if space.additive is None else _Splines(space.additive)
-        self.gamma = float(space.kernel.gamma)
+        self.register_buffer("gamma", _doubles(space.kernel.gamma))
         self.register_buffer("centres", _doubles(space.kernel.components_))
         self.register_buffer("normalization", _doubles(space.kernel.normalization_.T))
 
@@ -479,35 +522,36 @@ class _Affine(nn.Module):
 
 
 class _LinearLink(nn.Module):
-    """`LinearLink`."""
+    """`LinearLink`, of normalised features."""
 
-    g: Tensor
+    sigma_g: Tensor
     mass: Tensor
+    prior_share: Tensor
 
-    def __init__(self, link: LinearLink, support: Support) -> None:
+    def __init__(self, link: LinearLink, support: Support, sigma: Array) -> None:
         super().__init__()
-        self.prior_share = float(link.prior_share)
-        self.register_buffer("g", _doubles(support.g))
+        self.register_buffer("sigma_g", _doubles((support.g * sigma).T))
         self.register_buffer("mass", _doubles(support.mass))
+        self.register_buffer("prior_share", _doubles(link.prior_share))
 
     def forward(self, f: Tensor) -> Tensor:
-        density = _nearest_density(1 + f @ self.g.T, self.mass)
+        density = _nearest_density(1 + f @ self.sigma_g, self.mass)
         return (1 - self.prior_share) * density + self.prior_share
 
 
 class _ExponentialLink(nn.Module):
-    """`ExponentialLink`."""
+    """`ExponentialLink`, of normalised features."""
 
     weight: Tensor
     bias: Tensor
 
-    def __init__(self, link: ExponentialLink) -> None:
+    def __init__(self, link: ExponentialLink, sigma: Array) -> None:
         super().__init__()
-        self.register_buffer("weight", _doubles(link.weight))
+        self.register_buffer("weight", _doubles((link.weight * sigma).T))
         self.register_buffer("bias", _doubles(link.bias))
 
     def forward(self, f: Tensor) -> Tensor:
-        logits = f @ self.weight.T + self.bias
+        logits = f @ self.weight + self.bias
         return torch.exp(logits - logits.amax(dim=1, keepdim=True))
 
 
@@ -532,21 +576,17 @@ class _Recalibration(nn.Module):
 class _Posterior(nn.Module):
     """Features of X, the link to density ratios, and the prior."""
 
-    sigma: Tensor
     mass: Tensor
 
-    def __init__(
-        self, f: nn.Module, sigma: Any, link: nn.Module, support: Support, recalibration: Recalibration | None
-    ) -> None:
+    def __init__(self, f: nn.Module, link: nn.Module, support: Support, recalibration: Recalibration | None) -> None:
         super().__init__()
         self.f = f
         self.link = link
         self.recalibration = nn.Identity() if recalibration is None else _Recalibration(recalibration)
-        self.register_buffer("sigma", _doubles(sigma))
         self.register_buffer("mass", _doubles(support.mass))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        weights = self.recalibration(self.link(self.f(inputs) * self.sigma) * self.mass)
+        weights = self.recalibration(self.link(self.f(inputs)) * self.mass)
         return weights / weights.sum(dim=1, keepdim=True)
 
 
@@ -571,15 +611,15 @@ def _indicators(position: Tensor, shares: Tensor) -> Tensor:
 def _ranks(numbers: Tensor, quantiles: Tensor, references: Tensor) -> Tensor:
     """scikit-learn's `QuantileTransformer`: the mean of interpolations from either side, which differ at ties."""
     up = references.expand_as(quantiles)
-    from_below = _interpolated(numbers, quantiles, up)
-    from_above = _interpolated(-numbers, -quantiles.flip(1), -up.flip(1))
+    knots, values = torch.cat([quantiles, -quantiles.flip(1)]), torch.cat([up, -up.flip(1)])
+    from_below, from_above = _interpolated(torch.cat([numbers, -numbers], dim=1), knots, values).chunk(2, dim=1)
     ranks = 0.5 * (from_below - from_above)
     ranks = torch.where(numbers == quantiles[:, -1], 1.0, ranks)
     return torch.where(numbers == quantiles[:, 0], 0.0, ranks)
 
 
 def _interpolated(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:
-    """`numpy.interp` of each column: x is (n, p); knots, ascending, and values are (p, r), or (1, r) for all columns."""
+    """`numpy.interp` of each column: x is (n, p); ascending knots and their values are (p, r), or (1, r) for all."""
     left = _last_at_most(knots, x)
     right = (left + 1).clamp(max=knots.shape[1] - 1)
     start, value = _looked_up(knots, left), _looked_up(values, left)
@@ -607,24 +647,19 @@ def _last(holds: Callable[[Tensor], Tensor], first: Tensor, size: int) -> Tensor
 
 
 def _looked_up(table: Tensor, position: Tensor) -> Tensor:
-    """Entries at positions (n, p) of tables (p, r, ...), one a column; with p = 1, of the same table for all columns."""
+    """Entries at positions (n, p) of tables (p, r, ...), one a column; or (1, r, ...), the same for all columns."""
     offset = table.shape[1] * torch.arange(table.shape[0], device=table.device)
     return table.flatten(0, 1)[position + offset]
 
 
-def _normal_quantile(rank: Tensor) -> Tensor:
-    """The normal quantile function of ranks between 1e-11 and 1 - 1e-11; ONNX has no `ndtri`."""
-    from_middle = rank - 0.5
-    square = 0.180625 - from_middle * from_middle
-    centre = from_middle * _polynomial(_CENTRE[0], square) / _polynomial(_CENTRE[1], square)
-    depth = torch.sqrt(-torch.log(torch.where(from_middle < 0, rank, 1 - rank))) - 1.6
-    tail = torch.sign(from_middle) * _polynomial(_TAIL[0], depth) / _polynomial(_TAIL[1], depth)
-    return torch.where(from_middle.abs() <= 0.425, centre, tail)
+def _ratio_of_polynomials(coefficients: Tensor, x: Tensor) -> Tensor:
+    numerator, denominator = coefficients.unbind()
+    return _polynomial(numerator.unbind(), x) / _polynomial(denominator.unbind(), x)
 
 
-def _polynomial(coefficients: Any, x: Tensor) -> Tensor:
+def _polynomial(coefficients: Sequence[Tensor], x: Tensor) -> Tensor:
     """Horner's scheme; the highest power comes first."""
-    result = coefficients[0] * torch.ones_like(x)
+    result = coefficients[0]
     for coefficient in coefficients[1:]:
         result = result * x + coefficient
     return result

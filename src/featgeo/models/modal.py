@@ -16,7 +16,7 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.links import LinearLink, Link, Recalibration
 from featgeo.assembly.support import Support
 from featgeo.features.spaces import check_not_constant
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import Rows, Variable, dimensions
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
@@ -68,16 +68,16 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.training = training
 
-    def fit(self, X: Any, Y: Any = None) -> ModalDecomposition:
+    def fit(self, X: Any, y: Any = None) -> ModalDecomposition:
         """Learn the modes.
 
         Args:
             X: Rows of X: an array, tensor, data frame, series or list. Or, without Y, an iterable of batches (x, y)
                 such as a DataLoader, for data that do not fit in memory.
-            Y: Rows of Y, in the same order.
+            y: Rows of Y, in the same order.
         """
         self._check_parameters()
-        data = self._stream(X) if Y is None else self._pairs(X, Y)
+        data = self._stream(X) if y is None else self._pairs(X, y)
         seed = _seed(self.random_state)
         spaces = self.x_space, self._y_space()
         self.learned_ = learn(data, self.n_modes, self.solver, *spaces, seed, self.training, self._calibrates())
@@ -93,20 +93,16 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         self.panels_ = panel(head.x, self.learned_.f, seed), panel(head.y, self.learned_.g, seed)
         return self
 
-    def transform(self, X: Any, Y: Any = None) -> Any:
+    def transform(self, X: Any, y: Any = None) -> Any:
         """Normalised features f(X), (n, k); with Y also g(Y), as a pair."""
         check_is_fitted(self)
         f = self.learned_.f(self._x_rows(X))
-        return f if Y is None else (f, self.learned_.g(self.y_variable_.rows(self._as_y(Y))))
+        return f if y is None else (f, self.learned_.g(self.y_variable_.rows(self._as_y(y))))
 
-    def fit_transform(self, X: Any, Y: Any = None, **options: Any) -> Array:
-        """Fit, and give f(X)."""
-        return self.fit(X, Y, **options).transform(X)
-
-    def score(self, X: Any, Y: Any) -> float:
+    def score(self, X: Any, y: Any) -> float:
         """H-score on the given rows: half the energy of the dependence that the modes capture there."""
         check_is_fitted(self)
-        f, g = self.learned_.f(self._x_rows(X)), self.learned_.g(self.y_variable_.rows(self._as_y(Y)))
+        f, g = self.learned_.f(self._x_rows(X)), self.learned_.g(self.y_variable_.rows(self._as_y(y)))
         if len(f) != len(g):
             raise ValueError(f"X and Y must have the same rows, got {len(f)} and {len(g)}. Align them row by row.")
         if self.n_modes_ == 0:
@@ -169,10 +165,12 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         if self.solver not in ("auto", "exact", "closed", "neural"):
             raise ValueError(f"`solver` must be 'auto', 'exact', 'closed' or 'neural', got {self.solver!r}.")
 
-    def _pairs(self, X: Any, Y: Any) -> Pairs:
-        self.x_variable_, self.y_variable_ = Variable.seen(X, "X"), Variable.seen(self._as_y(Y), "Y")
+    def _pairs(self, X: Any, y: Any) -> Pairs:
+        self.x_variable_ = Variable.seen(X, "X")
         self._remember_columns(X)
-        data = Pairs(self._x_rows(X), self.y_variable_.rows(self._as_y(Y)))
+        values = self._as_y(y)
+        self.y_variable_ = Variable.seen(values, "Y")
+        data = Pairs(self._x_rows(X), self.y_variable_.rows(values))
         if any(column.missing and column.kind != "label" for column in self.y_variable_.columns):
             raise ValueError("Y holds missing values (NaN). Drop these rows: what they say about X is not known.")
         for name, rows in (("X", data.x), ("Y", data.y)):
@@ -183,7 +181,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
     def _stream(self, batches: Any) -> Stream:
         if hasattr(batches, "shape") or hasattr(batches, "columns") or not hasattr(batches, "__iter__"):
             raise ValueError(
-                f"{type(self).__name__} requires Y to be passed, but the target y is None. Pass fit(X, Y), or an "
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass fit(X, Y), or an "
                 "iterable of batches (x, y)."
             )
         data = Stream(batches)
@@ -193,8 +191,9 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
     def _y_space(self) -> Any:
         return self.y_space
 
-    def _as_y(self, Y: Any) -> Any:
-        return Y
+    def _as_y(self, y: Any) -> Any:
+        """What the engine sees as Y."""
+        return y
 
     def _support(self, rows: Rows, seed: int) -> Support:
         return support_of(self.y_variable_, rows, self.learned_.g, seed)
@@ -207,13 +206,13 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         return LinearLink(), None
 
     def _x_rows(self, X: Any) -> Rows:
-        if hasattr(self, "n_features_in_") and not self.x_variable_.is_tensor and np.ndim(X) != 1:
+        if hasattr(self, "n_features_in_") and not self.x_variable_.is_tensor and dimensions(X) != 1:
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.x_variable_.rows(X)
 
     def _remember_columns(self, X: Any) -> None:
         """scikit-learn's `n_features_in_` and `feature_names_in_`."""
-        if self.x_variable_.is_tensor or np.ndim(X) == 1:
+        if self.x_variable_.is_tensor or dimensions(X) == 1:
             return
         validate_data(self, X, skip_check_array=True)
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import assert_all_finite
 from featgeo.assembly import Conditional
 from featgeo.assembly.links import LinearLink, Link, Recalibration, calibrated_link
 from featgeo.assembly.support import Support
-from featgeo.features.variables import Rows
+from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 from featgeo.learning.learn import Solver
 from featgeo.models.modal import ModalDecomposition
@@ -66,7 +66,10 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
             )
+        Variable.seen(X, "X")  # first of all, whether there are any rows
         labels = _one_column(y)
+        if labels.dtype.kind == "f":
+            assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
@@ -91,9 +94,9 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
     def _y_space(self) -> Any:
         return "table"
 
-    def _as_y(self, Y: Any) -> Any:
+    def _as_y(self, y: Any) -> Any:
         """Labels as positions among `classes_`."""
-        labels = _one_column(Y)
+        labels = _one_column(y)
         position = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
         unknown = self.classes_[position] != labels
         if unknown.any():
@@ -173,8 +176,8 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         """Coefficient of determination R^2 of the means."""
         return RegressorMixin.score(self, X, y, sample_weight)
 
-    def _as_y(self, Y: Any) -> Any:
-        values = _one_column(Y)
+    def _as_y(self, y: Any) -> Any:
+        values = _one_column(y)
         if values.dtype.kind not in "biuf":
             try:
                 values = values.astype(np.float64)
@@ -197,5 +200,6 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
 
 
 def _one_column(y: Any) -> np.ndarray:
+    """Labels or numbers as an array (n,)."""
     array = y.detach().cpu().numpy() if hasattr(y, "detach") else y
-    return column_or_1d(array, warn=True)
+    return np.asarray(column_or_1d(array, warn=True))
