@@ -223,23 +223,18 @@ def test_networks_of_columns() -> None:
     np.testing.assert_allclose(exported(model, "f", new_frame()), model.transform(new_frame()), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("case", ["spline, recalibrated", "linear link", "exponential link", "features"])
-def test_files_of_a_frame(case: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["recalibrated regressor", "classifier"])
+def test_files_of_a_frame(kind: str, tmp_path: Path) -> None:
     plain = classifier("linear")
-    model, part = {
-        "spline, recalibrated": (regressor("spline"), "posterior"),
-        "linear link": (with_link(plain, LinearLink(0.03)), "posterior"),
-        "exponential link": (with_link(plain, exponential(plain)), "posterior"),
-        "features": (plain, "f"),
-    }[case]
-    expected = given_by(model, part, new_frame())
-    for values in in_files(model, part, encode_inputs(model, new_frame(), part), tmp_path):
+    model = with_link(plain, exponential(plain)) if kind == "classifier" else regressor("spline")
+    expected = model.given(new_frame()).proba()
+    for values in in_files(model, "posterior", encode_inputs(model, new_frame()), tmp_path):
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
 
 
 def test_files_of_a_kernel(tmp_path: Path) -> None:
     x, y, new = numbers()
-    model = ModalDecomposition(2, x_space="kernel", y_space="linear").fit(x, y)
+    model = with_link(ModalDecomposition(2, x_space="kernel", y_space="linear").fit(x, y), LinearLink(0.03))
     expected = model.given(new).proba()
     for values in in_files(model, "posterior", encode_inputs(model, new), tmp_path):
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,13 +12,15 @@ from torch import nn
 from featgeo.features import networks
 from featgeo.features.encoding import Encoding
 from featgeo.features.recipes import Recipe, is_finite, recipes
-from featgeo.features.spaces import NetworkSpace, Space, TableSpace, network_inputs
+from featgeo.features.spaces import NetworkSpace, Space, network_inputs
 from featgeo.features.variables import Rows
+from featgeo.geometry.moments import Moments
+from featgeo.geometry.spans import AffineFeatures, complement
 from featgeo.learning.batches import Batches, StreamBatches
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution, unseen_features
-from featgeo.learning.solve import MODE_COUNTS, Folds, solve
-from featgeo.learning.train import Training, train
+from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
+from featgeo.learning.train import Orthonormal, Training, train
 from featgeo.nesting import Nesting
 
 AUTO_MODES = 9  # dimensions to train where the number of modes is to be chosen: ten classes have so many
@@ -32,10 +34,11 @@ class _Side:
     trunk: nn.Module
     encoding: Encoding | None = None
     fixed: Space | None = None
+    basis: AffineFeatures | None = None
 
     def inputs(self, rows: Rows) -> torch.Tensor:
-        if self.fixed is not None:
-            return torch.from_numpy(self.fixed(rows)).float()
+        if self.fixed is not None and self.basis is not None:
+            return torch.from_numpy(self.basis(self.fixed(rows))).float()
         return network_inputs(rows, self.encoding)
 
     def space(self, trunk: nn.Module, side: str) -> Space:
@@ -57,7 +60,9 @@ def learn_neural(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # default networks draw their parameters here
         x, y = _side(x_space, head.x, seed), _side(y_space, head.y, seed + 1)
-    k = min(AUTO_MODES if n_modes == "auto" else n_modes, _most_modes(x), _most_modes(y))
+    most = min(_most_modes(x), _most_modes(y))
+    k = min(AUTO_MODES if n_modes == "auto" else n_modes, most)
+    options = replace(options, surplus=min(options.surplus, most - k))
     trunks = {"x": x.trunk, "y": y.trunk}
     batches = _batches(data, x, y, options, seed)
     trained = train(trunks, batches, Nesting([k]), options, seed)
@@ -65,18 +70,39 @@ def learn_neural(
     apart = getattr(batches, "validation_rows", None)
     folds, held_out = _folds(data, spaces, apart, seed)
     counts = [*(count for count in MODE_COUNTS if count < k and n_modes == "auto"), k]
-    solution = solve(folds, Nesting([counts[-1]]), mode_counts=counts, held_out=held_out)
+    solution = _solved(folds, counts, held_out, {side: trained.model.readout(side) for side in ("x", "y")}, x, y)
     left_out = None
     if unseen and isinstance(data, Pairs) and apart is not None and len(apart):
         rows = apart[:UNSEEN_ROWS]
-        values = unseen_features(solution, spaces[0](data.x.take(rows)), np.full(len(rows), 1))
-        left_out = Unseen(rows, values)
+        left_out = Unseen(rows, unseen_features(solution, spaces[0](data.x.take(rows)), np.full(len(rows), 1)))
     return from_solution(solution, *spaces, (x.name, y.name), "neural", left_out)
 
 
+def _solved(
+    folds: Folds,
+    counts: list[int],
+    held_out: tuple[int, ...] | None,
+    readouts: dict[str, AffineFeatures],
+    x: _Side,
+    y: _Side,
+) -> Solution:
+    """Solve in the span of all trunk features, and in the smaller span of the trained readouts; keep the better one.
+
+    The readouts have few dimensions and so little room for noise; the trunks' last layer has more room for the truth.
+    """
+    nesting = Nesting([counts[-1]])
+    wide = solve(folds, nesting, mode_counts=counts, held_out=held_out)
+    maps = {name: readouts[name] for name, side in (("x", x), ("y", y)) if side.fixed is None}
+    narrow_folds = folds.through(maps)
+    narrow = solve(narrow_folds, nesting, mode_counts=counts, held_out=held_out)
+    if not narrow.held_out_score > wide.held_out_score:
+        return wide
+    return narrow.before(maps, folds)
+
+
 def _most_modes(side: _Side) -> int:
-    """A finite alphabet has one mode less than symbols."""
-    return max(1, len(side.fixed.shares) - 1) if isinstance(side.fixed, TableSpace) else 10**6
+    """A fixed span has no more modes than dimensions."""
+    return 10**6 if side.basis is None else max(1, side.basis.weight.shape[1])
 
 
 def _side(space: Any, rows: Rows, seed: int) -> _Side:
@@ -84,7 +110,9 @@ def _side(space: Any, rows: Rows, seed: int) -> _Side:
     if recipe.learned == "regressor":
         raise ValueError("Trees are not trained by gradients. Use solver='closed', or another space.")
     if recipe.fit is not None:
-        return _Side(recipe.name, nn.Identity(), fixed=recipe.fit(rows, seed))
+        fixed = recipe.fit(rows, seed)
+        basis = complement(Moments.from_features({"z": fixed(rows)}), "z", ())
+        return _Side(recipe.name, Orthonormal(), fixed=fixed, basis=basis)
     if recipe.argument is not None:
         return _Side(recipe.name, recipe.argument)
     if recipe.name == "sequence":

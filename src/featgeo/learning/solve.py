@@ -8,7 +8,7 @@ moments. The ridge, the number of modes and the spectrum that is reported beside
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -68,6 +68,14 @@ class Folds:
         return Moments.from_chunks(part for i, part in enumerate(self.parts) if i != fold)
 
 
+    def through(self, maps: Mapping[str, AffineFeatures]) -> Folds:
+        """The same folds with some blocks seen through affine maps."""
+        all_maps = {
+            name: (name, maps[name] if name in maps else identity(dim)) for name, dim in self.parts[0].dims.items()
+        }
+        return Folds(tuple(part.through(all_maps) for part in self.parts))
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """The maximiser inside the spans, and how it fares on rows that it has not seen.
@@ -89,6 +97,21 @@ class Solution:
     parts: tuple[tuple[SpanModes, ...], ...]
     held_out: tuple[int, ...]
     folds: Folds
+
+    def before(self, maps: Mapping[str, AffineFeatures], folds: Folds) -> Solution:
+        """The same solution as functions of the features before affine maps were applied to single blocks.
+
+        Args:
+            maps: The maps, by block.
+            folds: The moments before them.
+        """
+
+        def undone(levels: tuple[SpanModes, ...]) -> tuple[SpanModes, ...]:
+            return tuple(
+                replace(modes, f=_after(maps, modes.x, modes.f), g=_after(maps, modes.y, modes.g)) for modes in levels
+            )
+
+        return replace(self, levels=undone(self.levels), parts=tuple(map(undone, self.parts)), folds=folds)
 
 
 def solve(
@@ -130,6 +153,21 @@ def solve(
     )
     score = float(scores[:, best].mean()) if left_out else float("nan")
     return Solution(levels, ridge, score, sigma, parts, left_out, folds)
+
+
+def identity(dim: int) -> AffineFeatures:
+    """The map that changes nothing."""
+    return AffineFeatures(np.zeros(dim), np.eye(dim), np.zeros(dim))
+
+
+def _after(maps: Mapping[str, AffineFeatures], names: tuple[str, ...], outer: AffineFeatures) -> AffineFeatures:
+    """The composition of a map with that of the only block it reads."""
+    (name,) = names
+    if name not in maps:
+        return outer
+    inner = maps[name]
+    offset = outer.offset + (inner.offset - outer.centre) @ outer.weight
+    return AffineFeatures(inner.centre, inner.weight @ outer.weight, offset, outer.removed)
 
 
 def _held_out_scores(

@@ -35,6 +35,7 @@ import torch
 from torch import nn
 
 from featgeo.geometry.moments import Moments
+from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.batches import SMALLEST_BATCH, Batch, Batches, TensorBatches, check_batch_size, checksum
 from featgeo.nesting import Level, Nesting, moments_h_score, nested_h_score
 
@@ -174,7 +175,7 @@ def train(
     options = Training() if options is None else options
     _check_blocks(trunks, nesting)
     fabric = _fabric(options)
-    trained_nesting = _with_surplus(nesting, options.surplus).refine()
+    trained_nesting = _with_surplus(nesting, options.surplus)
     runs: list[Trained] = []
     with _own_random_numbers(fabric.device):
         for index in range(options.restarts):
@@ -210,8 +211,9 @@ class NestedFeatures(nn.Module):
         self.trunks = nn.ModuleList(trunks.values())  # not a dictionary: its keys could hold no dots
         with torch.no_grad():
             features = {name: _features(name, trunk.eval(), sample[name]) for name, trunk in trunks.items()}
-        self.f = _Side([level.x for level in nesting.levels], features)
-        self.g = _Side([level.y for level in nesting.levels], features)
+        dimensions = nesting.refine().levels
+        self.f = _Side([dimension.x for dimension in dimensions], features, trunks)
+        self.g = _Side([dimension.y for dimension in dimensions], features, trunks)
         self.train()
 
     def forward(self, inputs: Mapping[str, torch.Tensor] | _Unseen) -> tuple[torch.Tensor, torch.Tensor]:
@@ -225,16 +227,35 @@ class NestedFeatures(nn.Module):
         return self.f(features), self.g(features)
 
 
+    def readout(self, name: str) -> AffineFeatures:
+        """The trained linear map from the features of a block to the dimensions that use it."""
+        side = self.f if name in self.f.names else self.g
+        part = side.readouts[side.names.index(name)]
+        weight = (part.linear.weight.detach().double() / part.spread.double()).T.cpu().numpy()
+        return AffineFeatures(part.centre.double().cpu().numpy(), weight, np.zeros(weight.shape[1]))
+
+
+class Orthonormal(nn.Identity):
+    """A fixed span whose inputs are already an orthonormal basis of it.
+
+    Where there are no more of them than dimensions, all functions in the span are used and there is nothing to learn on this
+    side: the other side then learns by least squares, which is much faster.
+    """
+
+
 class _Side(nn.Module):
     """All functions of x, or all of y: readouts of the blocks, added up."""
 
-    def __init__(self, spaces: list[tuple[str, ...]], features: Mapping[str, torch.Tensor]) -> None:
+    def __init__(
+        self, spaces: list[tuple[str, ...]], features: Mapping[str, torch.Tensor], trunks: Mapping[str, nn.Module]
+    ) -> None:
         super().__init__()
         self.names = spaces[-1]
         # Spaces grow, so a block serves all dimensions from the first that may use it on.
         starts = [next(i for i, space in enumerate(spaces) if name in space) for name in self.names]
         self.readouts = nn.ModuleList(
-            _Readout(features[name], len(spaces) - start) for name, start in zip(self.names, starts, strict=True)
+            (_FixedReadout if isinstance(trunks[name], Orthonormal) else _Readout)(features[name], len(spaces) - start)
+            for name, start in zip(self.names, starts, strict=True)
         )
         self.bias = nn.Parameter(torch.zeros(len(spaces)))
 
@@ -262,6 +283,18 @@ class _Readout(nn.Module):
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         values: torch.Tensor = self.linear((features - self.centre) / self.spread)
         return values
+
+
+class _FixedReadout(_Readout):
+    """A readout of an orthonormal basis: each function once where there is room for all, else trained combinations."""
+
+    def __init__(self, features: torch.Tensor, k: int) -> None:
+        super().__init__(features, k)
+        self.centre.zero_()
+        self.spread.fill_(1.0)
+        if features.shape[1] <= k:
+            nn.init.eye_(self.linear.weight)
+            self.linear.weight.requires_grad_(False)
 
 
 class _Unseen:

@@ -3,9 +3,9 @@
 What a module reads is one tensor, a row a sample; `encode_inputs` makes it:
 
 - For a table, shape (n, columns), in double precision, with the columns in the order of the fit. Numbers are as they
-  are; a label is its position among the `categories` of its `Column`, and -1 where the fit never saw it. NaN is missing,
-  for numbers and for labels. A date takes several columns: days since 1970, then those of month (1 to 12), weekday
-  (Monday is 0) and hour that varied in the fit.
+  are; a label is its position among the `categories` of its `Column`, and -1 where the fit never saw it. NaN means
+  missing, for numbers and for labels. A date takes several columns: days since 1970, then those of month (1 to 12),
+  weekday (Monday is 0) and hour that varied in the fit.
 - For images, sequences and other tensors, the tensor itself, in single precision; whole numbers too.
 - For g of a classifier, one column: the position of the label among `classes_`.
 
@@ -20,7 +20,7 @@ import copy
 import io
 import math
 import os
-import tempfile
+import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -112,8 +112,8 @@ def as_module(model: ModalDecomposition, part: Part) -> nn.Module:
     function = _function(model.learned_.g if part == "g" else model.learned_.f, variable)
     if part == "posterior":
         link = _link(model.link_, model.support_, model.singular_values_)
-        return _Posterior(function, link, model.support_, model.recalibration_).eval()
-    return function.eval()
+        return _frozen(_Posterior(function, link, model.support_, model.recalibration_))
+    return _frozen(function)
 
 
 def encode_inputs(model: ModalDecomposition, X: Any, part: Part = "posterior") -> Tensor:
@@ -198,15 +198,12 @@ def _any_number_of_rows() -> tuple[dict[int, Any]]:
 
 def _store(path: Path, content: bytes) -> None:
     """Write a file so that no one ever sees a part of it under its name."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _function(function: FeatureFunction, variable: Variable) -> nn.Module:
@@ -254,6 +251,10 @@ def _link(link: Link, support: Support, sigma: Array) -> nn.Module:
         f"LinearLink and ExponentialLink can be exported, got {type(link).__name__}. Export part 'f' and assemble the "
         "probabilities yourself."
     )
+
+
+def _frozen(module: nn.Module) -> nn.Module:
+    return module.eval().requires_grad_(False)
 
 
 def _doubles(array: Any) -> Tensor:
@@ -640,9 +641,10 @@ def _last(holds: Callable[[Tensor], Tensor], first: Tensor, size: int) -> Tensor
     Bisection with a fixed number of steps: ONNX has no `searchsorted`.
     """
     position = first
-    for step in (2**power for power in reversed(range(size.bit_length()))):
-        ahead = position + step
-        position = torch.where((ahead < size) & holds(ahead.clamp(max=size - 1)), ahead, position)
+    while size > 1:  # the answer is among the next `size` positions
+        ahead = position + size // 2
+        position = torch.where(holds(ahead), ahead, position)
+        size -= size // 2
     return position
 
 
@@ -653,8 +655,8 @@ def _looked_up(table: Tensor, position: Tensor) -> Tensor:
 
 
 def _ratio_of_polynomials(coefficients: Tensor, x: Tensor) -> Tensor:
-    numerator, denominator = coefficients.unbind()
-    return _polynomial(numerator.unbind(), x) / _polynomial(denominator.unbind(), x)
+    numerator, denominator = _polynomial(coefficients.unbind(dim=1), x[..., None]).unbind(dim=-1)
+    return numerator / denominator
 
 
 def _polynomial(coefficients: Sequence[Tensor], x: Tensor) -> Tensor:
