@@ -93,7 +93,7 @@ def test_negative_mass_is_reported():
 
 def _continuous() -> Conditional:
     values = np.random.default_rng(0).standard_normal(5000)
-    support = Support.of_numbers(values, lambda y: np.stack([y, y**2 - 1], axis=1))
+    support = Support.of_numbers(values, lambda i: np.stack([values[i], values[i] ** 2 - 1], axis=1))
     return Conditional(support, np.array([[0.0, 0.0], [0.4, 0.1], [-0.3, 0.2]]))
 
 
@@ -110,7 +110,7 @@ def test_quantiles_invert_the_distribution_function():
 
 def test_prior_mean_stays_what_it_is_where_nothing_is_known():
     values = np.random.default_rng(1).standard_normal(50_000)
-    support = Support.of_numbers(values, lambda y: y[:, None])
+    support = Support.of_numbers(values, lambda i: values[i, None])
     assert support.m <= 1000
     assert Conditional(support, np.zeros((1, 1))).mean()[0] == pytest.approx(values.mean(), abs=1e-3)
     assert Conditional(support, np.zeros((1, 1))).quantile(0.9)[0] == pytest.approx(np.quantile(values, 0.9), abs=5e-3)
@@ -169,7 +169,8 @@ def test_calibration_keeps_the_theory_where_it_is_right():
 
 def test_recalibration_makes_frequencies_true():
     rng = np.random.default_rng(0)
-    support = Support.of_numbers(rng.standard_normal(20_000), lambda y: y[:, None])
+    prior = rng.standard_normal(20_000)
+    support = Support.of_numbers(prior, lambda i: prior[i, None])
     too_narrow = 0.5 * rng.standard_normal(5000)  # values of Y less spread than the prior says
     before = Conditional(support, np.zeros((5000, 1)))
     fitted = Recalibration.fit(before.pit(too_narrow))

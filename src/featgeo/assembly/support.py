@@ -39,17 +39,23 @@ class Support:
     continuous: bool = False
 
     @classmethod
-    def of_numbers(cls, values: Array, features: Callable[[Array], Array]) -> Support:
-        """Gather numbers, (n,), into neighbourhoods; `features` gives g, (n, k), at each of them."""
-        distinct, counts = np.unique(values, return_counts=True)
+    def of_numbers(cls, values: Array, features: Callable[[np.ndarray], Array]) -> Support:
+        """Gather numbers into neighbourhoods.
+
+        Args:
+            values: The numbers, (n,).
+            features: From positions among them, (m,), to g there, (m, k).
+        """
+        distinct, first, counts = np.unique(values, return_index=True, return_counts=True)
         if len(distinct) <= MAX_NUMBERS:
-            return cls("numbers", distinct, counts / counts.sum(), _centred(features(distinct), counts), True)
-        ordered = np.repeat(distinct, counts)
-        if len(ordered) > MAX_EVALUATED:  # a few values of each neighbourhood tell its mean
-            ordered = ordered[np.linspace(0, len(ordered) - 1, MAX_EVALUATED).round().astype(int)]
+            return cls("numbers", distinct, counts / counts.sum(), _centred(features(first), counts), True)
+        positions = np.argsort(values, kind="stable")
+        if len(positions) > MAX_EVALUATED:  # a few values of each neighbourhood tell its mean
+            positions = positions[np.linspace(0, len(positions) - 1, MAX_EVALUATED).round().astype(int)]
+        ordered = values[positions]
         edges = np.unique(np.searchsorted(ordered, ordered[np.linspace(0, len(ordered) - 1, MAX_NUMBERS).astype(int)]))
         counts = np.diff([*edges, len(ordered)])
-        means = np.add.reduceat(np.column_stack([ordered, features(ordered)]), edges, axis=0) / counts[:, None]
+        means = np.add.reduceat(np.column_stack([ordered, features(positions)]), edges, axis=0) / counts[:, None]
         return cls("numbers", means[:, 0], counts / len(ordered), _centred(means[:, 1:], counts), True)
 
     @property

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 SHORTEST_SIDE = 7  # images are halved until their shorter side is about this
+GAIN = 3.0
 KERNEL_LENGTH = 4  # of the paper's convolution of sequences
 
 
@@ -32,7 +33,7 @@ class Trunk(nn.Module):
     spread: torch.Tensor
     is_scaled: torch.Tensor
 
-    def __init__(self, config: Mapping[str, Any], shape: tuple[int, ...], body: nn.Module) -> None:
+    def __init__(self, config: Mapping[str, Any], shape: tuple[int, ...], body: nn.Sequential) -> None:
         """Wrap the body of a network.
 
         Args:
@@ -51,19 +52,22 @@ class Trunk(nn.Module):
 
     def fit_input_scale(self, inputs: torch.Tensor) -> None:
         """Learn mean and standard deviation of each column or channel from some rows."""
-        values = self._arranged(inputs).double()
-        axes = [axis for axis in range(values.ndim) if axis != 1]
-        spread, centre = torch.std_mean(values, dim=axes, correction=0)
-        spread = torch.where(spread > 0, spread, 1.0)  # a constant column becomes 0
-        self.centre.copy_(centre.reshape(self.centre.shape))
-        self.spread.copy_(spread.reshape(self.spread.shape))
+        _fit_scale(self.centre, self.spread, self._arranged(inputs).double())
         self.is_scaled.fill_(True)
+        with torch.no_grad():
+            values = self._scaled(inputs)
+            for part in self.body:
+                if isinstance(part, _Evidence):
+                    _fit_scale(part.centre, part.spread, values)
+                values = part(values)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Features of a batch of rows, (n, d)."""
-        values = (self._arranged(inputs).to(self.centre.dtype) - self.centre) / self.spread
-        features: torch.Tensor = self.body(values)
+        features: torch.Tensor = self.body(self._scaled(inputs))
         return features
+
+    def _scaled(self, inputs: torch.Tensor) -> torch.Tensor:
+        return (self._arranged(inputs).to(self.centre.dtype) - self.centre) / self.spread
 
     def _arranged(self, inputs: torch.Tensor) -> torch.Tensor:
         """Rows of the shape that the body reads; a single column or channel may go without its axis."""
@@ -136,14 +140,35 @@ def sequence(length: int, channels: int = 1, filters: int = 32, features: int = 
     body = nn.Sequential(
         nn.Conv1d(channels, filters, kernel),
         nn.SiLU(),
-        nn.AdaptiveAvgPool1d(1),
-        nn.Flatten(),
+        _Evidence(filters, length - kernel + 1),
         nn.Linear(filters, features),
-        nn.SiLU(),
-        nn.Linear(features, features),
-        nn.SiLU(),
+        nn.Tanh(),
     )
     return Trunk(config, (channels, length), body)
+
+
+class _Evidence(nn.Module):
+    """The average over steps, (n, c, steps) to (n, c), in units of its standard error if steps were independent."""
+
+    centre: torch.Tensor
+    spread: torch.Tensor
+
+    def __init__(self, channels: int, steps: int) -> None:
+        super().__init__()
+        self.gain = GAIN * math.sqrt(steps)
+        self.register_buffer("centre", torch.zeros(channels, 1))
+        self.register_buffer("spread", torch.ones(channels, 1))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return self.gain * ((values - self.centre) / self.spread).mean(dim=2)
+
+
+def _fit_scale(centre: torch.Tensor, spread: torch.Tensor, values: torch.Tensor) -> None:
+    """Set centre and spread to mean and standard deviation of each channel of (n, channels, ...)."""
+    axes = [axis for axis in range(values.ndim) if axis != 1]
+    deviation, mean = torch.std_mean(values, dim=axes, correction=0)
+    centre.copy_(mean.reshape(centre.shape))
+    spread.copy_(torch.where(deviation > 0, deviation, 1.0).reshape(spread.shape))  # a constant channel becomes 0
 
 
 _KINDS: dict[str, Callable[..., Trunk]] = {"mlp": mlp, "image": image, "sequence": sequence}

@@ -75,8 +75,8 @@ class Training:
 
     max_epochs: int | None = None
     batch_size: int | None = None
-    learning_rate: float = 0.01
-    weight_decay: float = 0.01
+    learning_rate: float = 0.005
+    weight_decay: float = 0.3
     surplus: int = 2
     patience: int | None = None
     validation: float = 0.1
@@ -102,7 +102,7 @@ class Training:
             value = getattr(self, name)
             if not isinstance(value, Real) or not math.isfinite(value) or value < 0 or (above and value == 0):
                 rule = "a positive number" if above else "a number, at least 0"
-                raise ValueError(f"`{name}` must be {rule}, got {value!r}. The default is 0.01.")
+                raise ValueError(f"`{name}` must be {rule}, got {value!r}. Leave it out for the default.")
         if not isinstance(self.validation, Real) or not 0 <= self.validation < 1:
             raise ValueError(
                 f"`validation` must be a share of the rows, at least 0 and below 1, got {self.validation!r}. Use 0.1."
@@ -227,6 +227,11 @@ class NestedFeatures(nn.Module):
         return self.f(features), self.g(features)
 
 
+    @property
+    def orthonormal(self) -> bool:
+        """Whether all functions of one side are known to be orthonormal: those of a fixed basis, each used once."""
+        return any(side.is_orthonormal for side in (self.f, self.g))
+
     def readout(self, name: str) -> AffineFeatures:
         """The trained linear map from the features of a block to the dimensions that use it."""
         side = self.f if name in self.f.names else self.g
@@ -235,11 +240,25 @@ class NestedFeatures(nn.Module):
         return AffineFeatures(part.centre.double().cpu().numpy(), weight, np.zeros(weight.shape[1]))
 
 
+def _score(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, orthonormal: bool) -> torch.Tensor:
+    """An unbiased estimate of the nested H-score from a batch.
+
+    Where one side is orthonormal, its means and Gram matrix are known, 0 and I, and need not be estimated: what is left is
+    least squares, E[f.g] - E[|f|^2] / 2, without the noise of a Gram matrix of few rows. Where the dependence is strong
+    that noise is most of the gradient.
+    """
+    if not orthonormal:
+        return nested_h_score(f, g, nesting, unbiased=True)
+    learned = f if f.requires_grad else g
+    weights = torch.as_tensor(nesting.pair_weights.diagonal().copy(), dtype=f.dtype, device=f.device)
+    return (weights * (f * g - learned.square() / 2)).sum(dim=1).mean()
+
+
 class Orthonormal(nn.Identity):
     """A fixed span whose inputs are already an orthonormal basis of it.
 
-    Where there are no more of them than dimensions, all functions in the span are used and there is nothing to learn on this
-    side: the other side then learns by least squares, which is much faster.
+    Where there are as many of them as dimensions, all functions in the span are used and there is nothing to learn on
+    this side: the other side then learns by least squares.
     """
 
 
@@ -254,10 +273,16 @@ class _Side(nn.Module):
         # Spaces grow, so a block serves all dimensions from the first that may use it on.
         starts = [next(i for i, space in enumerate(spaces) if name in space) for name in self.names]
         self.readouts = nn.ModuleList(
-            (_FixedReadout if isinstance(trunks[name], Orthonormal) else _Readout)(features[name], len(spaces) - start)
+            _readout(trunks[name], features[name], len(spaces) - start)
             for name, start in zip(self.names, starts, strict=True)
         )
-        self.bias = nn.Parameter(torch.zeros(len(spaces)))
+        self.bias = nn.Parameter(torch.zeros(len(spaces)), requires_grad=not self.is_orthonormal)
+
+    @property
+    def is_orthonormal(self) -> bool:
+        """Whether the dimensions are those of one fixed basis, each once."""
+        (readout, *others) = self.readouts
+        return not others and isinstance(readout, _FixedReadout) and readout.is_complete
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         total = self.bias
@@ -268,17 +293,24 @@ class _Side(nn.Module):
 
 
 class _Readout(nn.Module):
-    """A linear map of features that are first shifted and scaled by constants, so that training starts well."""
+    """A linear map of features; fixed ones, which can have any scale, are first shifted and scaled by constants.
+
+    Features that are trained are left as they are: their first, small spread would make every step too large.
+    """
 
     centre: torch.Tensor
     spread: torch.Tensor
 
-    def __init__(self, features: torch.Tensor, k: int) -> None:
+    def __init__(self, features: torch.Tensor, k: int, fixed: bool) -> None:
         super().__init__()
-        spread, centre = torch.std_mean(features.double(), dim=0, correction=0)
-        self.register_buffer("centre", centre.float())
-        self.register_buffer("spread", torch.where(spread > 1e-6 * (1 + centre.abs()), spread, 1.0).float())
-        self.linear = nn.Linear(features.shape[1], k, bias=False)
+        d = features.shape[1]
+        spread, centre = torch.ones(d), torch.zeros(d)
+        if fixed:
+            std, mean = torch.std_mean(features.double(), dim=0, correction=0)
+            spread, centre = torch.where(std > 1e-6 * (1 + mean.abs()), std, 1.0).float(), mean.float()
+        self.register_buffer("centre", centre)
+        self.register_buffer("spread", spread)
+        self.linear = nn.Linear(d, k, bias=False)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         values: torch.Tensor = self.linear((features - self.centre) / self.spread)
@@ -289,12 +321,17 @@ class _FixedReadout(_Readout):
     """A readout of an orthonormal basis: each function once where there is room for all, else trained combinations."""
 
     def __init__(self, features: torch.Tensor, k: int) -> None:
-        super().__init__(features, k)
-        self.centre.zero_()
-        self.spread.fill_(1.0)
-        if features.shape[1] <= k:
+        super().__init__(features, k, fixed=False)
+        self.is_complete = features.shape[1] == k
+        if self.is_complete:
             nn.init.eye_(self.linear.weight)
             self.linear.weight.requires_grad_(False)
+
+
+def _readout(trunk: nn.Module, features: torch.Tensor, k: int) -> _Readout:
+    if isinstance(trunk, Orthonormal):
+        return _FixedReadout(features, k)
+    return _Readout(features, k, fixed=not any(parameter.requires_grad for parameter in trunk.parameters()))
 
 
 class _Unseen:
@@ -320,6 +357,8 @@ class _Run:
     history: list[float] = field(default_factory=list)
     best_epoch: int | None = None
     best: dict[str, torch.Tensor] = field(default_factory=dict)
+    peak_epoch: int | None = None
+    peak: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.float64))
     interrupted: bool = False
 
     @classmethod
@@ -365,10 +404,16 @@ class _Run:
         for batch in batches.epoch(len(self.history)):
             self._step(batch, learning_rate)
             bar.advance(self)
-        score = self._held_out_score(batches)
-        # Rounding may differ between ranks, and they must stop together.
-        self.history.append(self.fabric.broadcast(score) if self.fabric.world_size > 1 else score)
-        if self.best_epoch is None or not self.history[-1] <= self.history[self.best_epoch]:
+        held_out = self._held_out(batches)
+        if self.fabric.world_size > 1:
+            held_out = self.fabric.broadcast(held_out)  # rounding may differ between ranks, and they must stop together
+        self.history.append(float(held_out.mean()))
+        if self.peak_epoch is None or not self.history[-1] <= self.history[self.peak_epoch]:
+            self.peak_epoch, self.peak = len(self.history) - 1, held_out
+        # The score is noisy and the last parameters, at the lowest rate, are the best settled: they are kept unless
+        # they are worse than the highest score by more than a standard error.
+        loss = self.peak - held_out
+        if not loss.mean() > loss.std(correction=0) / max(len(loss), 1) ** 0.5:
             self.best_epoch, self.best = len(self.history) - 1, _on_cpu(self.model.state_dict())
         bar.advance(self, 0)
 
@@ -379,7 +424,7 @@ class _Run:
             # unbiased too, so no rows need to meet.
             share = {name: block[self.fabric.global_rank :: ranks] for name, block in batch.items()}
             f, g = self.model(_Unseen(self.fabric.to_device(share)))
-            loss = -nested_h_score(f, g, self.nesting, unbiased=True)
+            loss = -_score(f, g, self.nesting, self.result.orthonormal)
             for group in self.optimizer.param_groups:
                 group["lr"] = learning_rate * one_cycle(self.step / self.n_steps)
             self.optimizer.zero_grad()
@@ -387,25 +432,39 @@ class _Run:
             self.optimizer.step()
         self.step += 1
 
-    def _held_out_score(self, batches: Batches) -> float:
+    def _held_out(self, batches: Batches) -> torch.Tensor:
+        """What each row kept apart contributes to the score, (n,); empty where there are none."""
         self.model.eval()
-        total: Moments | None = None
+        parts = []
         with torch.no_grad():
             for batch in batches.validation():
                 f, g = self.model(_Unseen(self.fabric.to_device(batch)))
-                if not (torch.isfinite(f).all() and torch.isfinite(g).all()):
-                    raise ValueError(
-                        f"Training diverged: features are not finite in epoch {len(self.history)}. Use a lower "
-                        "`learning_rate`."
-                    )
-                moments = Moments.from_features({"f": f, "g": g})
-                total = moments if total is None else total + moments
-        return math.nan if total is None else moments_h_score(total, self.nesting)
+                parts.append((f.cpu().double(), g.cpu().double()))
+        if not parts:
+            return torch.empty(0, dtype=torch.float64)
+        f, g = (torch.cat(side) for side in zip(*parts, strict=True))
+        if not (torch.isfinite(f).all() and torch.isfinite(g).all()):
+            raise ValueError(
+                f"Training diverged: features are not finite in epoch {len(self.history)}. Use a lower `learning_rate`."
+            )
+        return contributions(f, g, self.nesting)
 
     def _is_stale(self, patience: int | None) -> bool:
-        if patience is None or self.best_epoch is None:
+        if patience is None or self.peak_epoch is None:
             return False
-        return len(self.history) - 1 - self.best_epoch >= patience
+        return len(self.history) - 1 - self.peak_epoch >= patience
+
+
+def contributions(f: torch.Tensor, g: torch.Tensor, nesting: Nesting) -> torch.Tensor:
+    """What each row contributes to the plug-in nested H-score of the rows, (n,): their mean is the score.
+
+    It is the score's influence function, so that differences between rows tell the standard error of the score.
+    """
+    weights = torch.tensor(nesting.pair_weights, dtype=f.dtype)
+    f_gram, g_gram = weights * (f.T @ f) / len(f), weights * (g.T @ g) / len(g)
+    covariance = ((f - f.mean(dim=0)) * (g - g.mean(dim=0))) @ weights.diagonal()
+    quadratic = ((f @ g_gram) * f).sum(dim=1) + ((g @ f_gram) * g).sum(dim=1)
+    return covariance - quadratic / 2 + quadratic.mean() / 4
 
 
 def one_cycle(progress: float) -> float:

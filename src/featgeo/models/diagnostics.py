@@ -119,13 +119,15 @@ def panel(rows: Rows, features: FeatureFunction, seed: int) -> Panel:
     """Features of a variable over its values, or of a sample of its rows."""
     variable = rows.variable
     if len(variable.columns) == 1 and variable.columns[0].kind == "number":
-        numbers = np.sort(rows.table.numbers[~np.isnan(rows.table.numbers[:, 0]), 0])
-        at = np.unique(numbers[np.linspace(0, len(numbers) - 1, CURVE_POINTS).astype(int)])
-        return Panel("curve", at, features(variable.rows(at)))
+        numbers, first = np.unique(rows.table.numbers[:, 0], return_index=True)
+        some = np.unique(np.linspace(0, len(numbers) - 1 - np.isnan(numbers[-1]), CURVE_POINTS).astype(int))
+        return Panel("curve", numbers[some], features(rows.take(first[some])))
     if len(variable.columns) == 1 and variable.labels:
-        labels = np.empty(len(variable.columns[0].categories), dtype=object)
-        labels[:] = variable.columns[0].categories
-        return Panel("bars", labels, features(variable.rows(labels)))
+        codes, first = np.unique(rows.table.codes[:, 0], return_index=True)
+        names = [*variable.columns[0].categories, None]
+        labels = np.empty(len(codes), dtype=object)
+        labels[:] = [names[code] for code in codes]
+        return Panel("bars", labels, features(rows.take(first)))
     rng = np.random.default_rng(seed)
     kept = rows.take(np.sort(rng.choice(len(rows), min(len(rows), CURVE_POINTS), replace=False)))
     values = features(kept)

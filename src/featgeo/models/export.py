@@ -212,8 +212,8 @@ def _function(function: FeatureFunction, variable: Variable) -> nn.Module:
     if isinstance(function, SpanFunction):
         return nn.Sequential(_space(function.space, variable), _Affine(function))
     raise NotImplementedError(
-        f"Only functions inside a space and tables of values can be exported, got {type(function).__name__}. Save the "
-        "model itself."
+        f"Only functions inside a space and tables of values can be exported, got {type(function).__name__}. Keep the "
+        "model itself with `save`."
     )
 
 
@@ -237,7 +237,7 @@ def _space_of_columns(space: Space, name: str) -> nn.Module:
     raise NotImplementedError(
         f"Tables, linear spaces, splines, kernels and networks can be exported, and the functions of {name} are of a "
         f"{type(space).__name__}: trees, regressors and transformers of scikit-learn cannot. Fit with "
-        f"{name.lower()}_space='kernel' or another of those, or save the model itself."
+        f"{name.lower()}_space='kernel' or another of those, or keep the model itself with `save`."
     )
 
 
@@ -258,7 +258,7 @@ def _frozen(module: nn.Module) -> nn.Module:
 
 
 def _doubles(array: Any) -> Tensor:
-    return torch.tensor(np.ascontiguousarray(array), dtype=torch.float64)
+    return torch.tensor(np.array(array, dtype=np.float64, order="C"))
 
 
 class _OfColumns(nn.Module):
@@ -341,8 +341,8 @@ class _SymbolValues(nn.Module):
 class _Encoding(nn.Module):
     """`Encoding`."""
 
-    quantiles: Tensor
-    references: Tensor
+    quantiles: Tensor | None
+    references: Tensor | None
     lowest: Tensor
     highest: Tensor
     centre: Tensor
@@ -371,7 +371,7 @@ class _Encoding(nn.Module):
         return torch.cat([filled, missing[:, self.with_missing].double()], dim=1) if self.with_missing else filled
 
     def _scores(self, numbers: Tensor) -> Tensor:
-        if self.quantiles is None:
+        if self.quantiles is None or self.references is None:
             return (numbers - self.centre) / self.scale
         return self.from_ranks(_ranks(numbers, self.quantiles, self.references).clamp(self.lowest, self.highest))
 
@@ -422,8 +422,8 @@ class _NormalQuantile(nn.Module):
 class _Splines(nn.Module):
     """`SplineSpace`: on each piece a polynomial; the outermost ones go on for ever."""
 
-    starts: Tensor
-    coefficients: Tensor
+    starts: Tensor | None
+    coefficients: Tensor | None
 
     def __init__(self, space: SplineSpace) -> None:
         super().__init__()
@@ -435,15 +435,17 @@ class _Splines(nn.Module):
 
     def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
         labels = self.encoding.labels(codes)
-        if self.starts is None:
+        if self.starts is None or self.coefficients is None:
             return labels
-        return torch.cat([self._splines(self.encoding.numbers(numbers)), labels], dim=1)
+        return torch.cat([_splines(self.encoding.numbers(numbers), self.starts, self.coefficients), labels], dim=1)
 
-    def _splines(self, scores: Tensor) -> Tensor:
-        piece = _last_at_most(self.starts, scores)
-        coefficients = _looked_up(self.coefficients, piece)  # (n, p, powers, splines)
-        distance = (scores - _looked_up(self.starts, piece))[:, :, None]
-        return _polynomial(coefficients.unbind(dim=2), distance).flatten(1)
+
+def _splines(scores: Tensor, starts: Tensor, coefficients: Tensor) -> Tensor:
+    """Values, (n, p * splines), at scores (n, p) of pieces that start at (p, pieces)."""
+    piece = _last_at_most(starts, scores)
+    distance = (scores - _looked_up(starts, piece))[:, :, None]
+    powers = _looked_up(coefficients, piece).unbind(dim=2)  # each (n, p, splines)
+    return _polynomial(powers, distance).flatten(1)
 
 
 def _starts(spline: BSpline) -> Array:

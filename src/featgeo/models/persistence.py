@@ -15,6 +15,7 @@ import math
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -63,8 +64,12 @@ RECORDS: dict[str, Any] = {
         diagnostics.Report,
     )
 }
-# What scikit-learn's own transformers hold of scipy.
-SCIPY_TYPES = ("scipy._lib.array_api_compat.numpy._aliases.asarray", "scipy.interpolate._bsplines.BSpline")
+# What scikit-learn's own estimators hold besides their own types. The function inside a partial is checked by itself.
+KNOWN_TYPES = (
+    "functools.partial",
+    "scipy._lib.array_api_compat.numpy._aliases.asarray",
+    "scipy.interpolate._bsplines.BSpline",
+)
 _NOT_SAVED = {"unseen"}  # rows of the fit
 
 
@@ -134,7 +139,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         kind, version, checksums = manifest["format"], manifest["version"], manifest["members"]
     except FileNotFoundError:
         raise
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, OSError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, OSError, NotImplementedError) as error:
         raise ValueError(
             f"{path} is not a featgeo model, or it is damaged or cut short ({error}). Save the model again."
         ) from error
@@ -262,7 +267,7 @@ class _Reader:
         if name not in self._objects:
             content = self._members[name]
             wanted = skops_io.get_untrusted_types(data=content)
-            known = {*SCIPY_TYPES, *self._trusted}
+            known = {*KNOWN_TYPES, *self._trusted}
             foreign = [kind for kind in wanted if not kind.startswith("sklearn.") and kind not in known]
             if foreign:
                 raise ValueError(

@@ -25,9 +25,9 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     if len(variable.columns) == 1 and variable.columns[0].kind == "number":
         numbers = rows.table.numbers[:, 0]
         if is_finite(rows) if finite is None else finite:
-            values, counts = np.unique(numbers, return_counts=True)
-            return Support("numbers", values, counts / counts.sum(), g(variable.rows(values)))
-        return Support.of_numbers(numbers, lambda values: g(variable.rows(values)))
+            values, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+            return Support("numbers", values, counts / counts.sum(), g(rows.take(first)))
+        return Support.of_numbers(numbers, lambda positions: g(rows.take(positions)))
     kept = rows
     if len(rows) > MAX_ROWS:
         kept = rows.take(np.sort(np.random.default_rng(seed).choice(len(rows), MAX_ROWS, replace=False)))
@@ -38,10 +38,10 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
 
 def _labels(variable: Variable, rows: Rows, g: FeatureFunction) -> Support:
     (column,) = variable.columns
-    counts = np.bincount(rows.table.codes[:, 0], minlength=len(column.categories) + column.missing)
+    _, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
     labels = [*column.categories, *([None] if column.missing else [])]
     values = np.array(labels)
     if values.dtype.kind not in "biufUS" or column.missing:
         values = np.empty(len(labels), dtype=object)
         values[:] = labels
-    return Support("labels", values, counts / counts.sum(), g(variable.rows(values)))
+    return Support("labels", values, counts / counts.sum(), g(rows.take(first)))

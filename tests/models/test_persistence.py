@@ -1,0 +1,180 @@
+"""Models in files: the same answers after loading, and no file that is not what it should be."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.datasets import load_iris
+from sklearn.preprocessing import SplineTransformer
+
+from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition, Training, load
+
+
+class Doubler(TransformerMixin, BaseEstimator):
+    """A transformer that no library knows."""
+
+    def fit(self, X, y=None):
+        self.fitted_ = True
+        return self
+
+    def transform(self, X):
+        return 2 * np.asarray(X)
+
+
+def _data(n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(n)
+    frame = pd.DataFrame({"x": x, "colour": rng.choice(["red", "blue"], n), "day": pd.date_range("2024", periods=n)})
+    return frame, x + (frame.colour == "red") + 0.3 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("space", ["kernel", "spline", "linear", "trees", SplineTransformer()], ids=str)
+def test_a_loaded_model_gives_the_same_answers(tmp_path, space):
+    frame, y = _data()
+    X = frame[["x"]] if isinstance(space, SplineTransformer) else frame
+    model = ModalDecomposition(2, x_space=space, random_state=0).fit(X, y)
+    model.save(tmp_path / "model.fg")
+    loaded = load(tmp_path / "model.fg")
+    assert type(loaded) is ModalDecomposition
+    assert str(loaded.get_params()) == str(model.get_params())
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+    np.testing.assert_array_equal(loaded.given(X).quantile(0.3), model.given(X).quantile(0.3))
+    assert str(loaded.report()) == str(model.report())
+    assert loaded.score(X, y) == model.score(X, y)
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.transform(X.rename(columns={"x": "z"}))
+
+
+def test_tables_of_labels_and_predictors_too(tmp_path):
+    exact = ModalDecomposition().fit(["a", "b", None, "a"] * 20, ["u", "v", "v", "u"] * 20)
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    classifier = FeatureClassifier(random_state=0).fit(X, y.map({0: "s", 1: "ve", 2: "vi"}))
+    regressor = FeatureRegressor(random_state=0).fit(X.iloc[:, :3], X.iloc[:, 3])
+    for model, ask in (
+        (exact, lambda m: m.given(["a", None, "z"]).proba()),
+        (classifier, lambda m: m.predict_proba(X)),
+        (classifier, lambda m: (m.predict(X) == m.classes_[0]).astype(float)),
+        (regressor, lambda m: m.predict_interval(X.iloc[:, :3])),
+    ):
+        model.save(tmp_path / "model.fg")
+        np.testing.assert_array_equal(ask(load(tmp_path / "model.fg")), ask(model))
+
+
+def test_default_networks_come_back_by_themselves(tmp_path):
+    frame, y = _data()
+    model = ModalDecomposition(1, solver="neural", training=Training(max_epochs=2)).fit(frame, y)
+    model.save(tmp_path / "model.fg")
+    np.testing.assert_array_equal(load(tmp_path / "model.fg").transform(frame), model.transform(frame))
+
+
+def test_a_network_of_the_user_is_handed_in_again(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = X[:, 0] + 0.1 * rng.standard_normal(200)
+
+    def network(width: int = 8) -> torch.nn.Module:
+        return torch.nn.Sequential(torch.nn.Linear(3, width), torch.nn.Tanh())
+
+    model = ModalDecomposition(1, x_space=network(), y_space="linear", training=Training(max_epochs=2)).fit(X, y)
+    path = tmp_path / "model.fg"
+    model.save(path)
+    with pytest.raises(ValueError, match="modules="):
+        load(path)
+    with pytest.raises(ValueError, match="architecture"):
+        load(path, modules={"x": network(5)})
+    np.testing.assert_array_equal(load(path, modules={"x": network()}).transform(X), model.transform(X))
+
+
+def test_foreign_types_must_be_trusted_by_name(tmp_path):
+    frame, y = _data()
+    path = tmp_path / "model.fg"
+    ModalDecomposition(1, x_space=Doubler()).fit(frame[["x"]], y).save(path)
+    with pytest.raises(ValueError, match="trusted"):
+        load(path)
+    name = f"{Doubler.__module__}.Doubler"
+    assert load(path, trusted=[name]).n_modes_ == 1
+
+
+@pytest.fixture
+def saved(tmp_path):
+    frame, y = _data(60)
+    path = tmp_path / "model.fg"
+    ModalDecomposition(1, x_space="linear", y_space="linear").fit(frame, y).save(path)
+    return path
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
+def test_truncated_files_are_refused(saved, share):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(ValueError, match="damaged or cut short"):
+        load(saved)
+
+
+def test_a_changed_byte_is_noticed(saved):
+    content = saved.read_bytes()
+    refused = 0
+    for position in range(40, len(content), max(1, len(content) // 40)):
+        changed = bytearray(content)
+        changed[position] ^= 0xFF
+        saved.write_bytes(bytes(changed))
+        try:
+            model = load(saved)
+        except ValueError:
+            refused += 1
+        else:  # bytes that carry nothing, such as times of day, may change
+            assert model.n_modes_ == 1
+    assert refused > 20
+
+
+def _rewritten(path, **changes):
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members["manifest.json"]) | changes
+    members["manifest.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": [2, 0]}, "format version"),
+        ({"format": "other"}, "format version"),
+        ({"model": "Mystery"}, "does not know"),
+        ({"members": {"tensors.safetensors": "00"}}, "checksum"),
+    ],
+)
+def test_other_versions_and_swapped_parts_are_refused(saved, changes, message):
+    _rewritten(saved, **changes)
+    with pytest.raises(ValueError, match=message):
+        load(saved)
+
+
+def test_what_was_saved_survives_a_failing_save(saved, monkeypatch):
+    before = saved.read_bytes()
+    model = load(saved)
+    model.strange_ = object()
+    with pytest.raises(ValueError, match="cannot be saved"):
+        model.save(saved)
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    del model.strange_
+    with pytest.raises(OSError, match="disk full"):
+        model.save(saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_something_else_is_not_a_model(tmp_path):
+    (tmp_path / "note.txt").write_text("hello")
+    with pytest.raises(ValueError, match="not a featgeo model"):
+        load(tmp_path / "note.txt")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nowhere.fg")
