@@ -14,7 +14,7 @@ test: .venv/ready
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -79,18 +79,11 @@ class Encoding:
         if self.ranks is None:
             scores = (numbers - self.centre) / self.scale
         else:
-            rank = self._ranks(rows).clip(self.clip, 1 - self.clip)
+            rank = _ranks(self.ranks, rows).clip(self.clip, 1 - self.clip)
             scores = ndtri(rank) if self.scores == "normal" else np.sqrt(12) * (rank - 0.5)
         missing = np.isnan(numbers)
         filled = np.where(missing, 0.0, scores)
         return np.hstack([filled, missing[:, self.with_missing].astype(np.float64)]) if self.with_missing else filled
-
-    def _ranks(self, rows: Rows) -> Array:
-        """Ranks of the numbers; spaces with different scores share them."""
-        key = ("ranks of", id(self.ranks))
-        if key not in rows.memo:
-            rows.memo[key] = self.ranks.transform(rows.table.numbers)
-        return rows.memo[key]
 
     def labels(self, rows: Rows) -> Array:
         """Indicators of the labels, (n, number of labels of all columns); the shares of the fit where unknown."""
@@ -103,6 +96,14 @@ class Encoding:
         if not self.shares:
             return self.numbers(rows)
         return np.hstack([self.numbers(rows), self.labels(rows) / np.sqrt(2)])
+
+
+def _ranks(ranks: QuantileTransformer, rows: Rows) -> Array:
+    """Ranks of the numbers; spaces with different scores share them."""
+    key = ("ranks of", id(ranks))
+    if key not in rows.memo:
+        rows.memo[key] = ranks.transform(rows.table.numbers)
+    return rows.memo[key]
 
 
 def _with_missing(rows: Rows) -> tuple[int, ...]:

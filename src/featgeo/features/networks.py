@@ -1,8 +1,8 @@
 """Default networks: trunks that map a batch of inputs to features, for spaces whose features are to be learned.
 
-A trunk ends in a nonlinearity. The linear layer that a decomposition needs on top of it is trained with it, thrown away,
-and solved in closed form on all the data. Inputs come as they are (whole numbers too): a trunk shifts and scales each
-column or channel by what it saw in `Trunk.fit_input_scale`.
+A trunk ends in a nonlinearity. The linear layer that a decomposition needs on top of it is trained with it, thrown
+away, and solved in closed form on all the data. Inputs come as they are (whole numbers too): a trunk shifts and scales
+each column or channel by what it saw in `Trunk.fit_input_scale`.
 
 Nothing here reads statistics of the batch, so features of a row depend on that row alone.
 """
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import nn
 
 SHORTEST_SIDE = 7  # images are halved until their shorter side is about this
-GAIN = 3.0
+GAIN = 6.0  # units a standard error: the evidence of many steps should saturate what follows it
 KERNEL_LENGTH = 4  # of the paper's convolution of sequences
 
 
@@ -94,7 +95,7 @@ def mlp(n_inputs: int, width: int = 64, depth: int = 2) -> Trunk:
     config = _config("mlp", n_inputs=n_inputs, width=width, depth=depth)
     sizes = [n_inputs, *[width] * depth]
     # SiLU, because softplus stalls: with it the second mode of the paper's examples often stays at zero.
-    layers = [(nn.Linear(a, b), nn.SiLU()) for a, b in zip(sizes, sizes[1:], strict=False)]
+    layers = [(nn.Linear(a, b), nn.SiLU()) for a, b in pairwise(sizes)]
     return Trunk(config, (n_inputs,), nn.Sequential(*(part for layer in layers for part in layer)))
 
 
@@ -148,7 +149,11 @@ def sequence(length: int, channels: int = 1, filters: int = 32, features: int = 
 
 
 class _Evidence(nn.Module):
-    """The average over steps, (n, c, steps) to (n, c), in units of its standard error if steps were independent."""
+    """The average over steps, (n, c, steps) to (n, c), scaled by its standard error if steps were independent.
+
+    What steps say about a hidden cause adds up, so true modes are steep in the average (Prop. seq: tanh of a sum).
+    Unscaled averages differ so little that training would take long to get as steep.
+    """
 
     centre: torch.Tensor
     spread: torch.Tensor
@@ -168,7 +173,8 @@ def _fit_scale(centre: torch.Tensor, spread: torch.Tensor, values: torch.Tensor)
     axes = [axis for axis in range(values.ndim) if axis != 1]
     deviation, mean = torch.std_mean(values, dim=axes, correction=0)
     centre.copy_(mean.reshape(centre.shape))
-    spread.copy_(torch.where(deviation > 0, deviation, 1.0).reshape(spread.shape))  # a constant channel becomes 0
+    varies = deviation > 16 * torch.finfo(values.dtype).eps * mean.abs()  # else a constant channel, which becomes 0
+    spread.copy_(torch.where(varies, deviation, 1.0).reshape(spread.shape))
 
 
 _KINDS: dict[str, Callable[..., Trunk]] = {"mlp": mlp, "image": image, "sequence": sequence}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from typing import Any, Literal
 
@@ -87,7 +88,9 @@ class Variable:
             _as_tensor(values, name)
             return cls(name, shape=tuple(shape[1:]))
         arrays, named = _arrays(values, name)
-        return cls(name, tuple(_column(key, array, name) for key, array in arrays.items()), named=named)
+        declared = _categories(values)
+        columns = tuple(_column(key, array, name, declared.get(key)) for key, array in arrays.items())
+        return cls(name, columns, named=named)
 
     @property
     def is_tensor(self) -> bool:
@@ -125,7 +128,7 @@ class Variable:
         numbers, codes = [], []
         for column, array in zip(self.columns, in_order, strict=True):
             if column.kind == "label":
-                codes.append(_codes(column, array))
+                codes.append(_codes(column, array, self.name))
             else:
                 numbers += _as_numbers(column, array, self.name)
         n = len(in_order[0])
@@ -238,8 +241,18 @@ def _arrays(values: Any, name: str) -> tuple[dict[str, np.ndarray], bool]:
     return columns, named
 
 
+def _categories(values: Any) -> dict[str, list[Any]]:
+    """Columns that are declared to hold categories, whatever these are, with the categories in the declared order."""
+    if not nw.dependencies.is_into_dataframe(values):
+        return {}
+    frame = nw.from_native(values, eager_only=True)
+    columns = {str(key): frame[:, i] for i, key in enumerate(frame.columns)}
+    declared = {key: column for key, column in columns.items() if isinstance(column.dtype, nw.Categorical | nw.Enum)}
+    return {key: column.cat.get_categories().to_list() for key, column in declared.items()}
+
+
 def _series_values(series: Any) -> np.ndarray:
-    if series.dtype.is_temporal() and not isinstance(series.dtype, nw.Duration):
+    if isinstance(series.dtype, nw.Datetime | nw.Date):
         return series.to_numpy().astype("datetime64[us]")
     if series.dtype.is_numeric() or isinstance(series.dtype, nw.Boolean):
         array = series.to_numpy()
@@ -247,8 +260,8 @@ def _series_values(series: Any) -> np.ndarray:
             array = np.array([np.nan if _is_missing(value) else float(value) for value in array])
         return array
     if isinstance(series.dtype, nw.Duration):
-        return series.to_numpy().astype("timedelta64[us]").astype(np.float64)
-    return np.asarray(series.to_list(), dtype=object)
+        return series.to_numpy().astype("timedelta64[us]")
+    return _dates(np.asarray(series.to_list(), dtype=object))
 
 
 def _as_array(values: Any, name: str) -> np.ndarray:
@@ -260,7 +273,7 @@ def _as_array(values: Any, name: str) -> np.ndarray:
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
         values = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
-    array = values if isinstance(values, np.ndarray) else _list_as_array(values)
+    array = _dates(values if isinstance(values, np.ndarray) else _list_as_array(values))
     if array.dtype.kind in "mM":
         return array
     if array.ndim == 0:
@@ -274,6 +287,13 @@ def _as_array(values: Any, name: str) -> np.ndarray:
         ensure_min_samples=0,
         input_name=name,
     )
+
+
+def _dates(array: np.ndarray) -> np.ndarray:
+    """Dates of Python as those of numpy; other things as they are."""
+    if array.dtype != object or not array.size or not all(isinstance(v, date | None) for v in array.ravel().tolist()):
+        return array
+    return array.astype("datetime64[us]")
 
 
 def _list_as_array(values: Any) -> np.ndarray:
@@ -300,7 +320,7 @@ def _is_missing(value: Any) -> bool:
     )
 
 
-def _column(key: str, array: np.ndarray, name: str) -> Column:
+def _column(key: str, array: np.ndarray, name: str, categories: list[Any] | None = None) -> Column:
     if array.dtype.kind == "M":
         days = array[~np.isnat(array)]
         parts = tuple(part for part in _DATE_PARTS if len(np.unique(_date_part(days, part))) > 1)
@@ -314,7 +334,8 @@ def _column(key: str, array: np.ndarray, name: str) -> Column:
     if array.dtype.kind == "m":
         return Column(key, "number", missing=bool(np.isnat(array).any()))
     present = [value for value in array.tolist() if not _is_missing(value)]
-    if present and all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in present):
+    numeric = all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in present)
+    if present and numeric and categories is None:
         return _column(key, _object_numbers(array), name)
     for value in present:
         if not isinstance(value, str | bytes | int | float | bool | np.generic):
@@ -322,7 +343,9 @@ def _column(key: str, array: np.ndarray, name: str) -> Column:
                 f"Column {key!r} of {name} holds {value!r}: each argument must be a string or a number. "
                 "Convert the values first."
             )
-    return Column(key, "label", tuple(_sorted(set(present))), missing=len(present) < len(array))
+    seen = set(present)
+    order = _sorted(seen) if categories is None else [label for label in categories if label in seen]
+    return Column(key, "label", tuple(order), missing=len(present) < len(array))
 
 
 def _sorted(labels: set[Any]) -> list[Any]:
@@ -344,7 +367,12 @@ def _check_finite(values: Array, key: str, name: str) -> None:
         )
 
 
-def _codes(column: Column, array: np.ndarray) -> np.ndarray:
+def _codes(column: Column, array: np.ndarray, name: str) -> np.ndarray:
+    if array.dtype.kind in "iuf" and all(isinstance(label, str) for label in column.categories):
+        raise ValueError(
+            f"Column {column.name!r} of {name} held labels such as {column.categories[:1]} in the fit, got numbers. "
+            "Convert them to the same labels."
+        )
     position = {label: i for i, label in enumerate(column.categories)}
     unknown = len(position) if column.missing else UNKNOWN  # where values missed in the fit, missing is a label
     values = array.tolist()

@@ -1,13 +1,13 @@
 """Sources of batches: rows in memory, or any stream that can be read again and again.
 
-Either source keeps some rows apart, on which training is judged, and gives the others in an order that depends on the seed
-and the epoch alone: a run that was stopped and goes on sees what it would have seen.
+Either source keeps some rows apart, on which training is judged, and gives the others in an order that depends on the
+seed and the epoch alone: a run that was stopped and goes on sees what it would have seen.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from numbers import Integral
 from typing import Any, Protocol
 
@@ -120,8 +120,8 @@ class TensorBatches:
 class StreamBatches:
     """Batches of a stream, such as a `torch.utils.data.DataLoader`, that is read once an epoch.
 
-    The first batches of every pass are kept apart for validation and held in memory. They must be the same in every pass, so
-    shuffle the rows on disk, or all but the first ones; a stream that begins differently each time is refused.
+    The first batches of every pass are kept apart for validation and held in memory. They must be the same in every
+    pass, so shuffle the rows on disk, or all but the first ones; a stream that begins differently each time is refused.
     A stream without a length is read through once to count its batches.
     """
 
@@ -140,13 +140,9 @@ class StreamBatches:
                 f"A stream is read once an epoch, but a {type(batches).__name__} can be read only once. Pass something "
                 "that starts again at each iter(...): a DataLoader, a list, or an object with __iter__."
             )
-        if not isinstance(validation_batches, Integral) or validation_batches < 0:
-            raise ValueError(
-                f"`validation_batches` must be a whole number, at least 0, got {validation_batches!r}. Use 1."
-            )
         self.batches = batches
         self.encode = encode
-        self.validation_batches = int(validation_batches)
+        self.validation_batches = _check_count(validation_batches)
         self._held_out: list[Batch] | None = None
         self._n_batches: int | None = None
 
@@ -154,7 +150,7 @@ class StreamBatches:
     def n_batches(self) -> int:
         """How many batches an epoch has, those for validation not counted."""
         if self._n_batches is None:
-            n = len(self.batches) if hasattr(self.batches, "__len__") else sum(1 for _ in self.batches)
+            n = len(self.batches) if isinstance(self.batches, Sized) else sum(1 for _ in self.batches)
             if n <= self.validation_batches:
                 raise ValueError(
                     f"The stream has {n} batches and {self.validation_batches} are kept apart for validation: none is "
@@ -173,8 +169,8 @@ class StreamBatches:
                     yield batch
             elif position == 0 and checksum(dict(self.encode(raw))) != checksum(held_out[0]):
                 raise ValueError(
-                    f"The first {self.validation_batches} batches of every pass are kept apart for validation, but this "
-                    "pass began with other rows than the first one. Do not shuffle the stream, or use "
+                    f"The first {self.validation_batches} batches of every pass are kept apart for validation, but "
+                    "this pass began with other rows than the first one. Do not shuffle the stream, or use "
                     "validation_batches=0."
                 )
 
@@ -202,6 +198,12 @@ def check_batch_size(batch_size: Any) -> int:
             f"`batch_size` must be a whole number, at least {SMALLEST_BATCH}, got {batch_size!r}. None chooses one."
         )
     return int(batch_size)
+
+
+def _check_count(validation_batches: Any) -> int:
+    if not isinstance(validation_batches, Integral) or isinstance(validation_batches, bool) or validation_batches < 0:
+        raise ValueError(f"`validation_batches` must be a whole number, at least 0, got {validation_batches!r}. Use 1.")
+    return int(validation_batches)
 
 
 def _check_rows(inputs: Mapping[str, torch.Tensor]) -> int:

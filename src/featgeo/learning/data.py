@@ -31,6 +31,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.x)
 
+    def check_y(self) -> None:
+        """Refuse missing numbers in Y."""
+        if not self.y.variable.is_tensor and np.isnan(self.y.table.numbers).any():
+            raise ValueError("Y holds missing values (NaN). Drop these rows: what they say about X is not known.")
+
     def chunks(self) -> Iterator[Pairs]:
         """All rows, some at a time, in order."""
         if len(self) <= CHUNK_ROWS:
@@ -91,7 +96,9 @@ class Stream:
     def pair(self, batch: Any) -> Pairs:
         """A batch as rows of both variables."""
         x, y = _two(batch)
-        return Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
+        pair = Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
+        pair.check_y()
+        return pair
 
     @property
     def starts_alike(self) -> bool:
@@ -107,8 +114,11 @@ class Stream:
 
 
 def _two(batch: Any) -> tuple[Any, Any]:
-    if not isinstance(batch, tuple | list) or len(batch) != 2:
-        raise ValueError(f"Each batch must be a pair (x, y), got {type(batch).__name__}. Yield tuples of two arrays.")
+    if not isinstance(batch, tuple | list) or len(batch) != 2 or not hasattr(batch[1], "__len__"):
+        raise ValueError(
+            f"Without Y, X must be an iterable of batches (x, y) of arrays, got {type(batch).__name__} in it. "
+            "Pass fit(X, Y), or yield tuples of two arrays."
+        )
     return batch[0], batch[1]
 
 

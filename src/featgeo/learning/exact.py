@@ -15,7 +15,7 @@ from featgeo.geometry.modes import Modes
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learned import Learned, Unseen, deal, some_rows
-from featgeo.learning.solve import MODE_COUNTS
+from featgeo.learning.solve import MODE_COUNTS, simplest
 from featgeo.nesting import h_score
 
 
@@ -72,14 +72,14 @@ def _modes(x: np.ndarray, y: np.ndarray, sizes: tuple[int, int], k: int) -> Mode
 def _as_many_as_help(
     whole: Modes, parts: list[Modes], x: np.ndarray, y: np.ndarray, fold_of_row: np.ndarray
 ) -> tuple[Modes, list[Modes]]:
-    """Keep as many modes as give the largest held-out H-score."""
+    """Keep as many modes as raise the held-out H-score."""
     counts = [k for k in MODE_COUNTS if k <= len(whole)] or [len(whole)]
-    scores = np.zeros(len(counts))
+    scores = np.zeros((len(parts), 1, len(counts)))
     for fold, part in enumerate(parts):
         rows = fold_of_row == fold
         f, g = part.f[x[rows]], part.g[y[rows]]
-        scores += [_score(f[:, :k], g[:, :k], part.sigma[:k]) for k in counts]
-    k = counts[int(np.argmax(scores))]
+        scores[fold, 0] = [_score(f[:, :k], g[:, :k], part.sigma[:k]) for k in counts]
+    k = counts[simplest(scores)]
     return whole.top(min(k, len(whole))), [part.top(min(k, len(part))) for part in parts]
 
 

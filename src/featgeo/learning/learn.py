@@ -56,7 +56,15 @@ def learn(
     x_recipes, y_recipes = recipes(x_space, sample.x), recipes(y_space, sample.y)
     names = [recipe.name for recipe in (*x_recipes, *y_recipes)]
     networks = any(recipe.learned == "network" for recipe in (*x_recipes, *y_recipes))
-    if solver == "exact" or (solver == "auto" and set(names) == {"table"} and isinstance(data, Pairs)):
+    if solver == "exact":
+        for name, space in (("x_space", x_space), ("y_space", y_space)):
+            if not isinstance(space, str) or space not in ("auto", "table"):
+                raise ValueError(
+                    f"The exact solver allows all functions of finite variables, and `{name}` is {space!r}. Use "
+                    "'table', or solver='closed'."
+                )
+        return learn_exact(data, n_modes, seed)
+    if solver == "auto" and set(names) == {"table"} and isinstance(data, Pairs):
         return learn_exact(data, n_modes, seed)
     if solver == "neural" or networks:
         if solver == "closed":
@@ -87,9 +95,9 @@ def _closed(
     given_x, given_y = ([recipe for recipe in side if not recipe.learned] for side in (x_recipes, y_recipes))
     if not given_y:
         raise ValueError("Trees learn functions of X for given functions of Y. Use another `y_space`.")
-    if regressor is not None and not isinstance(data, Pairs):
-        raise ValueError("Trees need all rows in memory. Pass arrays or frames, or use another `x_space`.")
     only_regressor = not given_x
+    if only_regressor and not isinstance(data, Pairs):
+        raise ValueError("Trees need all rows in memory. Pass arrays or frames, or use another `x_space`.")
     if only_regressor:  # a pilot finds the functions of Y that are worth predicting
         given_x = recipes("kernel", data.sample(1, seed).x)[-1:]
     x_spaces, y_spaces = _fitted_kinds(data, given_x, given_y, n_modes, seed)

@@ -18,7 +18,7 @@ from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, complement
 from featgeo.learning.batches import Batches, StreamBatches
 from featgeo.learning.data import Pairs, Stream
-from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution, unseen_features
+from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, deal, from_solution, unseen_features
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
 from featgeo.learning.train import Orthonormal, Training, train
 from featgeo.nesting import Nesting
@@ -73,9 +73,12 @@ def learn_neural(
     solution = _solved(folds, counts, held_out, {side: trained.model.readout(side) for side in ("x", "y")}, x, y)
     left_out = None
     if unseen and isinstance(data, Pairs) and apart is not None and len(apart):
-        rows = apart[:UNSEEN_ROWS]
-        left_out = Unseen(rows, unseen_features(solution, spaces[0](data.x.take(rows)), np.full(len(rows), 1)))
-    return from_solution(solution, *spaces, (x.name, y.name), "neural", left_out)
+        rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), seed)[:UNSEEN_ROWS]
+        left_out = Unseen(rows, unseen_features(solution, spaces[0](data.x.take(rows)), fold_of_row))
+    learned = from_solution(solution, *spaces, (x.name, y.name), "neural", left_out)
+    if isinstance(data, Stream):  # its rows were all trained on: none of them can judge
+        return replace(learned, held_out_sigma=np.full((0, len(learned.sigma)), np.nan), held_out_score=float("nan"))
+    return learned
 
 
 def _solved(
@@ -86,18 +89,17 @@ def _solved(
     x: _Side,
     y: _Side,
 ) -> Solution:
-    """Solve in the span of all trunk features, and in the smaller span of the trained readouts; keep the better one.
+    """Solve in the span of the trained readouts, or in that of all trunk features where it is clearly better.
 
     The readouts have few dimensions and so little room for noise; the trunks' last layer has more room for the truth.
     """
     nesting = Nesting([counts[-1]])
-    wide = solve(folds, nesting, mode_counts=counts, held_out=held_out)
     maps = {name: readouts[name] for name, side in (("x", x), ("y", y)) if side.fixed is None}
-    narrow_folds = folds.through(maps)
-    narrow = solve(narrow_folds, nesting, mode_counts=counts, held_out=held_out)
-    if not narrow.held_out_score > wide.held_out_score:
-        return wide
-    return narrow.before(maps, folds)
+    wide = solve(folds, nesting, mode_counts=counts, held_out=held_out)
+    narrow = solve(folds.through(maps), nesting, mode_counts=counts, held_out=held_out)
+    gain = wide.held_out_scores - narrow.held_out_scores
+    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+    return wide if gain.mean() > error else narrow.before(maps, folds)
 
 
 def _most_modes(side: _Side) -> int:
@@ -120,9 +122,10 @@ def _side(space: Any, rows: Rows, seed: int) -> _Side:
     if recipe.name == "image" or (rows.variable.is_tensor and len(rows.variable.shape) == 3):
         return _Side("image", networks.image(*_image_shape(rows)))
     if rows.variable.is_tensor:
+        side = f"{rows.variable.name.lower()}_space"
         raise ValueError(
             f"{rows.variable.name} has rows of shape {rows.variable.shape}, which could be images (height, width) or "
-            "sequences (length, channels). Say x_space='image' or x_space='sequence', or pass a torch module."
+            f"sequences (length, channels). Say {side}='image' or {side}='sequence', or pass a torch module."
         )
     encoding = Encoding.fit(rows, "standard")
     return _Side("network", networks.mlp(encoding(rows.take(slice(0, 1))).shape[1]), encoding)
@@ -133,7 +136,8 @@ def _recipe(space: Any, rows: Rows) -> Recipe:
     if isinstance(space, str) and space == "auto":
         finite = not rows.variable.is_tensor and is_finite(rows)
         return recipes("table" if finite else "network", rows)[0]
-    return recipes(space, rows)[0]
+    choices = recipes(space, rows)
+    return choices[len(choices) // 2]  # kernels come with several widths: the middle one
 
 
 def _sequence_shape(rows: Rows) -> tuple[int, int]:
@@ -170,7 +174,7 @@ def _folds(
     if not isinstance(data, Pairs) or apart is None or not len(apart):
         chunks = ({"x": spaces[0](chunk.x), "y": spaces[1](chunk.y)} for chunk in data.chunks())
         return Folds.from_chunks(chunks, N_FOLDS, seed), None
-    is_apart = np.zeros(len(data), dtype=int)
-    is_apart[apart] = 1
+    fold_of_row = np.zeros(len(data), dtype=int)  # fold 0 was trained on
+    fold_of_row[apart] = 1 + deal(len(apart), seed)
     chunks = ({"x": spaces[0](chunk.x), "y": spaces[1](chunk.y)} for chunk in data.chunks())
-    return Folds.from_chunks(chunks, 2, seed, is_apart), (1,)
+    return Folds.from_chunks(chunks, 1 + N_FOLDS, seed, fold_of_row), tuple(range(1, 1 + min(N_FOLDS, len(apart))))

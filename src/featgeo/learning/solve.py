@@ -67,7 +67,6 @@ class Folds:
         """Moments of all rows but those of one fold."""
         return Moments.from_chunks(part for i, part in enumerate(self.parts) if i != fold)
 
-
     def through(self, maps: Mapping[str, AffineFeatures]) -> Folds:
         """The same folds with some blocks seen through affine maps."""
         all_maps = {
@@ -83,7 +82,7 @@ class Solution:
     Attributes:
         levels: The modes of each level, from all rows.
         ridge: The ridge that chose their directions.
-        held_out_score: H-score on held-out rows, the mean over the folds.
+        held_out_scores: H-score on each fold that was held out, (folds,).
         held_out_sigma: For each level the correlation of f_i and g_i on held-out rows, (folds, k).
         parts: For each fold the modes of each level from the other folds.
         held_out: Which folds were held out, in the order of `parts`.
@@ -92,11 +91,16 @@ class Solution:
 
     levels: tuple[SpanModes, ...]
     ridge: float
-    held_out_score: float
+    held_out_scores: Array
     held_out_sigma: tuple[Array, ...]
     parts: tuple[tuple[SpanModes, ...], ...]
     held_out: tuple[int, ...]
     folds: Folds
+
+    @property
+    def held_out_score(self) -> float:
+        """H-score on held-out rows, the mean over the folds; NaN where none was held out."""
+        return float(np.mean(self.held_out_scores)) if len(self.held_out_scores) else float("nan")
 
     def before(self, maps: Mapping[str, AffineFeatures], folds: Folds) -> Solution:
         """The same solution as functions of the features before affine maps were applied to single blocks.
@@ -141,7 +145,7 @@ def solve(
     scores = np.array(
         [_held_out_scores(problem, folds.parts[i], choices) for problem, i in zip(problems, left_out, strict=True)]
     )
-    best = int(np.argmax(scores.mean(axis=0))) if left_out else 0
+    best = simplest(scores.reshape(-1, len(ridges), len(counts))) if left_out else 0
     dims, ridge = choices[best]
     levels = SpanProblem.from_moments(folds.whole, nesting.spaces).best(dims, ridge)
     parts = tuple(problem.best(dims, ridge) for problem in problems)
@@ -151,8 +155,26 @@ def solve(
         )
         for level, modes in enumerate(levels)
     )
-    score = float(scores[:, best].mean()) if left_out else float("nan")
-    return Solution(levels, ridge, score, sigma, parts, left_out, folds)
+    return Solution(levels, ridge, scores[:, best] if left_out else np.empty(0), sigma, parts, left_out, folds)
+
+
+def simplest(scores: Array) -> int:
+    """The choice with the largest mean score, or with fewer modes where the gain is within one standard error of none.
+
+    Args:
+        scores: By fold, ridge and number of modes, the latter in ascending order.
+
+    Returns:
+        Its position among all pairs of ridge and number of modes.
+    """
+    n_folds, _, n_counts = scores.shape
+    ridge, most = divmod(int(np.argmax(scores.mean(axis=0))), n_counts)
+    for fewer in range(most):
+        loss = scores[:, ridge, most] - scores[:, ridge, fewer]
+        error = loss.std(ddof=1) / np.sqrt(n_folds) if n_folds > 1 else 0.0
+        if loss.mean() <= error:
+            return ridge * n_counts + fewer
+    return ridge * n_counts + most
 
 
 def identity(dim: int) -> AffineFeatures:

@@ -1,16 +1,16 @@
 """Gradients, where the features themselves are to be learned: networks that maximise a nested H-score.
 
-Each block of inputs goes through its trunk to features, and a linear readout of them gives the dimensions of every level
-that may use the block:
+Each block of inputs goes through its trunk to features, and a linear readout of them gives the dimensions of every
+level that may use the block:
 
     f_i(x) = sum over the blocks b of level i on the x side of  A_ib trunk_b(x_b),     and g_i(y) likewise.
 
-AdamW maximises the unbiased nested H-score of f and g under a one-cycle rate; the nesting is refined to single dimensions
-and its last level gets a few surplus ones, which help as oversampling does in a randomised SVD. Only the trunks matter in
-the end: given their features, the best readouts have a closed form (`featgeo.learning.solve`).
+AdamW maximises the unbiased nested H-score of f and g under a one-cycle rate; the last level gets a few surplus
+dimensions, which help as oversampling does in a randomised SVD. Only the trunks matter in the end: given their
+features, the best readouts have a closed form (`featgeo.learning.solve`).
 
-Lightning Fabric takes care of devices, precision and ranks. A run that is killed at any point and started again with the
-same checkpoint folder ends with the same parameters, bit by bit.
+Lightning Fabric takes care of devices, precision and ranks. A run that is killed at any point and started again with
+the same checkpoint folder ends with the same parameters, bit by bit.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from torch import nn
 
-from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.batches import SMALLEST_BATCH, Batch, Batches, TensorBatches, check_batch_size, checksum
-from featgeo.nesting import Level, Nesting, moments_h_score, nested_h_score
+from featgeo.nesting import Level, Nesting, nested_h_score
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -47,6 +46,7 @@ FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 400
 WARM_UP = 0.3  # share of the steps in which the rate rises
 FIRST_RATE, LAST_RATE = 1 / 25, 1 / 25_000  # of the maximum
 CHECKPOINT_FORMAT = 1
+SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.003
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,12 @@ class Training:
         max_epochs: Passes over the rows. None chooses as many as give 400 steps, at least 8 and at most 200.
         batch_size: Rows in a batch, of all devices together. None chooses a fortieth of the rows as a power of two,
             between 32 and 1024. (Read by `batches`; a stream brings its own batches.)
-        learning_rate: The largest rate of the cycle.
+        learning_rate: The largest rate of the cycle. None chooses 0.01, and 0.003 for networks of more than 100,000
+            parameters.
         weight_decay: Of AdamW.
         surplus: Dimensions added to the last level while training.
-        patience: Stop after this many epochs without a better held-out score; None never does. The rate falls to zero in the
-            end, and most of the gain comes there: choose a large one, or none.
+        patience: Stop after this many epochs without a better held-out score; None never does. The rate falls to zero
+            in the end, and most of the gain comes there: choose a large one, or none.
         validation: Share of rows kept apart (read by `batches`).
         precision: One of Fabric's names: "32-true", "bf16-mixed", "16-mixed", "64-true", ...
         accelerator: One of Fabric's names: "cpu", "cuda", "mps", "auto", ...
@@ -75,13 +76,13 @@ class Training:
 
     max_epochs: int | None = None
     batch_size: int | None = None
-    learning_rate: float = 0.005
+    learning_rate: float | None = None
     weight_decay: float = 0.3
     surplus: int = 2
     patience: int | None = None
     validation: float = 0.1
     precision: str = "32-true"
-    accelerator: str = "cpu"
+    accelerator: str = "auto"
     devices: int | str | list[int] = 1
     strategy: str = "auto"
     num_nodes: int = 1
@@ -100,6 +101,8 @@ class Training:
             _check_whole(name, getattr(self, name), least, f"Use {least}")
         for name, above in {"learning_rate": True, "weight_decay": False}.items():
             value = getattr(self, name)
+            if value is None and name == "learning_rate":
+                continue
             if not isinstance(value, Real) or not math.isfinite(value) or value < 0 or (above and value == 0):
                 rule = "a positive number" if above else "a number, at least 0"
                 raise ValueError(f"`{name}` must be {rule}, got {value!r}. Leave it out for the default.")
@@ -111,6 +114,12 @@ class Training:
     def batches(self, inputs: Mapping[str, torch.Tensor], seed: int) -> TensorBatches:
         """Rows in memory as batches, with some of them kept apart, as these options say."""
         return TensorBatches(inputs, self.batch_size, self.validation, seed)
+
+    def rate(self, n_parameters: int) -> float:
+        """The largest learning rate for networks of so many parameters."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return SMALL_NETWORK_RATE if n_parameters <= SMALL_NETWORK else LARGE_NETWORK_RATE
 
     def epochs(self, n_batches: int) -> int:
         """How many epochs there will be at most."""
@@ -161,12 +170,12 @@ def train(
         batches: Where the inputs come from; see `Training.batches`.
         nesting: The levels, with the blocks that each may use on either side.
         options: How to train; the defaults when None.
-        seed: Of the readouts, of dropout and the like, and of restarts. The first run starts from the trunks' parameters as
-            they are; others draw new ones, where the modules have a `reset_parameters`.
+        seed: Of the readouts, of dropout and the like, and of restarts. The first run starts from the parameters of the
+            trunks as they are; others draw new ones, where the modules have a `reset_parameters`.
 
     Returns:
-        The best parameters by the score on the rows kept apart, or the last where there are none. After Ctrl-C, which is
-        only warned about, the best until then.
+        The last parameters whose score on the rows kept apart is no more than a standard error below the highest. After
+        Ctrl-C, which is only warned about, those until then.
 
     Raises:
         ValueError: Where the blocks do not fit together, features are not of shape (n, d), or the checkpoint is not one
@@ -182,7 +191,9 @@ def train(
             run = _Run.start(trunks, batches, trained_nesting, options, (seed, index), fabric)
             runs.append(run.train(batches, options))
             if options.restarts > 1 and math.isnan(runs[0].score) and not runs[0].interrupted:
-                raise ValueError("Restarts are compared on rows kept apart, and there are none. Keep some apart.")
+                raise ValueError(
+                    "Restarts are compared on rows kept apart, and there are none. Keep some apart, or use restarts=1."
+                )
             if run.interrupted:
                 break
     best = max(runs, key=lambda trained: -math.inf if math.isnan(trained.score) else trained.score)
@@ -226,7 +237,6 @@ class NestedFeatures(nn.Module):
             features[name] = trunk(block.to(precision) if block.is_floating_point() else block)
         return self.f(features), self.g(features)
 
-
     @property
     def orthonormal(self) -> bool:
         """Whether all functions of one side are known to be orthonormal: those of a fixed basis, each used once."""
@@ -235,7 +245,7 @@ class NestedFeatures(nn.Module):
     def readout(self, name: str) -> AffineFeatures:
         """The trained linear map from the features of a block to the dimensions that use it."""
         side = self.f if name in self.f.names else self.g
-        part = side.readouts[side.names.index(name)]
+        part = cast(_Readout, side.readouts[side.names.index(name)])
         weight = (part.linear.weight.detach().double() / part.spread.double()).T.cpu().numpy()
         return AffineFeatures(part.centre.double().cpu().numpy(), weight, np.zeros(weight.shape[1]))
 
@@ -243,9 +253,9 @@ class NestedFeatures(nn.Module):
 def _score(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, orthonormal: bool) -> torch.Tensor:
     """An unbiased estimate of the nested H-score from a batch.
 
-    Where one side is orthonormal, its means and Gram matrix are known, 0 and I, and need not be estimated: what is left is
-    least squares, E[f.g] - E[|f|^2] / 2, without the noise of a Gram matrix of few rows. Where the dependence is strong
-    that noise is most of the gradient.
+    Where one side is orthonormal, its means and Gram matrix are known, 0 and I, and need not be estimated: what is left
+    is least squares, E[f.g] - E[|f|^2] / 2, without the noise of a Gram matrix of few rows. Where the dependence is
+    strong that noise is most of the gradient.
     """
     if not orthonormal:
         return nested_h_score(f, g, nesting, unbiased=True)
@@ -285,7 +295,7 @@ class _Side(nn.Module):
         return not others and isinstance(readout, _FixedReadout) and readout.is_complete
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        total = self.bias
+        total: torch.Tensor = self.bias
         for name, readout in zip(self.names, self.readouts, strict=True):
             values = readout(features[name])
             total = total + nn.functional.pad(values, (len(self.bias) - values.shape[1], 0))
@@ -353,6 +363,7 @@ class _Run:
     seed: tuple[int, int]
     max_epochs: int
     n_steps: int
+    rate: float
     step: int = 0
     history: list[float] = field(default_factory=list)
     best_epoch: int | None = None
@@ -375,11 +386,12 @@ class _Run:
         module = _nested_features(trunks, nesting, _sample(batches, tuple(trunks)), renew=seed[1] > 0)
         result = copy.deepcopy(module)
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        optimizer = torch.optim.AdamW(trainable, options.learning_rate, weight_decay=options.weight_decay, fused=True)
+        rate = options.rate(sum(parameter.numel() for parameter in trainable))
+        optimizer = torch.optim.AdamW(trainable, rate, weight_decay=options.weight_decay, fused=True)
         with _quiet():
             model, optimizer = fabric.setup(module, optimizer)
         epochs = options.epochs(batches.n_batches)
-        return cls(fabric, result, model, optimizer, nesting, seed, epochs, epochs * batches.n_batches)
+        return cls(fabric, result, model, optimizer, nesting, seed, epochs, epochs * batches.n_batches, rate)
 
     def train(self, batches: Batches, options: Training) -> Trained:
         checkpoint = _Checkpoint.of(self, batches, options)
@@ -388,7 +400,7 @@ class _Run:
         try:
             with _ProgressBar(self, options) as bar:
                 while len(self.history) < self.max_epochs and not self._is_stale(options.patience):
-                    self._epoch(batches, options.learning_rate, bar)
+                    self._epoch(batches, bar)
                     if checkpoint is not None and self.fabric.is_global_zero:
                         checkpoint.save(self)
         except KeyboardInterrupt:
@@ -398,11 +410,11 @@ class _Run:
         trunks = dict(zip(model.names, model.trunks, strict=True))
         return Trained(trunks, model, tuple(self.history), self.best_epoch, self.interrupted)
 
-    def _epoch(self, batches: Batches, learning_rate: float, bar: _ProgressBar) -> None:
+    def _epoch(self, batches: Batches, bar: _ProgressBar) -> None:
         _set_seed(self.fabric.device, *self.seed, 1 + len(self.history))
         self.model.train()
         for batch in batches.epoch(len(self.history)):
-            self._step(batch, learning_rate)
+            self._step(batch)
             bar.advance(self)
         held_out = self._held_out(batches)
         if self.fabric.world_size > 1:
@@ -413,11 +425,11 @@ class _Run:
         # The score is noisy and the last parameters, at the lowest rate, are the best settled: they are kept unless
         # they are worse than the highest score by more than a standard error.
         loss = self.peak - held_out
-        if not loss.mean() > loss.std(correction=0) / max(len(loss), 1) ** 0.5:
+        if len(loss) == 0 or loss.mean() <= loss.std(correction=0) / len(loss) ** 0.5:
             self.best_epoch, self.best = len(self.history) - 1, _on_cpu(self.model.state_dict())
         bar.advance(self, 0)
 
-    def _step(self, batch: Batch, learning_rate: float) -> None:
+    def _step(self, batch: Batch) -> None:
         ranks = self.fabric.world_size
         if len(next(iter(batch.values()))) >= SMALLEST_BATCH * ranks:
             # Each rank scores rows of its own, and DDP averages the gradients: an average of unbiased estimates is
@@ -426,7 +438,7 @@ class _Run:
             f, g = self.model(_Unseen(self.fabric.to_device(share)))
             loss = -_score(f, g, self.nesting, self.result.orthonormal)
             for group in self.optimizer.param_groups:
-                group["lr"] = learning_rate * one_cycle(self.step / self.n_steps)
+                group["lr"] = self.rate * one_cycle(self.step / self.n_steps)
             self.optimizer.zero_grad()
             self.fabric.backward(loss)
             self.optimizer.step()
@@ -510,13 +522,19 @@ class _Checkpoint:
 
         optimizer = run.optimizer.state_dict()["state"]
         moments = {f"{index}.{key}": value for index, entry in optimizer.items() for key, value in entry.items()}
-        parts = {"model": run.model.state_dict(), "best": run.best, "optimizer": moments}
+        parts = {
+            "model": run.model.state_dict(),
+            "best": run.best,
+            "optimizer": moments,
+            "peak": {"contributions": run.peak},
+        }
         tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in _on_cpu(values).items()}
         numbers = {
             "fingerprint": self.fingerprint,
             "step": run.step,
             "history": run.history,
             "best_epoch": run.best_epoch,
+            "peak_epoch": run.peak_epoch,
             "precision": run.fabric.strategy.precision.state_dict(),
             "checksum": checksum(tensors),
         }
@@ -529,7 +547,7 @@ class _Checkpoint:
             return
         tensors, numbers = self._read()
         self._check(numbers["fingerprint"])
-        parts: dict[str, dict[str, torch.Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+        parts: dict[str, dict[str, torch.Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "peak": {}}
         for key, value in tensors.items():
             part, name = key.split(".", 1)
             parts[part][name] = value
@@ -541,6 +559,7 @@ class _Checkpoint:
         run.optimizer.load_state_dict({**run.optimizer.state_dict(), "state": state})
         run.fabric.strategy.precision.load_state_dict(numbers["precision"])
         run.best, run.best_epoch = parts["best"], numbers["best_epoch"]
+        run.peak, run.peak_epoch = parts["peak"]["contributions"], numbers["peak_epoch"]
         run.step, run.history = numbers["step"], numbers["history"]
 
     def _read(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
@@ -584,7 +603,7 @@ class _ProgressBar:
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[score]}"))
-            self.bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+            self.bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))
             name = "training" if options.restarts == 1 else f"training {run.seed[1] + 1}/{options.restarts}"
             self.task = self.bar.add_task(name, total=run.n_steps, completed=run.step, score="")
 
@@ -675,8 +694,9 @@ def _nested_features(trunks: Mapping[str, nn.Module], nesting: Nesting, sample: 
     for name, trunk in copies.items():
         if renew:
             _renew(trunk)
-        if hasattr(trunk, "fit_input_scale") and not bool(getattr(trunk, "is_scaled", False)):
-            trunk.fit_input_scale(sample[name])
+        fit_input_scale: Any = getattr(trunk, "fit_input_scale", None)
+        if fit_input_scale is not None and not bool(getattr(trunk, "is_scaled", False)):
+            fit_input_scale(sample[name])
         trunk.cpu()
     return NestedFeatures(copies, nesting, sample)
 
@@ -685,8 +705,9 @@ def _renew(trunk: nn.Module) -> None:
     """Draw new parameters, where all of a part are to be trained and it knows how."""
     for part in trunk.modules():
         own = list(part.parameters(recurse=False))
-        if own and all(parameter.requires_grad for parameter in own) and hasattr(part, "reset_parameters"):
-            part.reset_parameters()
+        reset: Any = getattr(part, "reset_parameters", None)
+        if own and all(parameter.requires_grad for parameter in own) and reset is not None:
+            reset()
 
 
 def _features(name: str, trunk: nn.Module, inputs: torch.Tensor) -> torch.Tensor:

@@ -75,8 +75,8 @@ class Report:
         block_of = {i: (block, cosine) for block, cosine in zip(self.blocks, self.agreement, strict=True)
                     for i in range(block[0], block[1] + 1)}  # fmt: skip
         lines = [
-            f"{len(self.sigma)} modes, solver {self.solver}, spaces {self.spaces[0]} | {self.spaces[1]}, "
-            f"ridge {self.ridge:g}",
+            f"{len(self.sigma)} mode{'s' * (len(self.sigma) != 1)}, solver {self.solver}, "
+            f"spaces {self.spaces[0]} | {self.spaces[1]}, ridge {self.ridge:g}",
             f"held-out H-score {self.held_out_score:.4f}, orthogonality residual {self.orthogonality:.1e}, "
             f"negative mass {self.negative_mass:.1e}",
             "mode   sigma  held-out  (s.e.)   rows behind  block  agreement",
@@ -157,4 +157,3 @@ def _agreement(rotations: Array, block: range) -> float:
 def _effective(values: Array) -> Array:
     fourth = (values**4).sum(axis=0)
     return np.divide((values**2).sum(axis=0) ** 2, fourth, out=np.zeros(values.shape[1]), where=fourth > 0)
-

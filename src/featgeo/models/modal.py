@@ -17,9 +17,9 @@ from featgeo.assembly.links import LinearLink, Link, Recalibration
 from featgeo.assembly.support import Support
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable, dimensions
-from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
+from featgeo.learning.train import Training
 from featgeo.models.diagnostics import Report, diagnose, panel
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
@@ -164,6 +164,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             )
         if self.solver not in ("auto", "exact", "closed", "neural"):
             raise ValueError(f"`solver` must be 'auto', 'exact', 'closed' or 'neural', got {self.solver!r}.")
+        if self.training is not None and not isinstance(self.training, Training):
+            raise ValueError(f"`training` must be a Training, got {self.training!r}. Write Training(max_epochs=20).")
 
     def _pairs(self, X: Any, y: Any) -> Pairs:
         self.x_variable_ = Variable.seen(X, "X")
@@ -171,11 +173,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         values = self._as_y(y)
         self.y_variable_ = Variable.seen(values, "Y")
         data = Pairs(self._x_rows(X), self.y_variable_.rows(values))
-        if any(column.missing and column.kind != "label" for column in self.y_variable_.columns):
-            raise ValueError("Y holds missing values (NaN). Drop these rows: what they say about X is not known.")
-        for name, rows in (("X", data.x), ("Y", data.y)):
-            if not rows.variable.is_tensor:
-                check_not_constant(rows.table, name)
+        _check(data)
         return data
 
     def _stream(self, batches: Any) -> Stream:
@@ -186,6 +184,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             )
         data = Stream(batches)
         self.x_variable_, self.y_variable_ = data.x_variable, data.y_variable
+        _check(data.head)
         return data
 
     def _y_space(self) -> Any:
@@ -225,6 +224,13 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         return tags
 
 
+def _check(data: Pairs) -> None:
+    data.check_y()
+    for name, rows in (("X", data.x), ("Y", data.y)):
+        if not rows.variable.is_tensor:
+            check_not_constant(rows.table, name)
+
+
 def _axis_name(variable: Variable) -> str:
     named = len(variable.columns) == 1 and not variable.columns[0].name.isdigit()
     return variable.columns[0].name if named else variable.name
@@ -234,8 +240,8 @@ def _seed(random_state: Any) -> int:
     """One number for all that is random; None is always the same, so that a fit can be repeated."""
     if random_state is None:
         return 0
-    return (
-        int(check_random_state(random_state).randint(2**31))
-        if not isinstance(random_state, Integral)
-        else int(random_state)
-    )
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    return int(check_random_state(random_state).randint(2**31))

@@ -139,7 +139,16 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         kind, version, checksums = manifest["format"], manifest["version"], manifest["members"]
     except FileNotFoundError:
         raise
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, OSError, NotImplementedError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        ValueError,
+        TypeError,
+        EOFError,
+        OSError,
+        NotImplementedError,
+    ) as error:
         raise ValueError(
             f"{path} is not a featgeo model, or it is damaged or cut short ({error}). Save the model again."
         ) from error
@@ -178,6 +187,8 @@ class _Writer:
             return {"dict": [[self.encode(key), self.encode(part)] for key, part in value.items()]}
         if isinstance(value, Path):
             return str(value)
+        if isinstance(value, np.random.RandomState | np.random.Generator):
+            return None  # where it stood is not part of what was learned
         if id(value) not in self._known:
             self._alive.append(value)
             self._known[id(value)] = self._encode_object(value)
@@ -203,7 +214,10 @@ class _Writer:
 
     def _array(self, array: np.ndarray) -> Any:
         if array.dtype.kind in "OUS":
-            return {"labels": [self.encode(item) for item in array.tolist()], "dtype": array.dtype.kind}
+            labels = [self.encode(item) for item in array.ravel().tolist()]
+            return {"labels": labels, "dtype": array.dtype.kind, "shape": list(array.shape)}
+        if array.dtype.kind in "mM":
+            return {"times": self._array(array.view(np.int64)), "dtype": array.dtype.str}
         name = f"array-{len(self.tensors)}"
         self.tensors[name] = np.ascontiguousarray(array)
         return {"array": name, "shape": list(array.shape)}
@@ -240,6 +254,8 @@ class _Reader:
             return self._tensors[value["array"]].reshape(value["shape"])
         if "labels" in value:
             return self._labels(value)
+        if "times" in value:
+            return self.decode(value["times"]).view(value["dtype"])
         if "sklearn" in value:
             return self._sklearn(value["sklearn"])
         if "module" in value:
@@ -261,7 +277,8 @@ class _Reader:
 
     def _labels(self, value: dict[str, Any]) -> np.ndarray:
         items = [self.decode(item) for item in value["labels"]]
-        return self._as_object_array(items) if value["dtype"] == "O" else np.array(items)
+        array = self._as_object_array(items) if value["dtype"] == "O" else np.array(items)
+        return array.reshape(value["shape"])
 
     def _sklearn(self, name: str) -> Any:
         if name not in self._objects:

@@ -7,7 +7,7 @@ import numpy as np
 from featgeo.assembly.support import MAX_ROWS, Support
 from featgeo.features.functions import FeatureFunction
 from featgeo.features.recipes import is_finite
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import Rows, Variable, symbol_keys
 
 
 def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, finite: bool | None = None) -> Support:
@@ -26,14 +26,24 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
         numbers = rows.table.numbers[:, 0]
         if is_finite(rows) if finite is None else finite:
             values, first, counts = np.unique(numbers, return_index=True, return_counts=True)
-            return Support("numbers", values, counts / counts.sum(), g(rows.take(first)))
+            return Support("numbers", _as_came(values, rows), counts / counts.sum(), g(rows.take(first)))
         return Support.of_numbers(numbers, lambda positions: g(rows.take(positions)))
     kept = rows
+    if not variable.is_tensor and is_finite(rows):
+        _, first, counts = np.unique(symbol_keys(rows.table), axis=0, return_index=True, return_counts=True)
+        kept = rows.take(first)
+        return Support("rows", np.asarray(kept.raw), counts / counts.sum(), g(kept))
     if len(rows) > MAX_ROWS:
         kept = rows.take(np.sort(np.random.default_rng(seed).choice(len(rows), MAX_ROWS, replace=False)))
     features = g(kept)
     n = len(features)
     return Support("rows", np.asarray(kept.raw), np.full(n, 1 / n), features - features.mean(axis=0))
+
+
+def _as_came(values: np.ndarray, rows: Rows) -> np.ndarray:
+    """Whole numbers and truth values as such."""
+    kind = getattr(rows.raw, "dtype", None)
+    return values.astype(kind) if isinstance(kind, np.dtype) and kind.kind in "biu" else values
 
 
 def _labels(variable: Variable, rows: Rows, g: FeatureFunction) -> Support:
