@@ -158,7 +158,8 @@ def _image_shape(rows: Rows) -> tuple[int, int, int]:
 
 def _batches(data: Pairs | Stream, x: _Side, y: _Side, options: Training, seed: int) -> Batches:
     if isinstance(data, Pairs):
-        return options.batches({"x": x.inputs(data.x), "y": y.inputs(data.y)}, seed)
+        n_parameters = sum(parameter.numel() for side in (x, y) for parameter in side.trunk.parameters())
+        return options.batches({"x": x.inputs(data.x), "y": y.inputs(data.y)}, seed, n_parameters)
 
     def encode(batch: Any) -> dict[str, torch.Tensor]:
         pair = data.pair(batch)

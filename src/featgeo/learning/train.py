@@ -35,7 +35,15 @@ import torch
 from torch import nn
 
 from featgeo.geometry.spans import AffineFeatures
-from featgeo.learning.batches import SMALLEST_BATCH, Batch, Batches, TensorBatches, check_batch_size, checksum
+from featgeo.learning.batches import (
+    SMALLEST_BATCH,
+    Batch,
+    Batches,
+    TensorBatches,
+    check_batch_size,
+    checksum,
+    default_batch_size,
+)
 from featgeo.nesting import Level, Nesting, nested_h_score
 
 if TYPE_CHECKING:
@@ -56,7 +64,8 @@ class Training:
     Attributes:
         max_epochs: Passes over the rows. None chooses as many as give 400 steps, at least 8 and at most 200.
         batch_size: Rows in a batch, of all devices together. None chooses a fortieth of the rows as a power of two,
-            between 32 and 1024. (Read by `batches`; a stream brings its own batches.)
+            between 32 and 1024; half of that for networks of more than 100,000 parameters. (Read by `batches`; a stream
+            brings its own batches.)
         learning_rate: The largest rate of the cycle. None chooses 0.01, and 0.003 for networks of more than 100,000
             parameters.
         weight_decay: Of AdamW.
@@ -111,9 +120,12 @@ class Training:
                 f"`validation` must be a share of the rows, at least 0 and below 1, got {self.validation!r}. Use 0.1."
             )
 
-    def batches(self, inputs: Mapping[str, torch.Tensor], seed: int) -> TensorBatches:
-        """Rows in memory as batches, with some of them kept apart, as these options say."""
-        return TensorBatches(inputs, self.batch_size, self.validation, seed)
+    def batches(self, inputs: Mapping[str, torch.Tensor], seed: int, n_parameters: int = 0) -> TensorBatches:
+        """Rows in memory as batches for networks of so many parameters, some rows kept apart, as these options say."""
+        size = self.batch_size
+        if size is None and n_parameters > SMALL_NETWORK:
+            size = max(SMALLEST_BATCH, default_batch_size(len(next(iter(inputs.values())))) // 2)
+        return TensorBatches(inputs, size, self.validation, seed)
 
     def rate(self, n_parameters: int) -> float:
         """The largest learning rate for networks of so many parameters."""
