@@ -59,8 +59,8 @@ def h_score(f: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
 
 
 def published_recipe(x: np.ndarray, y: np.ndarray, k: int, lean: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Appendix D, plainly: softplus networks of two layers of 32, minibatches of 256 from a DataLoader, 100 epochs of Adam
-    1e-3, one H-score for each level. `lean` replaces the DataLoader by slices of a permutation.
+    """Appendix D, plainly: softplus networks of two layers of 32, minibatches of 256 from a DataLoader, 100 epochs of
+    Adam at 1e-3, one H-score for each level. `lean` replaces the DataLoader by slices of a permutation.
     """
     torch.manual_seed(0)
 

@@ -116,7 +116,7 @@ def norm(kernel: np.ndarray, p_x: np.ndarray, p_y: np.ndarray) -> float:
 
 
 def cosine_samples(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of the paper's cosine density (1 + cos(pi (x - y))) / 4 on [-1, 1]^2; its modes have sigma = 1/2 twice."""
+    """Samples of the paper's cosine density (1 + cos(pi (x - y))) / 4 on [-1, 1]^2: sigma = 1/2 twice."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, n)
     step = np.empty(0)

@@ -12,7 +12,7 @@ from featgeo.geometry import (
     heterogeneous_estimate,
     project,
 )
-from featgeo.learning.train import Training
+from featgeo.learning.options import Training
 from featgeo.models import FeatureClassifier, FeatureRegressor, ModalDecomposition, load
 from featgeo.nesting import Level, Nesting, h_score, moments_h_score, nested_h_score, single_sided_h_score
 

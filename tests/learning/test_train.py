@@ -11,7 +11,8 @@ from torch import nn
 from featgeo.features import networks
 from featgeo.geometry import FiniteJoint
 from featgeo.learning.batches import StreamBatches, TensorBatches
-from featgeo.learning.train import Trained, Training, contributions, one_cycle, train
+from featgeo.learning.options import Training
+from featgeo.learning.train import Trained, contributions, one_cycle, train
 from featgeo.nesting import Level, Nesting, nested_h_score
 
 QUICK = Training(max_epochs=4, batch_size=50, progress=False)

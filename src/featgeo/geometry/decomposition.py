@@ -145,13 +145,26 @@ class SpanProblem:
 
     def best(self, dims: Sequence[int | None], ridge: float) -> tuple[SpanModes, ...]:
         """At most `dims[i]` modes of level i: directions chosen with the ridge, decomposed inside them without it."""
+        return tuple(self._span_modes(*level) for level in self.best_directions(dims, ridge))
+
+    def best_directions(self, dims: Sequence[int | None], ridge: float) -> list[tuple[Array, Array, Array]]:
+        """The same in the coordinates of the flags: (r_x, k), (k,) and (r_y, k) for each level."""
         x_length, y_length = self.x_flag.shrinkage(ridge), self.y_flag.shrinkage(ridge)
         result = []
         for (left, _, right), k in zip(self._level_modes(x_length, y_length), dims, strict=True):
             left, right = (np.linalg.qr(z[:, :k])[0] for z in (x_length[:, None] * left, y_length[:, None] * right))
             u, sigma, vt = np.linalg.svd(left.T @ self.core @ right)
-            result.append(self._span_modes(left @ u, sigma, right @ vt.T))
-        return tuple(result)
+            result.append((left @ u, sigma, right @ vt.T))
+        return result
+
+    def seen_by(self, other: Moments) -> tuple[Array, Array, Array]:
+        """The second moments of both bases and their covariance on other rows, (r_x, r_x), (r_y, r_y), (r_x, r_y)."""
+        x, y = self.x_flag.basis, self.y_flag.basis
+        grams = []
+        for names, basis in ((self.x, x), (self.y, y)):
+            step = (other.joint_mean(names) - self.moments.joint_mean(names)) @ basis
+            grams.append(basis.T @ other.joint_covariance(names, names) @ basis + np.outer(step, step))
+        return grams[0], grams[1], x.T @ other.joint_covariance(self.x, self.y) @ y
 
     def _level_modes(self, x_length: Array, y_length: Array) -> list[tuple[Array, Array, Array]]:
         return level_modes(x_length[:, None] * self.core * y_length, self.x_flag.ends, self.y_flag.ends)

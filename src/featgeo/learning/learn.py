@@ -24,7 +24,7 @@ from featgeo.nesting import Nesting
 
 Solver = Literal["auto", "exact", "closed", "neural"]
 
-SELECTION_ROWS = 4096  # rows that choose between spaces; all rows then choose the ridge
+SELECTION_ROWS = 2048  # rows that choose between spaces; all rows then choose the ridge
 SPACE_ROWS = 200_000  # rows that spaces are fitted to
 MAX_TARGETS = 12  # functions of Y that trees learn to predict
 TREE_ROWS = 500  # with fewer rows trees only memorise

@@ -18,9 +18,11 @@ from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, complement
 from featgeo.learning.batches import Batches, StreamBatches
 from featgeo.learning.data import Pairs, Stream
+from featgeo.learning.heads import Orthonormal
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, deal, from_solution, unseen_features
+from featgeo.learning.options import Training
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
-from featgeo.learning.train import Orthonormal, Training, train
+from featgeo.learning.train import train
 from featgeo.nesting import Nesting
 
 AUTO_MODES = 9  # dimensions to train where the number of modes is to be chosen: ten classes have so many

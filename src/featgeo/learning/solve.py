@@ -17,7 +17,7 @@ from featgeo.geometry.decomposition import SpanModes, SpanProblem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.nesting import Nesting, moments_h_score
+from featgeo.nesting import Nesting
 
 # Relative to features of unit variance. Every decade: the held-out H-score is flat around its maximum.
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -195,21 +195,17 @@ def _after(maps: Mapping[str, AffineFeatures], names: tuple[str, ...], outer: Af
 def _held_out_scores(
     problem: SpanProblem, unseen: Moments, choices: Sequence[tuple[tuple[int, ...], float]]
 ) -> list[float]:
-    return [_h_score(problem.best(dims, ridge), unseen) for dims, ridge in choices]
+    """H-score of all modes together, f and g each carrying sqrt(sigma), on rows that the problem has not seen."""
+    x_gram, y_gram, covariance = problem.seen_by(unseen)
 
+    def score(dims: tuple[int, ...], ridge: float) -> float:
+        parts = zip(*problem.best_directions(dims, ridge), strict=True)
+        left, sigma, right = (np.concatenate(part, axis=-1) for part in parts)
+        f, g = left * np.sqrt(sigma), right * np.sqrt(sigma)
+        captured = np.sum(f * (covariance @ g))
+        return float(captured - np.sum((f.T @ x_gram @ f) * (g.T @ y_gram @ g)) / 2)
 
-def _h_score(levels: Sequence[SpanModes], moments: Moments) -> float:
-    """H-score of all modes together, f and g each carrying sqrt(sigma)."""
-    sigma = np.concatenate([modes.sigma for modes in levels])
-    if len(sigma) == 0:
-        return 0.0
-    f, g = (_side_by_side([getattr(modes, side) for modes in levels], np.sqrt(sigma)) for side in ("f", "g"))
-    return moments_h_score(moments.through({"f": (levels[0].x, f), "g": (levels[0].y, g)}))
-
-
-def _side_by_side(maps: Sequence[AffineFeatures], scale: Array) -> AffineFeatures:
-    weight = np.hstack([part.weight for part in maps]) * scale
-    return AffineFeatures(maps[0].centre, weight, np.concatenate([part.offset for part in maps]) * scale)
+    return [score(*choice) for choice in choices]
 
 
 def _correlations(modes: SpanModes, moments: Moments, k: int) -> Array:

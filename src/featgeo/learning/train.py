@@ -17,127 +17,30 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
 import logging
 import math
-import os
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from numbers import Integral, Real
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from featgeo.geometry.spans import AffineFeatures
-from featgeo.learning.batches import (
-    SMALLEST_BATCH,
-    Batch,
-    Batches,
-    TensorBatches,
-    check_batch_size,
-    checksum,
-    default_batch_size,
-)
-from featgeo.nesting import Level, Nesting, nested_h_score
+from featgeo.learning.batches import SMALLEST_BATCH, Batch, Batches
+from featgeo.learning.checkpoint import Checkpoint, on_cpu
+from featgeo.learning.heads import NestedFeatures, Raw, batch_score
+from featgeo.learning.options import Training
+from featgeo.learning.progress import ProgressBar
+from featgeo.nesting import Level, Nesting
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 SAMPLE_ROWS = 4096  # what input and feature scales are read from
-FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 400
 WARM_UP = 0.3  # share of the steps in which the rate rises
 FIRST_RATE, LAST_RATE = 1 / 25, 1 / 25_000  # of the maximum
-CHECKPOINT_FORMAT = 1
-SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.003
-
-
-@dataclass(frozen=True)
-class Training:
-    """How to train.
-
-    Attributes:
-        max_epochs: Passes over the rows. None chooses as many as give 400 steps, at least 8 and at most 200.
-        batch_size: Rows in a batch, of all devices together. None chooses a fortieth of the rows as a power of two,
-            between 32 and 1024; half of that for networks of more than 100,000 parameters. (Read by `batches`; a stream
-            brings its own batches.)
-        learning_rate: The largest rate of the cycle. None chooses 0.01, and 0.003 for networks of more than 100,000
-            parameters.
-        weight_decay: Of AdamW.
-        surplus: Dimensions added to the last level while training.
-        patience: Stop after this many epochs without a better held-out score; None never does. The rate falls to zero
-            in the end, and most of the gain comes there: choose a large one, or none.
-        validation: Share of rows kept apart (read by `batches`).
-        precision: One of Fabric's names: "32-true", "bf16-mixed", "16-mixed", "64-true", ...
-        accelerator: One of Fabric's names: "cpu", "cuda", "mps", "auto", ...
-        devices: How many devices, or which, as Fabric takes them.
-        strategy: How several devices work together, as Fabric takes it.
-        num_nodes: How many machines.
-        checkpoint: A folder for checkpoints, written after every epoch; None for none.
-        progress: Whether to show a progress bar; None shows it on terminals only.
-        restarts: How often to train, from different starts; the best run on held-out rows is kept.
-    """
-
-    max_epochs: int | None = None
-    batch_size: int | None = None
-    learning_rate: float | None = None
-    weight_decay: float = 0.3
-    surplus: int = 2
-    patience: int | None = None
-    validation: float = 0.1
-    precision: str = "32-true"
-    accelerator: str = "auto"
-    devices: int | str | list[int] = 1
-    strategy: str = "auto"
-    num_nodes: int = 1
-    checkpoint: str | os.PathLike[str] | None = None
-    progress: bool | None = None
-    restarts: int = 1
-
-    def __post_init__(self) -> None:
-        _check_whole("max_epochs", self.max_epochs, 1, "None chooses from the number of rows")
-        _check_whole("patience", self.patience, 1, "None never stops early")
-        if self.batch_size is not None:
-            check_batch_size(self.batch_size)
-        for name, least in {"surplus": 0, "restarts": 1, "num_nodes": 1}.items():
-            if getattr(self, name) is None:
-                raise ValueError(f"`{name}` must be a whole number, got None. Use {least}.")
-            _check_whole(name, getattr(self, name), least, f"Use {least}")
-        for name, above in {"learning_rate": True, "weight_decay": False}.items():
-            value = getattr(self, name)
-            if value is None and name == "learning_rate":
-                continue
-            if not isinstance(value, Real) or not math.isfinite(value) or value < 0 or (above and value == 0):
-                rule = "a positive number" if above else "a number, at least 0"
-                raise ValueError(f"`{name}` must be {rule}, got {value!r}. Leave it out for the default.")
-        if not isinstance(self.validation, Real) or not 0 <= self.validation < 1:
-            raise ValueError(
-                f"`validation` must be a share of the rows, at least 0 and below 1, got {self.validation!r}. Use 0.1."
-            )
-
-    def batches(self, inputs: Mapping[str, torch.Tensor], seed: int, n_parameters: int = 0) -> TensorBatches:
-        """Rows in memory as batches for networks of so many parameters, some rows kept apart, as these options say."""
-        size = self.batch_size
-        if size is None and n_parameters > SMALL_NETWORK:
-            size = max(SMALLEST_BATCH, default_batch_size(len(next(iter(inputs.values())))) // 2)
-        return TensorBatches(inputs, size, self.validation, seed)
-
-    def rate(self, n_parameters: int) -> float:
-        """The largest learning rate for networks of so many parameters."""
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return SMALL_NETWORK_RATE if n_parameters <= SMALL_NETWORK else LARGE_NETWORK_RATE
-
-    def epochs(self, n_batches: int) -> int:
-        """How many epochs there will be at most."""
-        if self.max_epochs is not None:
-            return self.max_epochs
-        return min(max(math.ceil(FEWEST_STEPS / n_batches), FEWEST_EPOCHS), MOST_EPOCHS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +103,7 @@ def train(
     runs: list[Trained] = []
     with _own_random_numbers(fabric.device):
         for index in range(options.restarts):
-            run = _Run.start(trunks, batches, trained_nesting, options, (seed, index), fabric)
+            run = Run.start(trunks, batches, trained_nesting, options, (seed, index), fabric)
             runs.append(run.train(batches, options))
             if options.restarts > 1 and math.isnan(runs[0].score) and not runs[0].interrupted:
                 raise ValueError(
@@ -218,153 +121,8 @@ def train(
     return replace(best, interrupted=run.interrupted, runs=tuple(runs) if options.restarts > 1 else ())
 
 
-class NestedFeatures(nn.Module):
-    """Trunks and their readouts: inputs by block name to f and g, each (n, k) in level order."""
-
-    def __init__(self, trunks: Mapping[str, nn.Module], nesting: Nesting, sample: Batch) -> None:
-        """Put readouts on the trunks.
-
-        Args:
-            trunks: A network for each block.
-            nesting: The levels.
-            sample: Some rows: they tell how many features each trunk has, and their scale.
-        """
-        super().__init__()
-        self.names = tuple(trunks)
-        self.trunks = nn.ModuleList(trunks.values())  # not a dictionary: its keys could hold no dots
-        with torch.no_grad():
-            features = {name: _features(name, trunk.eval(), sample[name]) for name, trunk in trunks.items()}
-        dimensions = nesting.refine().levels
-        self.f = _Side([dimension.x for dimension in dimensions], features, trunks)
-        self.g = _Side([dimension.y for dimension in dimensions], features, trunks)
-        self.train()
-
-    def forward(self, inputs: Mapping[str, torch.Tensor] | _Unseen) -> tuple[torch.Tensor, torch.Tensor]:
-        """F and g on a batch."""
-        blocks = inputs.blocks if isinstance(inputs, _Unseen) else inputs
-        precision = self.f.bias.dtype
-        features = {}
-        for name, trunk in zip(self.names, self.trunks, strict=True):
-            block = blocks[name]
-            features[name] = trunk(block.to(precision) if block.is_floating_point() else block)
-        return self.f(features), self.g(features)
-
-    @property
-    def orthonormal(self) -> bool:
-        """Whether all functions of one side are known to be orthonormal: those of a fixed basis, each used once."""
-        return any(side.is_orthonormal for side in (self.f, self.g))
-
-    def readout(self, name: str) -> AffineFeatures:
-        """The trained linear map from the features of a block to the dimensions that use it."""
-        side = self.f if name in self.f.names else self.g
-        part = cast(_Readout, side.readouts[side.names.index(name)])
-        weight = (part.linear.weight.detach().double() / part.spread.double()).T.cpu().numpy()
-        return AffineFeatures(part.centre.double().cpu().numpy(), weight, np.zeros(weight.shape[1]))
-
-
-def _score(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, orthonormal: bool) -> torch.Tensor:
-    """An unbiased estimate of the nested H-score from a batch.
-
-    Where one side is orthonormal, its means and Gram matrix are known, 0 and I, and need not be estimated: what is left
-    is least squares, E[f.g] - E[|f|^2] / 2, without the noise of a Gram matrix of few rows. Where the dependence is
-    strong that noise is most of the gradient.
-    """
-    if not orthonormal:
-        return nested_h_score(f, g, nesting, unbiased=True)
-    learned = f if f.requires_grad else g
-    weights = torch.as_tensor(nesting.pair_weights.diagonal().copy(), dtype=f.dtype, device=f.device)
-    return (weights * (f * g - learned.square() / 2)).sum(dim=1).mean()
-
-
-class Orthonormal(nn.Identity):
-    """A fixed span whose inputs are already an orthonormal basis of it.
-
-    Where there are as many of them as dimensions, all functions in the span are used and there is nothing to learn on
-    this side: the other side then learns by least squares.
-    """
-
-
-class _Side(nn.Module):
-    """All functions of x, or all of y: readouts of the blocks, added up."""
-
-    def __init__(
-        self, spaces: list[tuple[str, ...]], features: Mapping[str, torch.Tensor], trunks: Mapping[str, nn.Module]
-    ) -> None:
-        super().__init__()
-        self.names = spaces[-1]
-        # Spaces grow, so a block serves all dimensions from the first that may use it on.
-        starts = [next(i for i, space in enumerate(spaces) if name in space) for name in self.names]
-        self.readouts = nn.ModuleList(
-            _readout(trunks[name], features[name], len(spaces) - start)
-            for name, start in zip(self.names, starts, strict=True)
-        )
-        self.bias = nn.Parameter(torch.zeros(len(spaces)), requires_grad=not self.is_orthonormal)
-
-    @property
-    def is_orthonormal(self) -> bool:
-        """Whether the dimensions are those of one fixed basis, each once."""
-        (readout, *others) = self.readouts
-        return not others and isinstance(readout, _FixedReadout) and readout.is_complete
-
-    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        total: torch.Tensor = self.bias
-        for name, readout in zip(self.names, self.readouts, strict=True):
-            values = readout(features[name])
-            total = total + nn.functional.pad(values, (len(self.bias) - values.shape[1], 0))
-        return total
-
-
-class _Readout(nn.Module):
-    """A linear map of features; fixed ones, which can have any scale, are first shifted and scaled by constants.
-
-    Features that are trained are left as they are: their first, small spread would make every step too large.
-    """
-
-    centre: torch.Tensor
-    spread: torch.Tensor
-
-    def __init__(self, features: torch.Tensor, k: int, fixed: bool) -> None:
-        super().__init__()
-        d = features.shape[1]
-        spread, centre = torch.ones(d), torch.zeros(d)
-        if fixed:
-            std, mean = torch.std_mean(features.double(), dim=0, correction=0)
-            spread, centre = torch.where(std > 1e-6 * (1 + mean.abs()), std, 1.0).float(), mean.float()
-        self.register_buffer("centre", centre)
-        self.register_buffer("spread", spread)
-        self.linear = nn.Linear(d, k, bias=False)
-
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        values: torch.Tensor = self.linear((features - self.centre) / self.spread)
-        return values
-
-
-class _FixedReadout(_Readout):
-    """A readout of an orthonormal basis: each function once where there is room for all, else trained combinations."""
-
-    def __init__(self, features: torch.Tensor, k: int) -> None:
-        super().__init__(features, k, fixed=False)
-        self.is_complete = features.shape[1] == k
-        if self.is_complete:
-            nn.init.eye_(self.linear.weight)
-            self.linear.weight.requires_grad_(False)
-
-
-def _readout(trunk: nn.Module, features: torch.Tensor, k: int) -> _Readout:
-    if isinstance(trunk, Orthonormal):
-        return _FixedReadout(features, k)
-    return _Readout(features, k, fixed=not any(parameter.requires_grad for parameter in trunk.parameters()))
-
-
-class _Unseen:
-    """Inputs that Fabric passes on as they are; in mixed precision it would round them before the trunks scale them."""
-
-    def __init__(self, blocks: Batch) -> None:
-        self.blocks = blocks
-
-
 @dataclass(eq=False)
-class _Run:
+class Run:
     """One training from one start, and how far it has come."""
 
     fabric: Fabric
@@ -393,7 +151,8 @@ class _Run:
         options: Training,
         seed: tuple[int, int],
         fabric: Fabric,
-    ) -> _Run:
+    ) -> Run:
+        """Set everything up; nothing is trained yet."""
         _set_seed(fabric.device, *seed)
         module = _nested_features(trunks, nesting, _sample(batches, tuple(trunks)), renew=seed[1] > 0)
         result = copy.deepcopy(module)
@@ -406,23 +165,24 @@ class _Run:
         return cls(fabric, result, model, optimizer, nesting, seed, epochs, epochs * batches.n_batches, rate)
 
     def train(self, batches: Batches, options: Training) -> Trained:
-        checkpoint = _Checkpoint.of(self, batches, options)
+        """Go through the epochs that are left."""
+        checkpoint = Checkpoint.of(self, batches, options)
         if checkpoint is not None:
             checkpoint.load(self)
         try:
-            with _ProgressBar(self, options) as bar:
+            with ProgressBar(self, options) as bar:
                 while len(self.history) < self.max_epochs and not self._is_stale(options.patience):
                     self._epoch(batches, bar)
                     if checkpoint is not None and self.fabric.is_global_zero:
                         checkpoint.save(self)
         except KeyboardInterrupt:
             self.interrupted = True
-        self.result.load_state_dict(self.best if self.best else _on_cpu(self.model.state_dict()))
+        self.result.load_state_dict(self.best if self.best else on_cpu(self.model.state_dict()))
         model = self.result.eval()
         trunks = dict(zip(model.names, model.trunks, strict=True))
         return Trained(trunks, model, tuple(self.history), self.best_epoch, self.interrupted)
 
-    def _epoch(self, batches: Batches, bar: _ProgressBar) -> None:
+    def _epoch(self, batches: Batches, bar: ProgressBar) -> None:
         _set_seed(self.fabric.device, *self.seed, 1 + len(self.history))
         self.model.train()
         for batch in batches.epoch(len(self.history)):
@@ -438,7 +198,7 @@ class _Run:
         # they are worse than the highest score by more than a standard error.
         loss = self.peak - held_out
         if len(loss) == 0 or loss.mean() <= loss.std(correction=0) / len(loss) ** 0.5:
-            self.best_epoch, self.best = len(self.history) - 1, _on_cpu(self.model.state_dict())
+            self.best_epoch, self.best = len(self.history) - 1, on_cpu(self.model.state_dict())
         bar.advance(self, 0)
 
     def _step(self, batch: Batch) -> None:
@@ -447,8 +207,8 @@ class _Run:
             # Each rank scores rows of its own, and DDP averages the gradients: an average of unbiased estimates is
             # unbiased too, so no rows need to meet.
             share = {name: block[self.fabric.global_rank :: ranks] for name, block in batch.items()}
-            f, g = self.model(_Unseen(self.fabric.to_device(share)))
-            loss = -_score(f, g, self.nesting, self.result.orthonormal)
+            f, g = self.model(Raw(self.fabric.to_device(share)))
+            loss = -batch_score(f, g, self.nesting, self.result.orthonormal)
             for group in self.optimizer.param_groups:
                 group["lr"] = self.rate * one_cycle(self.step / self.n_steps)
             self.optimizer.zero_grad()
@@ -462,7 +222,7 @@ class _Run:
         parts = []
         with torch.no_grad():
             for batch in batches.validation():
-                f, g = self.model(_Unseen(self.fabric.to_device(batch)))
+                f, g = self.model(Raw(self.fabric.to_device(batch)))
                 parts.append((f.cpu().double(), g.cpu().double()))
         if not parts:
             return torch.empty(0, dtype=torch.float64)
@@ -501,139 +261,6 @@ def one_cycle(progress: float) -> float:
     else:
         start, end, share = 1.0, LAST_RATE, min((progress - WARM_UP) / (1 - WARM_UP), 1.0)
     return end + (start - end) * (1 + math.cos(math.pi * share)) / 2
-
-
-@dataclass(frozen=True)
-class _Checkpoint:
-    """A file with all that a run needs to go on: tensors as safetensors, numbers as JSON in its header."""
-
-    path: Path
-    fingerprint: dict[str, Any]
-
-    @classmethod
-    def of(cls, run: _Run, batches: Batches, options: Training) -> _Checkpoint | None:
-        if options.checkpoint is None:
-            return None
-        folder = Path(options.checkpoint)
-        folder.mkdir(parents=True, exist_ok=True)
-        names = ("learning_rate", "weight_decay", "patience", "precision")
-        shapes = {name: list(value.shape) for name, value in run.result.state_dict().items()}
-        fingerprint = {
-            "format": CHECKPOINT_FORMAT,
-            "seed": list(run.seed),
-            "max_epochs": run.max_epochs,
-            **{name: getattr(options, name) for name in names},
-            "levels": [asdict(level) for level in run.nesting.levels],
-            **batches.describe(),
-            "parameters": shapes,
-        }
-        return cls(folder / f"run-{run.seed[1]}.safetensors", json.loads(json.dumps(fingerprint)))
-
-    def save(self, run: _Run) -> None:
-        from safetensors.torch import save_file
-
-        optimizer = run.optimizer.state_dict()["state"]
-        moments = {f"{index}.{key}": value for index, entry in optimizer.items() for key, value in entry.items()}
-        parts = {
-            "model": run.model.state_dict(),
-            "best": run.best,
-            "optimizer": moments,
-            "peak": {"contributions": run.peak},
-        }
-        tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in _on_cpu(values).items()}
-        numbers = {
-            "fingerprint": self.fingerprint,
-            "step": run.step,
-            "history": run.history,
-            "best_epoch": run.best_epoch,
-            "peak_epoch": run.peak_epoch,
-            "precision": run.fabric.strategy.precision.state_dict(),
-            "checksum": checksum(tensors),
-        }
-        partial = self.path.with_suffix(".partial")
-        save_file(tensors, partial, {"featgeo": json.dumps(numbers)})
-        os.replace(partial, self.path)  # at once: a run killed here leaves the old file or the new one
-
-    def load(self, run: _Run) -> None:
-        if not self.path.exists():
-            return
-        tensors, numbers = self._read()
-        self._check(numbers["fingerprint"])
-        parts: dict[str, dict[str, torch.Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "peak": {}}
-        for key, value in tensors.items():
-            part, name = key.split(".", 1)
-            parts[part][name] = value
-        run.model.load_state_dict(parts["model"])
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for key, value in parts["optimizer"].items():
-            index, name = key.split(".", 1)
-            state.setdefault(int(index), {})[name] = value
-        run.optimizer.load_state_dict({**run.optimizer.state_dict(), "state": state})
-        run.fabric.strategy.precision.load_state_dict(numbers["precision"])
-        run.best, run.best_epoch = parts["best"], numbers["best_epoch"]
-        run.peak, run.peak_epoch = parts["peak"]["contributions"], numbers["peak_epoch"]
-        run.step, run.history = numbers["step"], numbers["history"]
-
-    def _read(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(self.path, framework="pt") as file:
-                numbers = json.loads(file.metadata()["featgeo"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-            sound = checksum(tensors) == numbers["checksum"]
-        except (SafetensorError, KeyError, TypeError, ValueError):
-            sound = False
-        if not sound:
-            raise ValueError(
-                f"A checkpoint must be a whole file written by featgeo, and {self.path} is damaged or something else. "
-                "Delete it to start anew, or use another folder."
-            )
-        return tensors, numbers
-
-    def _check(self, found: dict[str, Any]) -> None:
-        ours = self.fingerprint
-        differing = [name for name in ours.keys() | found.keys() if ours.get(name) != found.get(name)]
-        if differing:
-            details = "; ".join(f"{name}: {found.get(name)} there, {ours.get(name)} here" for name in sorted(differing))
-            raise ValueError(
-                f"A run goes on only from a checkpoint of the same run, and {self.path} differs in {details}. "
-                "Use another folder."
-            )
-
-
-class _ProgressBar:
-    """A bar with the held-out score; nothing where it is not wanted or rich is not installed."""
-
-    def __init__(self, run: _Run, options: Training) -> None:
-        wanted = sys.stderr.isatty() if options.progress is None else options.progress
-        self.bar: Any = None
-        if not (wanted and run.fabric.is_global_zero):
-            return
-        with contextlib.suppress(ImportError):
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[score]}"))
-            self.bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))
-            name = "training" if options.restarts == 1 else f"training {run.seed[1] + 1}/{options.restarts}"
-            self.task = self.bar.add_task(name, total=run.n_steps, completed=run.step, score="")
-
-    def __enter__(self) -> _ProgressBar:
-        if self.bar is not None:
-            self.bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.bar is not None:
-            self.bar.stop()
-
-    def advance(self, run: _Run, steps: int = 1) -> None:
-        if self.bar is not None:
-            score = f"held-out H-score {run.history[-1]:.4f}" if run.history else ""
-            self.bar.update(self.task, advance=steps, score=f"epoch {len(run.history)}/{run.max_epochs} {score}")
 
 
 def _fabric(options: Training) -> Fabric:
@@ -722,24 +349,6 @@ def _renew(trunk: nn.Module) -> None:
             reset()
 
 
-def _features(name: str, trunk: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
-    values = trunk(inputs)
-    if not isinstance(values, torch.Tensor) or values.ndim != 2 or len(values) != len(inputs):
-        got = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
-        raise ValueError(
-            f"A trunk must give features of shape (n, d), and that of {name!r} gives {got} for {len(inputs)} rows. "
-            "End it with nn.Flatten()."
-        )
-    if not torch.isfinite(values).all():
-        raise ValueError(f"The features of {name!r} are not finite before training. Scale its inputs.")
-    return values
-
-
-def _on_cpu(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Copies that no later step changes."""
-    return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in tensors.items()}
-
-
 def _check_blocks(trunks: Mapping[str, nn.Module], nesting: Nesting) -> None:
     last = nesting.levels[-1]
     named = {*last.x, *last.y}
@@ -751,8 +360,3 @@ def _check_blocks(trunks: Mapping[str, nn.Module], nesting: Nesting) -> None:
     for name, trunk in trunks.items():
         if not isinstance(trunk, nn.Module):
             raise ValueError(f"Trunks must be torch modules, got {type(trunk).__name__} for {name!r}. Wrap it in one.")
-
-
-def _check_whole(name: str, value: Any, least: int, way_out: str) -> None:
-    if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < least):
-        raise ValueError(f"`{name}` must be a whole number, at least {least}, got {value!r}. {way_out}.")

@@ -16,6 +16,7 @@ from featgeo.learning.data import Pairs
 from featgeo.learning.learned import Learned
 
 SAMPLE_ROWS = 2000
+PANEL_ROWS = 5000
 CURVE_POINTS = 300
 
 

@@ -19,8 +19,8 @@ from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable, dimensions
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
-from featgeo.learning.train import Training
-from featgeo.models.diagnostics import Report, diagnose, panel
+from featgeo.learning.options import Training
+from featgeo.models.diagnostics import PANEL_ROWS, Report, diagnose, panel
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 
@@ -90,7 +90,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         self.link_, self.recalibration_ = self._calibration(head.y)
         self.report_ = diagnose(self.learned_, self.support_, head, seed)
         self.held_out_singular_values_ = self.report_.held_out_sigma
-        self.panels_ = panel(head.x, self.learned_.f, seed), panel(head.y, self.learned_.g, seed)
+        sample = head.sample(PANEL_ROWS, seed)
+        self.panels_ = panel(sample.x, self.learned_.f, seed), panel(sample.y, self.learned_.g, seed)
         return self
 
     def transform(self, X: Any, y: Any = None) -> Any:

@@ -30,7 +30,7 @@ from skops import io as skops_io
 from featgeo.assembly import links, support
 from featgeo.features import encoding, functions, networks, spaces, trees, variables
 from featgeo.geometry import spans
-from featgeo.learning import learned, train
+from featgeo.learning import learned, options
 from featgeo.models import diagnostics
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
@@ -59,7 +59,7 @@ RECORDS: dict[str, Any] = {
         links.LinearLink,
         links.ExponentialLink,
         links.Recalibration,
-        train.Training,
+        options.Training,
         diagnostics.Panel,
         diagnostics.Report,
     )

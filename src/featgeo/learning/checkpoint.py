@@ -1,0 +1,127 @@
+"""Checkpoints: a run that is killed at any point and started again ends as if it had never stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from featgeo.learning.batches import Batches, checksum
+from featgeo.learning.options import Training
+
+if TYPE_CHECKING:
+    from featgeo.learning.train import Run
+
+CHECKPOINT_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file with all that a run needs to go on: tensors as safetensors, numbers as JSON in its header."""
+
+    path: Path
+    fingerprint: dict[str, Any]
+
+    @classmethod
+    def of(cls, run: Run, batches: Batches, options: Training) -> Checkpoint | None:
+        """The checkpoint of a run, where its options want one."""
+        if options.checkpoint is None:
+            return None
+        folder = Path(options.checkpoint)
+        folder.mkdir(parents=True, exist_ok=True)
+        names = ("learning_rate", "weight_decay", "patience", "precision")
+        shapes = {name: list(value.shape) for name, value in run.result.state_dict().items()}
+        fingerprint = {
+            "format": CHECKPOINT_FORMAT,
+            "seed": list(run.seed),
+            "max_epochs": run.max_epochs,
+            **{name: getattr(options, name) for name in names},
+            "levels": [asdict(level) for level in run.nesting.levels],
+            **batches.describe(),
+            "parameters": shapes,
+        }
+        return cls(folder / f"run-{run.seed[1]}.safetensors", json.loads(json.dumps(fingerprint)))
+
+    def save(self, run: Run) -> None:
+        """Write it, all or nothing."""
+        from safetensors.torch import save_file
+
+        optimizer = run.optimizer.state_dict()["state"]
+        moments = {f"{index}.{key}": value for index, entry in optimizer.items() for key, value in entry.items()}
+        parts = {
+            "model": run.model.state_dict(),
+            "best": run.best,
+            "optimizer": moments,
+            "peak": {"contributions": run.peak},
+        }
+        tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in on_cpu(values).items()}
+        numbers = {
+            "fingerprint": self.fingerprint,
+            "step": run.step,
+            "history": run.history,
+            "best_epoch": run.best_epoch,
+            "peak_epoch": run.peak_epoch,
+            "precision": run.fabric.strategy.precision.state_dict(),
+            "checksum": checksum(tensors),
+        }
+        partial = self.path.with_suffix(".partial")
+        save_file(tensors, partial, {"featgeo": json.dumps(numbers)})
+        os.replace(partial, self.path)  # at once: a run killed here leaves the old file or the new one
+
+    def load(self, run: Run) -> None:
+        """Bring a run to where it was, where there is a file of it."""
+        if not self.path.exists():
+            return
+        tensors, numbers = self._read()
+        self._check(numbers["fingerprint"])
+        parts: dict[str, dict[str, torch.Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "peak": {}}
+        for key, value in tensors.items():
+            part, name = key.split(".", 1)
+            parts[part][name] = value
+        run.model.load_state_dict(parts["model"])
+        state: dict[int, dict[str, torch.Tensor]] = {}
+        for key, value in parts["optimizer"].items():
+            index, name = key.split(".", 1)
+            state.setdefault(int(index), {})[name] = value
+        run.optimizer.load_state_dict({**run.optimizer.state_dict(), "state": state})
+        run.fabric.strategy.precision.load_state_dict(numbers["precision"])
+        run.best, run.best_epoch = parts["best"], numbers["best_epoch"]
+        run.peak, run.peak_epoch = parts["peak"]["contributions"], numbers["peak_epoch"]
+        run.step, run.history = numbers["step"], numbers["history"]
+
+    def _read(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(self.path, framework="pt") as file:
+                numbers = json.loads(file.metadata()["featgeo"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+            sound = checksum(tensors) == numbers["checksum"]
+        except (SafetensorError, KeyError, TypeError, ValueError):
+            sound = False
+        if not sound:
+            raise ValueError(
+                f"A checkpoint must be a whole file written by featgeo, and {self.path} is damaged or something else. "
+                "Delete it to start anew, or use another folder."
+            )
+        return tensors, numbers
+
+    def _check(self, found: dict[str, Any]) -> None:
+        ours = self.fingerprint
+        differing = [name for name in ours.keys() | found.keys() if ours.get(name) != found.get(name)]
+        if differing:
+            details = "; ".join(f"{name}: {found.get(name)} there, {ours.get(name)} here" for name in sorted(differing))
+            raise ValueError(
+                f"A run goes on only from a checkpoint of the same run, and {self.path} differs in {details}. "
+                "Use another folder."
+            )
+
+
+def on_cpu(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Copies that no later step changes."""
+    return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in tensors.items()}

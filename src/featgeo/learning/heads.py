@@ -1,0 +1,172 @@
+"""Trunks and linear readouts: from batches of inputs to f and g, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+import torch
+from torch import nn
+
+from featgeo.geometry.spans import AffineFeatures
+from featgeo.learning.batches import Batch
+from featgeo.nesting import Nesting, nested_h_score
+
+
+class NestedFeatures(nn.Module):
+    """Trunks and their readouts: inputs by block name to f and g, each (n, k) in level order."""
+
+    def __init__(self, trunks: Mapping[str, nn.Module], nesting: Nesting, sample: Batch) -> None:
+        """Put readouts on the trunks.
+
+        Args:
+            trunks: A network for each block.
+            nesting: The levels.
+            sample: Some rows: they tell how many features each trunk has, and their scale.
+        """
+        super().__init__()
+        self.names = tuple(trunks)
+        self.trunks = nn.ModuleList(trunks.values())  # not a dictionary: its keys could hold no dots
+        with torch.no_grad():
+            features = {name: _checked_features(name, trunk.eval(), sample[name]) for name, trunk in trunks.items()}
+        dimensions = nesting.refine().levels
+        self.f = _Side([dimension.x for dimension in dimensions], features, trunks)
+        self.g = _Side([dimension.y for dimension in dimensions], features, trunks)
+        self.train()
+
+    def forward(self, inputs: Mapping[str, torch.Tensor] | Raw) -> tuple[torch.Tensor, torch.Tensor]:
+        """F and g on a batch."""
+        blocks = inputs.blocks if isinstance(inputs, Raw) else inputs
+        precision = self.f.bias.dtype
+        features = {}
+        for name, trunk in zip(self.names, self.trunks, strict=True):
+            block = blocks[name]
+            features[name] = trunk(block.to(precision) if block.is_floating_point() else block)
+        return self.f(features), self.g(features)
+
+    @property
+    def orthonormal(self) -> bool:
+        """Whether all functions of one side are known to be orthonormal: those of a fixed basis, each used once."""
+        return any(side.is_orthonormal for side in (self.f, self.g))
+
+    def readout(self, name: str) -> AffineFeatures:
+        """The trained linear map from the features of a block to the dimensions that use it."""
+        side = self.f if name in self.f.names else self.g
+        part = cast(_Readout, side.readouts[side.names.index(name)])
+        weight = (part.linear.weight.detach().double() / part.spread.double()).T.cpu().numpy()
+        return AffineFeatures(part.centre.double().cpu().numpy(), weight, np.zeros(weight.shape[1]))
+
+
+def batch_score(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, orthonormal: bool) -> torch.Tensor:
+    """An unbiased estimate of the nested H-score from a batch.
+
+    Where one side is orthonormal, its means and Gram matrix are known, 0 and I, and need not be estimated: what is left
+    is least squares, E[f.g] - E[|f|^2] / 2, without the noise of a Gram matrix of few rows. Where the dependence is
+    strong that noise is most of the gradient.
+    """
+    if not orthonormal:
+        return nested_h_score(f, g, nesting, unbiased=True)
+    learned = f if f.requires_grad else g
+    weights = torch.as_tensor(nesting.pair_weights.diagonal().copy(), dtype=f.dtype, device=f.device)
+    return (weights * (f * g - learned.square() / 2)).sum(dim=1).mean()
+
+
+class Orthonormal(nn.Identity):
+    """A fixed span whose inputs are already an orthonormal basis of it.
+
+    Where there are as many of them as dimensions, all functions in the span are used and there is nothing to learn on
+    this side: the other side then learns by least squares.
+    """
+
+
+class _Side(nn.Module):
+    """All functions of x, or all of y: readouts of the blocks, added up."""
+
+    def __init__(
+        self, spaces: list[tuple[str, ...]], features: Mapping[str, torch.Tensor], trunks: Mapping[str, nn.Module]
+    ) -> None:
+        super().__init__()
+        self.names = spaces[-1]
+        # Spaces grow, so a block serves all dimensions from the first that may use it on.
+        starts = [next(i for i, space in enumerate(spaces) if name in space) for name in self.names]
+        self.readouts = nn.ModuleList(
+            _readout(trunks[name], features[name], len(spaces) - start)
+            for name, start in zip(self.names, starts, strict=True)
+        )
+        self.bias = nn.Parameter(torch.zeros(len(spaces)), requires_grad=not self.is_orthonormal)
+
+    @property
+    def is_orthonormal(self) -> bool:
+        """Whether the dimensions are those of one fixed basis, each once."""
+        (readout, *others) = self.readouts
+        return not others and isinstance(readout, _FixedReadout) and readout.is_complete
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        total: torch.Tensor = self.bias
+        for name, readout in zip(self.names, self.readouts, strict=True):
+            values = readout(features[name])
+            total = total + nn.functional.pad(values, (len(self.bias) - values.shape[1], 0))
+        return total
+
+
+class _Readout(nn.Module):
+    """A linear map of features; fixed ones, which can have any scale, are first shifted and scaled by constants.
+
+    Features that are trained are left as they are: their first, small spread would make every step too large.
+    """
+
+    centre: torch.Tensor
+    spread: torch.Tensor
+
+    def __init__(self, features: torch.Tensor, k: int, fixed: bool) -> None:
+        super().__init__()
+        d = features.shape[1]
+        spread, centre = torch.ones(d), torch.zeros(d)
+        if fixed:
+            std, mean = torch.std_mean(features.double(), dim=0, correction=0)
+            spread, centre = torch.where(std > 1e-6 * (1 + mean.abs()), std, 1.0).float(), mean.float()
+        self.register_buffer("centre", centre)
+        self.register_buffer("spread", spread)
+        self.linear = nn.Linear(d, k, bias=False)
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        values: torch.Tensor = self.linear((features - self.centre) / self.spread)
+        return values
+
+
+class _FixedReadout(_Readout):
+    """A readout of an orthonormal basis: each function once where there is room for all, else trained combinations."""
+
+    def __init__(self, features: torch.Tensor, k: int) -> None:
+        super().__init__(features, k, fixed=False)
+        self.is_complete = features.shape[1] == k
+        if self.is_complete:
+            nn.init.eye_(self.linear.weight)
+            self.linear.weight.requires_grad_(False)
+
+
+def _readout(trunk: nn.Module, features: torch.Tensor, k: int) -> _Readout:
+    if isinstance(trunk, Orthonormal):
+        return _FixedReadout(features, k)
+    return _Readout(features, k, fixed=not any(parameter.requires_grad for parameter in trunk.parameters()))
+
+
+class Raw:
+    """Inputs that Fabric passes on as they are; in mixed precision it would round them before the trunks scale them."""
+
+    def __init__(self, blocks: Batch) -> None:
+        self.blocks = blocks
+
+
+def _checked_features(name: str, trunk: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
+    values = trunk(inputs)
+    if not isinstance(values, torch.Tensor) or values.ndim != 2 or len(values) != len(inputs):
+        got = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
+        raise ValueError(
+            f"A trunk must give features of shape (n, d), and that of {name!r} gives {got} for {len(inputs)} rows. "
+            "End it with nn.Flatten()."
+        )
+    if not torch.isfinite(values).all():
+        raise ValueError(f"The features of {name!r} are not finite before training. Scale its inputs.")
+    return values

@@ -1,0 +1,105 @@
+"""How to train: the options of gradient training, and the defaults that depend on data and networks."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import torch
+
+from featgeo.learning.batches import SMALLEST_BATCH, TensorBatches, check_batch_size, default_batch_size
+
+FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 400
+SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.003
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train.
+
+    Attributes:
+        max_epochs: Passes over the rows. None chooses as many as give 400 steps, at least 8 and at most 200.
+        batch_size: Rows in a batch, of all devices together. None chooses a fortieth of the rows as a power of two,
+            between 32 and 1024; half of that for networks of more than 100,000 parameters. (Read by `batches`; a stream
+            brings its own batches.)
+        learning_rate: The largest rate of the cycle. None chooses 0.01, and 0.003 for networks of more than 100,000
+            parameters.
+        weight_decay: Of AdamW.
+        surplus: Dimensions added to the last level while training.
+        patience: Stop after this many epochs without a better held-out score; None never does. The rate falls to zero
+            in the end, and most of the gain comes there: choose a large one, or none.
+        validation: Share of rows kept apart (read by `batches`).
+        precision: One of Fabric's names: "32-true", "bf16-mixed", "16-mixed", "64-true", ...
+        accelerator: One of Fabric's names: "cpu", "cuda", "mps", "auto", ...
+        devices: How many devices, or which, as Fabric takes them.
+        strategy: How several devices work together, as Fabric takes it.
+        num_nodes: How many machines.
+        checkpoint: A folder for checkpoints, written after every epoch; None for none.
+        progress: Whether to show a progress bar; None shows it on terminals only.
+        restarts: How often to train, from different starts; the best run on held-out rows is kept.
+    """
+
+    max_epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    weight_decay: float = 0.3
+    surplus: int = 2
+    patience: int | None = None
+    validation: float = 0.1
+    precision: str = "32-true"
+    accelerator: str = "auto"
+    devices: int | str | list[int] = 1
+    strategy: str = "auto"
+    num_nodes: int = 1
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: bool | None = None
+    restarts: int = 1
+
+    def __post_init__(self) -> None:
+        _check_whole("max_epochs", self.max_epochs, 1, "None chooses from the number of rows")
+        _check_whole("patience", self.patience, 1, "None never stops early")
+        if self.batch_size is not None:
+            check_batch_size(self.batch_size)
+        for name, least in {"surplus": 0, "restarts": 1, "num_nodes": 1}.items():
+            if getattr(self, name) is None:
+                raise ValueError(f"`{name}` must be a whole number, got None. Use {least}.")
+            _check_whole(name, getattr(self, name), least, f"Use {least}")
+        for name, above in {"learning_rate": True, "weight_decay": False}.items():
+            value = getattr(self, name)
+            if value is None and name == "learning_rate":
+                continue
+            if not isinstance(value, Real) or not math.isfinite(value) or value < 0 or (above and value == 0):
+                rule = "a positive number" if above else "a number, at least 0"
+                raise ValueError(f"`{name}` must be {rule}, got {value!r}. Leave it out for the default.")
+        if not isinstance(self.validation, Real) or not 0 <= self.validation < 1:
+            raise ValueError(
+                f"`validation` must be a share of the rows, at least 0 and below 1, got {self.validation!r}. Use 0.1."
+            )
+
+    def batches(self, inputs: Mapping[str, torch.Tensor], seed: int, n_parameters: int = 0) -> TensorBatches:
+        """Rows in memory as batches for networks of so many parameters, some rows kept apart, as these options say."""
+        size = self.batch_size
+        if size is None and n_parameters > SMALL_NETWORK:
+            size = max(SMALLEST_BATCH, default_batch_size(len(next(iter(inputs.values())))) // 2)
+        return TensorBatches(inputs, size, self.validation, seed)
+
+    def rate(self, n_parameters: int) -> float:
+        """The largest learning rate for networks of so many parameters."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return SMALL_NETWORK_RATE if n_parameters <= SMALL_NETWORK else LARGE_NETWORK_RATE
+
+    def epochs(self, n_batches: int) -> int:
+        """How many epochs there will be at most."""
+        if self.max_epochs is not None:
+            return self.max_epochs
+        return min(max(math.ceil(FEWEST_STEPS / n_batches), FEWEST_EPOCHS), MOST_EPOCHS)
+
+
+def _check_whole(name: str, value: Any, least: int, way_out: str) -> None:
+    if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < least):
+        raise ValueError(f"`{name}` must be a whole number, at least {least}, got {value!r}. {way_out}.")
