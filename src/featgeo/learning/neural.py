@@ -16,15 +16,17 @@ from featgeo.features.spaces import NetworkSpace, Space, network_inputs
 from featgeo.features.variables import Rows
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, complement
+from featgeo.geometry.validation import Array
 from featgeo.learning.batches import Batches, StreamBatches
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.heads import Orthonormal
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, deal, from_solution, unseen_features
 from featgeo.learning.options import Training
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
-from featgeo.learning.train import train
+from featgeo.learning.train import Trained, train
 from featgeo.nesting import Nesting
 
+AGREEMENT_ROWS = 4096
 AUTO_MODES = 9  # dimensions to train where the number of modes is to be chosen: ten classes have so many
 
 
@@ -68,19 +70,48 @@ def learn_neural(
     trunks = {"x": x.trunk, "y": y.trunk}
     batches = _batches(data, x, y, options, seed)
     trained = train(trunks, batches, Nesting([k]), options, seed)
-    spaces = x.space(trained.trunks["x"], "x"), y.space(trained.trunks["y"], "y")
-    apart = getattr(batches, "validation_rows", None)
-    folds, held_out = _folds(data, spaces, apart, seed)
     counts = [*(count for count in MODE_COUNTS if count < k and n_modes == "auto"), k]
-    solution = _solved(folds, counts, held_out, {side: trained.model.readout(side) for side in ("x", "y")}, x, y)
+    apart = getattr(batches, "validation_rows", None)
+    spaces, solution = _finished(trained, data, x, y, counts, apart, seed)
     left_out = None
     if unseen and isinstance(data, Pairs) and apart is not None and len(apart):
         rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), seed)[:UNSEEN_ROWS]
         left_out = Unseen(rows, unseen_features(solution, spaces[0](data.x.take(rows)), fold_of_row))
     learned = from_solution(solution, *spaces, (x.name, y.name), "neural", left_out)
+    others = [run for run in trained.runs if run.trunks is not trained.trunks]
+    if others:
+        sample = head.sample(AGREEMENT_ROWS, seed).x
+        found = [_finished(run, data, x, y, counts, apart, seed) for run in others]
+        turns = [_overlap(modes.levels[0].f(space(sample)), learned.f(sample)) for (space, _), modes in found]
+        learned = replace(learned, rotations=np.concatenate([learned.rotations, turns]))
     if isinstance(data, Stream):  # its rows were all trained on: none of them can judge
         return replace(learned, held_out_sigma=np.full((0, len(learned.sigma)), np.nan), held_out_score=float("nan"))
     return learned
+
+
+def _finished(
+    trained: Trained,
+    data: Pairs | Stream,
+    x: _Side,
+    y: _Side,
+    counts: list[int],
+    apart: np.ndarray | None,
+    seed: int,
+) -> tuple[tuple[Space, Space], Solution]:
+    """The spaces that training ended with, and the closed form in them."""
+    spaces = x.space(trained.trunks["x"], "x"), y.space(trained.trunks["y"], "y")
+    folds, held_out = _folds(data, spaces, apart, seed)
+    readouts = {side: trained.model.readout(side) for side in ("x", "y")}
+    return spaces, _solved(folds, counts, held_out, readouts, x, y)
+
+
+def _overlap(other: Array, ours: Array) -> Array:
+    """Inner products of two sets of features over the same rows, (k, k), each of unit norm; zeros where one lacks."""
+    k = ours.shape[1]
+    other, ours = (z / np.linalg.norm(z, axis=0).clip(min=1e-300) for z in (other[:, :k], ours))
+    result = np.zeros((k, k))
+    result[: other.shape[1]] = other.T @ ours
+    return result
 
 
 def _solved(

@@ -13,6 +13,7 @@ import torch
 
 from featgeo.learning.batches import SMALLEST_BATCH, TensorBatches, check_batch_size, default_batch_size
 
+MOST_APART = 5000
 FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 400
 SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.003
 
@@ -32,7 +33,7 @@ class Training:
         surplus: Dimensions added to the last level while training.
         patience: Stop after this many epochs without a better held-out score; None never does. The rate falls to zero
             in the end, and most of the gain comes there: choose a large one, or none.
-        validation: Share of rows kept apart (read by `batches`).
+        validation: Share of rows kept apart, at most 5,000 of them (read by `batches`).
         precision: One of Fabric's names: "32-true", "bf16-mixed", "16-mixed", "64-true", ...
         accelerator: One of Fabric's names: "cpu", "cuda", "mps", "auto", ...
         devices: How many devices, or which, as Fabric takes them.
@@ -85,7 +86,8 @@ class Training:
         size = self.batch_size
         if size is None and n_parameters > SMALL_NETWORK:
             size = max(SMALLEST_BATCH, default_batch_size(len(next(iter(inputs.values())))) // 2)
-        return TensorBatches(inputs, size, self.validation, seed)
+        n = len(next(iter(inputs.values())))
+        return TensorBatches(inputs, size, min(self.validation, MOST_APART / max(n, 1)), seed)
 
     def rate(self, n_parameters: int) -> float:
         """The largest learning rate for networks of so many parameters."""

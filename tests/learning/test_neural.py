@@ -1,0 +1,126 @@
+"""Networks as spaces: trained, then solved in closed form on all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from support import cosine_samples, random_counts, rows
+
+from featgeo import FeatureClassifier, FiniteJoint, ModalDecomposition, Training
+
+
+def _kernel_error(model: ModalDecomposition, x: np.ndarray, y: np.ndarray) -> float:
+    f, g = model.transform(x, y)
+    apart = np.random.default_rng(0).permutation(len(y))
+    truth = np.cos(np.pi * (x - y[apart]))
+    kernel = ((f * model.singular_values_) * g[apart]).sum(axis=1)
+    return float(np.sqrt(np.mean((kernel - truth) ** 2) / np.mean(truth**2)))
+
+
+def test_default_networks_learn_the_cosine_modes():
+    x, y = cosine_samples(8000, seed=0)
+    model = ModalDecomposition(2, solver="neural", random_state=0).fit(x, y)
+    assert model.solver_ == "neural"
+    assert _kernel_error(model, x, y) < 0.15
+    np.testing.assert_allclose(model.held_out_singular_values_, 0.5, atol=0.06)
+    assert model.report().orthogonality < 1e-6
+
+
+def test_a_network_of_indicators_reaches_the_exact_modes():
+    counts = 20 * random_counts(0, (5, 4))
+    x, y = (part.numpy() for part in rows(counts))
+
+    def network(symbols: int) -> torch.nn.Module:
+        table = torch.nn.Embedding(symbols, 8)
+        return torch.nn.Sequential(Index(), table)
+
+    class Index(torch.nn.Module):
+        def forward(self, values: torch.Tensor) -> torch.Tensor:
+            return values[:, 0].long()
+
+    model = ModalDecomposition(3, x_space=network(5), y_space=network(4), random_state=0).fit(x, y)
+    np.testing.assert_allclose(model.singular_values_, FiniteJoint(counts).modes().sigma, atol=2e-3)
+
+
+def test_one_side_may_be_fixed():
+    x, y = cosine_samples(4000, seed=1)
+    labels = np.digitize(y, np.linspace(-1, 1, 9)[1:-1])
+    model = ModalDecomposition(2, solver="neural", random_state=0).fit(x, labels)
+    assert model.spaces_ == ("network", "table")
+    assert model.held_out_singular_values_.min() > 0.38  # 0.49 with infinitely many rows
+
+
+def test_images_and_sequences_have_networks_of_their_own():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 600)
+    images = rng.integers(0, 50, (600, 8, 8)).astype(np.uint8)
+    images[labels == 1, :4] += 100
+    model = FeatureClassifier(x_space="image", random_state=0).fit(images, labels)
+    assert model.score(images, labels) > 0.97
+    with_channels = ModalDecomposition(1, random_state=0).fit(images[:, None], labels)
+    assert with_channels.spaces_ == ("image", "table")
+    waves = np.sin(np.arange(30) * np.where(labels == 1, 1.0, 0.3)[:, None] + rng.uniform(0, 6, (600, 1)))
+    model = ModalDecomposition(1, x_space="sequence", random_state=0).fit(waves, labels)
+    assert model.held_out_singular_values_[0] > 0.9
+    with pytest.raises(ValueError, match=r"image.*sequence"):
+        ModalDecomposition(1).fit(images, labels)
+    with pytest.raises(ValueError, match="shape"):
+        with_channels.transform(images[:, None, :4])
+
+
+def test_the_same_seed_gives_the_same_model_and_leaves_torch_alone():
+    x, y = cosine_samples(1000, seed=0)
+    before = torch.random.get_rng_state()
+    first, second = (
+        ModalDecomposition(1, solver="neural", random_state=3, training=Training(max_epochs=3)).fit(x, y)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.transform(x), second.transform(x))
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path):
+    x, y = cosine_samples(1000, seed=0)
+
+    def fit(folder, network):
+        training = Training(max_epochs=6, checkpoint=tmp_path / folder)
+        return ModalDecomposition(1, x_space=network, y_space="spline", random_state=0, training=training).fit(x, y)
+
+    class Fragile(torch.nn.Module):
+        """Breaks after so many calls, once."""
+
+        def __init__(self, calls: int) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.body = torch.nn.Sequential(torch.nn.Linear(1, 8), torch.nn.Tanh())
+            self.left = calls
+
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            self.left -= 1
+            if self.left == 0:
+                raise RuntimeError("killed")
+            return self.body(inputs)
+
+    expected = fit("whole", Fragile(10**9)).transform(x)
+    for calls in (30, 75):
+        with pytest.raises(RuntimeError, match="killed"):
+            fit(f"killed-{calls}", Fragile(calls))
+        np.testing.assert_array_equal(fit(f"killed-{calls}", Fragile(10**9)).transform(x), expected)
+
+
+def test_a_data_loader_is_enough():
+    x, y = cosine_samples(4000, seed=0)
+    tensors = (torch.from_numpy(z).float()[:, None] for z in (x, y))
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*tensors), batch_size=500, shuffle=True)
+    model = ModalDecomposition(2, solver="neural", random_state=0).fit(loader)
+    assert _kernel_error(model, x[:, None][:, 0], y) < 0.3
+    assert np.isnan(model.held_out_singular_values_).all()  # its rows were all trained on
+
+
+def test_restarts_agree_on_the_span():
+    x, y = cosine_samples(4000, seed=0)
+    training = Training(restarts=2)
+    report = ModalDecomposition(2, solver="neural", random_state=0, training=training).fit(x, y).report()
+    assert report.blocks == ((1, 2),)
+    assert report.agreement[0] > 0.97
