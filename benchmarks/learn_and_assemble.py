@@ -251,10 +251,12 @@ def cross_entropy_network(data: datasets.FashionMnist, seconds: float) -> tuple[
         nn.functional.cross_entropy(net(images[rows]), labels[rows]).backward()
         optimizer.step()
 
+    for _ in range(5):  # warm up
+        step(torch.arange(512))
     with cpu_time() as used:
-        for _ in range(5):
-            step(torch.arange(512))
-        n_steps = int(seconds / (used() / 5))
+        for _ in range(30):
+            step(torch.randperm(len(images))[:512])
+        n_steps = int(seconds / (used() / 30))
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.005, total_steps=n_steps + 1)
     with cpu_time() as used:
         done = 0

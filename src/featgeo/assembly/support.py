@@ -16,7 +16,7 @@ import numpy as np
 from featgeo.geometry.validation import Array
 
 MAX_NUMBERS = 1000
-MAX_EVALUATED = 10_000
+MAX_EVALUATED = 5_000
 MAX_ROWS = 2000
 
 

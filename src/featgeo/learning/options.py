@@ -15,7 +15,7 @@ from featgeo.learning.batches import SMALLEST_BATCH, TensorBatches, check_batch_
 
 MOST_APART = 5000
 FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 400
-SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.003
+SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.005
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Training:
         batch_size: Rows in a batch, of all devices together. None chooses a fortieth of the rows as a power of two,
             between 32 and 1024; half of that for networks of more than 100,000 parameters. (Read by `batches`; a stream
             brings its own batches.)
-        learning_rate: The largest rate of the cycle. None chooses 0.01, and 0.003 for networks of more than 100,000
+        learning_rate: The largest rate of the cycle. None chooses 0.01, and 0.005 for networks of more than 100,000
             parameters.
         weight_decay: Of AdamW.
         surplus: Dimensions added to the last level while training.

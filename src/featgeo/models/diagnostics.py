@@ -16,6 +16,7 @@ from featgeo.learning.data import Pairs
 from featgeo.learning.learned import Learned
 
 SAMPLE_ROWS = 2000
+NEGATIVE_MASS_ROWS = 500  # each costs as much as the support has values
 PANEL_ROWS = 5000
 CURVE_POINTS = 300
 
@@ -52,7 +53,7 @@ class Report:
             cosine of an angle between the spans, over all of them. 1 is perfect.
         orthogonality: Largest deviation of E[f f^T] and E[g g^T] from the identity, over all rows of the fit.
         negative_mass: Mass of 1 + f.g below zero, the average over a sample of rows.
-        n_rows: Rows of the sample behind `effective_rows` and `negative_mass`.
+        n_rows: Rows of the sample behind `effective_rows`; at most 500 of them are behind `negative_mass`.
         solver: How it was solved.
         spaces: The spaces of X and of Y.
         ridge: The ridge that was chosen.
@@ -108,7 +109,7 @@ def diagnose(learned: Learned, support: Support, data: Pairs, seed: int) -> Repo
         blocks=tuple((block[0] + 1, block[-1] + 1) for block in blocks),
         agreement=np.array([_agreement(learned.rotations, block) for block in blocks]),
         orthogonality=learned.residual,
-        negative_mass=Conditional(support, f * learned.sigma).negative_mass,
+        negative_mass=Conditional(support, (f * learned.sigma)[:NEGATIVE_MASS_ROWS]).negative_mass,
         n_rows=len(f),
         solver=learned.solver,
         spaces=learned.spaces,

@@ -1,0 +1,108 @@
+"""The classifier and the regressor: as good as their features, and as sure as they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits, load_wine
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+from featgeo import FeatureClassifier, FeatureRegressor
+
+
+def _logistic(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, labels and their true probabilities."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    p = 1 / (1 + np.exp(-2 * X[:, 0] - X[:, 1] * X[:, 2]))
+    return X, rng.random(n) < p, p
+
+
+def test_probabilities_are_close_to_the_truth():
+    X, y, _ = _logistic(6000, seed=0)
+    model = FeatureClassifier(random_state=0).fit(X, y)
+    fresh, labels, truth = _logistic(4000, seed=1)
+    p = model.predict_proba(fresh)[:, 1]
+    assert np.sqrt(np.mean((p - truth) ** 2)) < 0.08
+    assert log_loss(labels, p) < log_loss(labels, truth) + 0.03
+    bins = np.digitize(p, np.linspace(0, 1, 6)[1:-1])
+    for b in range(5):
+        assert p[bins == b].mean() == pytest.approx(labels[bins == b].mean(), abs=0.05)
+
+
+def test_calibration_can_be_left_out():
+    X, y, _ = _logistic(1000, seed=0)
+    plain = FeatureClassifier(x_space="linear", calibrate=False, random_state=0).fit(X, y)
+    assert plain.link_.prior_share == 0
+    np.testing.assert_allclose(plain.predict_proba(X).sum(axis=1), 1)
+
+
+def test_labels_of_every_kind():
+    X, y = load_wine(return_X_y=True)
+    for labels in (y, y.astype(str), y.astype(float), pd.Series(y).map({0: "a", 1: "b", 2: "c"}), y == 1):
+        model = FeatureClassifier(x_space="linear", random_state=0).fit(X, labels)
+        assert model.score(X, labels) > 0.95
+        assert set(model.predict(X)) <= set(np.unique(labels))
+        assert model.predict(X).dtype == np.unique(labels).dtype
+
+
+def test_many_classes():
+    X, y = load_digits(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    model = FeatureClassifier(x_space="kernel", random_state=0).fit(X_train, y_train)
+    assert model.score(X_test, y_test) > 0.95
+    assert model.n_modes_ == 9
+
+
+def test_label_shift_is_a_matter_of_the_prior():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 4000)
+    X = (rng.standard_normal(4000) + y)[:, None]
+    model = FeatureClassifier(random_state=0).fit(X, y)
+    rare = rng.random(4000) < 0.1
+    shifted = (rng.standard_normal(4000) + rare)[:, None]
+    before, after = (model.given(shifted, prior=prior).proba()[:, 1].mean() for prior in (None, {0: 0.9, 1: 0.1}))
+    assert after == pytest.approx(0.1, abs=0.02)
+    assert before > 0.2
+
+
+def test_the_classifier_refuses_what_it_cannot_learn():
+    X, y, _ = _logistic(100, seed=0)
+    with pytest.raises(ValueError, match="one class"):
+        FeatureClassifier().fit(X, np.zeros(100))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        FeatureClassifier().fit(X, X[:, 0])
+    model = FeatureClassifier(x_space="linear").fit(X, y.astype(int))
+    with pytest.raises(ValueError, match="never saw"):
+        model.transform(X, np.full(100, 7))
+
+
+def _skewed(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Spread and skewness of y depend on x."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    return X, 2 * X[:, 0] + np.exp(X[:, 1]) * (rng.exponential(size=n) - 1)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_intervals_cover_as_often_as_they_say(level):
+    X, y = _skewed(6000, seed=0)
+    model = FeatureRegressor(random_state=0).fit(X, y)
+    fresh, truth = _skewed(6000, seed=1)
+    low, high = model.predict_interval(fresh, level).T
+    assert np.mean((low <= truth) & (truth <= high)) == pytest.approx(level, abs=0.025)
+    assert np.mean((high - low)[fresh[:, 1] > 0.5]) > 1.5 * np.mean((high - low)[fresh[:, 1] < -0.5])
+    expected = 2 * fresh[:, 0]
+    assert np.corrcoef(model.predict(fresh), expected)[0, 1] > 0.97
+
+
+def test_the_regressor_refuses_what_it_cannot_learn():
+    X, y = _skewed(50, seed=0)
+    with pytest.raises(ValueError, match="numbers as y"):
+        FeatureRegressor().fit(X, np.array(["a", "b"] * 25))
+    with pytest.raises(ValueError, match="NaN"):
+        FeatureRegressor().fit(X, np.where(np.arange(50) == 3, np.nan, y))
+    with pytest.raises(ValueError, match="never varies"):
+        FeatureRegressor().fit(X, np.ones(50))
