@@ -36,7 +36,7 @@ def options(
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the page and its figures.")] = Path("demo"),
 ) -> None:
-    """Decompose two small real tables and the paper's discrete experiment exactly, and write a page to look at."""
+    """Decompose real data and the paper's discrete experiment, and write a page to look at."""
     console = Console()
     with console.status("Decomposing ..."):
         page = demonstrate(output)

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from featgeo.assembly.links import LinearLink, Link, Recalibration
 from featgeo.assembly.support import Support
@@ -160,7 +159,9 @@ class Conditional:
         support = self._support
         if not support.continuous or support.m < 3:
             return np.ones(support.m)
-        density = stats.gaussian_kde(support.values, weights=support.mass)(support.values)
+        from scipy.stats import gaussian_kde  # slow to import
+
+        density = gaussian_kde(support.values, weights=support.mass)(support.values)
         return support.mass / density
 
     def _f_chunks(self) -> Iterator[Array]:

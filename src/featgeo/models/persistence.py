@@ -25,7 +25,6 @@ import numpy as np
 import safetensors.numpy
 import torch
 from sklearn.base import BaseEstimator
-from skops import io as skops_io
 
 from featgeo.assembly import links, support
 from featgeo.features import encoding, functions, networks, spaces, trees, variables
@@ -205,7 +204,9 @@ class _Writer:
             return self._module(value)
         if isinstance(value, BaseEstimator):
             name = f"sklearn-{len(self.members)}.skops"
-            self.members[name] = skops_io.dumps(value)
+            from skops import io  # slow to import
+
+            self.members[name] = io.dumps(value)
             return {"sklearn": name}
         raise ValueError(
             f"A {type(value).__name__} cannot be saved. Parts of a model must be arrays, scikit-learn objects, torch "
@@ -282,8 +283,10 @@ class _Reader:
 
     def _sklearn(self, name: str) -> Any:
         if name not in self._objects:
+            from skops import io  # slow to import
+
             content = self._members[name]
-            wanted = skops_io.get_untrusted_types(data=content)
+            wanted = io.get_untrusted_types(data=content)
             known = {*KNOWN_TYPES, *self._trusted}
             foreign = [kind for kind in wanted if not kind.startswith("sklearn.") and kind not in known]
             if foreign:
@@ -291,7 +294,7 @@ class _Reader:
                     f"The file wants to create {foreign}, which are not scikit-learn's own types. If you trust its "
                     f"source, pass load(path, trusted={foreign})."
                 )
-            self._objects[name] = skops_io.loads(content, trusted=wanted)
+            self._objects[name] = io.loads(content, trusted=wanted)
         return self._objects[name]
 
     def _module(self, value: dict[str, Any], side: str | None = None) -> torch.nn.Module | None:

@@ -33,9 +33,11 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
+    """The figure as text, the same for the same figure."""
     text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "featgeo"})
+    with mpl.rc_context(STYLE):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "featgeo"})
     return text.getvalue()
 
 
@@ -65,7 +67,7 @@ def mode_map(
         axes.set_xlabel(f"first mode ({shares[0]:.0%} of the dependence)")
         axes.set_ylabel(f"second mode ({shares[1]:.0%})")
         axes.legend(loc="best")
-        return _svg(figure)
+        return svg(figure)
 
 
 def energy_bars(groups: Sequence[Mapping[str, float]], total: float, unit: str) -> str:
@@ -89,7 +91,7 @@ def energy_bars(groups: Sequence[Mapping[str, float]], total: float, unit: str) 
         axes.set_xlim(0, 1.25 * max(value for _, value, _ in rows))
         axes.set_xlabel(unit)
         axes.tick_params(axis="y", length=0)
-        return _svg(figure)
+        return svg(figure)
 
 
 def modes_over_theory(
@@ -125,4 +127,4 @@ def modes_over_theory(
         axes.set_xticks(at)
         axes.set_title(r"$\sigma_i$")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
-        return _svg(figure)
+        return svg(figure)
