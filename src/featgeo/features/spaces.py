@@ -24,7 +24,7 @@ from featgeo.features.encoding import Encoding, Scores
 from featgeo.features.variables import Rows, Table, symbol_keys
 from featgeo.geometry.validation import Array
 
-KERNEL_FEATURES = 40  # of one number
+KERNEL_FEATURES = 32  # of one number
 JOINT_FEATURES = 300  # of several columns together
 UNIFORM_KNOTS = 8
 NORMAL_KNOTS = 5

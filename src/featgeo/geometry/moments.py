@@ -294,5 +294,6 @@ def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array) -> tuple[_
     centred = features - mean
     correction = share @ centred  # the rounding of the first mean
     centred -= correction
-    scatter = (centred * row_weights[:, None]).T @ centred
+    weighted = centred if (weights == 1).all() else centred * row_weights[:, None]
+    scatter = weighted.T @ centred
     return _Mean(mean.cpu().numpy(), correction.cpu().numpy()), scatter.cpu().numpy()

@@ -6,7 +6,7 @@ or by gradients, and then solved in closed form as well. Every way ends in the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.exact import learn_exact
 from featgeo.learning.learned import N_FOLDS, Learned, Unseen, deal, from_solution, some_rows, unseen_features
-from featgeo.learning.solve import MODE_COUNTS, Folds, solve
+from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
 from featgeo.nesting import Nesting
 
 Solver = Literal["auto", "exact", "closed", "neural"]
@@ -186,19 +186,38 @@ def _solved(
     chunks = [data] if isinstance(data, Pairs) and x_features is not None else data.chunks()
     folds = Folds.from_chunks((features(chunk) for chunk in chunks), N_FOLDS, seed, fold_of_row)
     counts = mode_counts(n_modes)
-    solutions = {
-        (x, y): solve(folds, Nesting([counts[-1]], x=f"x {x}", y=f"y {y}"), mode_counts=counts)
-        for x in x_spaces
-        for y in y_spaces
-    }
-    names = max(solutions, key=lambda pair: np.nan_to_num(solutions[pair].held_out_score, nan=0))
-    x_space, y_space, solution = x_spaces[names[0]], y_spaces[names[1]], solutions[names]
+
+    def solved(x: str, y: str) -> Solution:
+        return solve(folds, Nesting([counts[-1]], x=f"x {x}", y=f"y {y}"), mode_counts=counts)
+
+    names, solution = _best_pair(list(x_spaces), list(y_spaces), solved)
+    x_space, y_space = x_spaces[names[0]], y_spaces[names[1]]
     held_out = None
     if unseen and isinstance(data, Pairs) and fold_of_row is not None:
         rows = some_rows(len(data), seed)
         values = x_space(data.x.take(rows)) if x_features is None else x_features[rows]
         held_out = Unseen(rows, unseen_features(solution, values, fold_of_row[rows]))
     return from_solution(solution, x_space, y_space, names, "closed", held_out)
+
+
+def _best_pair(
+    x_names: list[str], y_names: list[str], solved: Callable[[str, str], Solution]
+) -> tuple[tuple[str, str], Solution]:
+    """The pair of spaces of the largest held-out score; mixed pairs are tried only where no kind is clearly ahead."""
+
+    def score(pair: tuple[str, str]) -> float:
+        return float(np.nan_to_num(solutions[pair].held_out_score, nan=0))
+
+    alike = [(name, name) for name in x_names if name in y_names]
+    solutions = {pair: solved(*pair) for pair in alike}
+    if len(alike) == len(x_names) == len(y_names):
+        best = max(alike, key=score)
+        leads = [solutions[best].held_out_scores - solutions[pair].held_out_scores for pair in alike if pair != best]
+        if all(len(lead) > 1 and lead.mean() > 2 * lead.std(ddof=1) / np.sqrt(len(lead)) for lead in leads):
+            return best, solutions[best]
+    solutions |= {(x, y): solved(x, y) for x in x_names for y in y_names if (x, y) not in solutions}
+    best = max(solutions, key=score)
+    return best, solutions[best]
 
 
 def _targets(data: Pairs, y_space: Space, pilot: Learned) -> Array:

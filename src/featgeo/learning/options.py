@@ -14,7 +14,7 @@ import torch
 from featgeo.learning.batches import SMALLEST_BATCH, TensorBatches, check_batch_size, default_batch_size
 
 MOST_APART = 5000
-FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 400
+FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 350
 SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.005
 
 
@@ -23,7 +23,7 @@ class Training:
     """How to train.
 
     Attributes:
-        max_epochs: Passes over the rows. None chooses as many as give 400 steps, at least 8 and at most 200.
+        max_epochs: Passes over the rows. None chooses as many as give 350 steps, at least 8 and at most 200.
         batch_size: Rows in a batch, of all devices together. None chooses a fortieth of the rows as a power of two,
             between 32 and 1024; half of that for networks of more than 100,000 parameters. (Read by `batches`; a stream
             brings its own batches.)
