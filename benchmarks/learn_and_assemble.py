@@ -184,9 +184,9 @@ def mixture() -> None:
     y = rng.choice([-1, 1], N)
     X = y[:, None] * mu + rng.standard_normal((N, 10)) @ root.T
     truth = np.tanh(X @ np.linalg.solve(covariance, mu))
-    for solver in ("auto", "neural"):
+    for solver, training in (("auto", None), ("neural", fg.Training(max_epochs=20))):
         with cpu_time() as used:
-            model = fg.ModalDecomposition(1, solver=solver, random_state=0).fit(X, y)
+            model = fg.ModalDecomposition(1, solver=solver, random_state=0, training=training).fit(X, y)
             row(f"mixture, {solver}", correlation=float(abs(np.corrcoef(model.transform(X)[:, 0], truth)[0, 1])),
                 spaces=model.spaces_[0], cpu_seconds=used())  # fmt: skip
 

@@ -178,3 +178,14 @@ def test_recalibration_makes_frequencies_true():
     fresh = 0.5 * rng.standard_normal(5000)
     low, high = after.interval(0.8).T
     assert np.mean((fresh >= low) & (fresh <= high)) == pytest.approx(0.8, abs=0.02)
+
+
+def test_the_mean_of_a_heavy_tailed_prior_is_exact():
+    values = np.exp(2.5 * np.random.default_rng(0).standard_normal(100_000))
+    support = Support.of_numbers(values, lambda i: np.log(values[i])[:, None])
+    assert support.values @ support.mass == pytest.approx(values.mean(), rel=1e-12)
+
+
+def test_one_value_for_each_row_is_due():
+    with pytest.raises(ValueError, match="one value"):
+        _continuous().pit([0.0])

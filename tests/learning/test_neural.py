@@ -124,3 +124,18 @@ def test_restarts_agree_on_the_span():
     report = ModalDecomposition(2, solver="neural", random_state=0, training=training).fit(x, y).report()
     assert report.blocks == ((1, 2),)
     assert report.agreement[0] > 0.97
+
+
+def test_without_rows_kept_apart_nothing_is_called_held_out():
+    x, y = cosine_samples(500, seed=0)
+    training = Training(max_epochs=2, validation=0)
+    model = ModalDecomposition(1, solver="neural", random_state=0, training=training).fit(x, y)
+    assert np.isnan(model.held_out_singular_values_).all()
+
+
+def test_a_classifier_learns_as_many_modes_as_there_are_classes():
+    y = np.repeat(np.arange(14), 30)
+    X = np.eye(14)[y] + 0.05 * np.random.default_rng(0).standard_normal((420, 14))
+    model = FeatureClassifier(solver="neural", random_state=0).fit(X, y)
+    assert model.n_modes_ == 13
+    assert model.score(X, y) > 0.95

@@ -391,5 +391,5 @@ def test_options_that_make_no_sense_are_refused(name, value):
 
 
 def test_the_number_of_epochs_follows_the_number_of_batches():
-    assert [Training().epochs(n) for n in (1, 10, 40, 1000)] == [200, 40, 10, 8]
+    assert [Training().epochs(n) for n in (1, 10, 40, 1000)] == [200, 35, 9, 8]
     assert Training(max_epochs=3).epochs(1) == 3

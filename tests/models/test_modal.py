@@ -12,6 +12,7 @@ import torch
 from numpy.polynomial.hermite_e import hermeval
 from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import PolynomialFeatures, SplineTransformer
 from support import cosine_samples, random_counts, rows
 
@@ -322,3 +323,64 @@ def test_plots_are_figures(what):
     assert len(figure.axes) == (4 if what == "modes" else 1)
     with pytest.raises(ValueError, match="modes"):
         ModalDecomposition(2).fit(x, y).plot("pie")
+
+
+def test_all_modes_of_a_copy_are_kept():
+    x = np.repeat(np.arange(10), 50)
+    model = ModalDecomposition("auto").fit(x, x)
+    assert model.n_modes_ == 9
+    np.testing.assert_allclose(model.singular_values_, 1)
+
+
+def test_exactly_independent_variables():
+    x, y = np.tile([0, 0, 1, 1], 25), np.tile([0, 1, 0, 1], 25)
+    model = ModalDecomposition("auto").fit(x, y)
+    assert model.n_modes_ == 0
+    np.testing.assert_allclose(model.given(x).proba(), 0.5)
+    assert model.transform(x).shape == (100, 0)
+    assert str(model.report()).startswith("0 modes")
+
+
+def test_folds_may_have_more_modes_than_all_rows():
+    counts = np.full((3, 3), 20)
+    counts[:2, :2] += [[6, -6], [-6, 6]]
+    x, y = (part.numpy() for part in rows(counts))
+    model = ModalDecomposition(2, solver="closed", x_space="table", y_space="table").fit(x, y)
+    assert model.singular_values_[0] == pytest.approx(FiniteJoint(counts).modes().sigma[0], abs=1e-6)
+
+
+def test_a_prior_of_zeros_where_the_features_allow_nothing_else():
+    x = np.repeat([0, 1, 2], 20)
+    proba = ModalDecomposition().fit(x, x).given([0, 1], prior={0: 1, 1: 0, 2: 0}).proba()
+    np.testing.assert_allclose(proba, [[1, 0, 0], [1, 0, 0]])
+
+
+def test_streams_of_single_rows_and_labels_that_come_late():
+    x, y = _gaussian(60)
+    batches = [([[a]], [[b]]) for a, b in zip(x, y, strict=True)]
+    model = ModalDecomposition(1, x_space="linear", y_space="linear").fit(batches)
+    assert np.isfinite(model.held_out_singular_values_).all()
+    late = [(np.arange(2.0)[:, None], np.array([["a"], ["b"]]))] * 40_000 + [(np.ones((1, 1)), np.array([["c"]]))]
+    with pytest.raises(ValueError, match="Shuffle"):
+        ModalDecomposition(1, x_space="linear").fit(late)
+
+
+def test_a_second_fit_forgets_the_first():
+    rng = np.random.default_rng(0)
+    model = ModalDecomposition(1, x_space="linear").fit(rng.standard_normal((50, 2)), rng.standard_normal(50))
+    X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    model.fit([(X[:30], y[:30]), (X[30:], y[30:])])
+    assert model.transform(X).shape == (60, 1)
+
+
+def test_regressors_read_labels_as_indicators():
+    frame, y = _frame()
+    model = ModalDecomposition(1, x_space=LinearRegression(), random_state=0).fit(frame[["colour", "flag"]], y)
+    unseen = frame[["colour", "flag"]].assign(colour="purple")[:3]
+    assert np.isfinite(model.transform(unseen)).all()
+
+
+def test_a_variable_of_too_many_labels_is_refused():
+    labels = np.array([f"label {i}" for i in range(3000)])
+    with pytest.raises(ValueError, match="Group the rare ones"):
+        ModalDecomposition(1).fit(labels, np.random.default_rng(0).standard_normal(3000))

@@ -106,3 +106,23 @@ def test_the_regressor_refuses_what_it_cannot_learn():
         FeatureRegressor().fit(X, np.where(np.arange(50) == 3, np.nan, y))
     with pytest.raises(ValueError, match="never varies"):
         FeatureRegressor().fit(X, np.ones(50))
+
+
+def test_a_regressor_of_few_distinct_values_has_the_right_mean():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(2000)
+    for y in ((rng.random(2000) < 0.5).astype(float), rng.binomial(4, 1 / (1 + np.exp(-x))).astype(float)):
+        model = FeatureRegressor(random_state=0).fit(x[:, None], y)
+        assert model.predict(x[:, None]).mean() == pytest.approx(y.mean(), abs=0.02)
+
+
+def test_zeros_of_a_rainy_variable_stay_zeros():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(3000)
+    y = np.where(x + rng.standard_normal(3000) > 0, rng.exponential(size=3000), 0.0)
+    given = FeatureRegressor(random_state=0).fit(x[:, None], y).given(np.array([[-2.0], [0.0], [2.0]]))
+    assert (given.quantile([0.0, 0.01, 0.3]) >= 0).all()
+    dry = given.cdf(0.0)
+    assert dry[0] > 0.8
+    assert dry[2] < 0.25
+    assert given.cdf(-0.1) == pytest.approx(0)

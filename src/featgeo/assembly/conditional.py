@@ -135,13 +135,15 @@ class Conditional:
         for weights in self._chunks():
             cumulative = np.cumsum(weights, axis=1)
             levels = uniform[start : start + len(weights)] * cumulative[:, -1:]
-            drawn.append((levels[:, :, None] > cumulative[:, None, :-1]).sum(axis=2))
+            drawn.append(np.stack([np.searchsorted(c[:-1], at) for c, at in zip(cumulative, levels, strict=True)]))
             start += len(weights)
         return self._support.values[np.concatenate([np.empty((0, n), dtype=int), *drawn])]
 
     def pit(self, y: Any) -> Array:
         """P(Y <= y_i | x_i) for a value of Y of each row, (n,): uniform where the distributions are right."""
         at = np.asarray(y, dtype=np.float64)
+        if at.shape != (len(self),):
+            raise ValueError(f"`y` must have one value for each of {len(self)} rows, got shape {at.shape}.")
         ordered = self._ordered_values("A distribution function")
         parts, start = [], 0
         for cumulative in self._cumulative():
@@ -177,7 +179,11 @@ class Conditional:
                 weights = self._recalibration(weights)
             if self._tilt is not None:
                 weights = weights * self._tilt
-            yield weights / weights.sum(axis=1, keepdims=True)
+            total = weights.sum(axis=1, keepdims=True)
+            if self._tilt is not None:  # what the new prior allows, the features may exclude: then it alone speaks
+                weights = np.where(total > 0, weights, self._support.mass * self._tilt)
+                total = weights.sum(axis=1, keepdims=True)
+            yield weights / total
 
     def _ordered_values(self, what: str) -> Array:
         if self._support.kind != "numbers":
@@ -189,14 +195,14 @@ class Conditional:
         for weights in self._chunks():
             yield np.hstack([np.zeros((len(weights), 1)), np.cumsum(weights, axis=1).clip(max=1)])
 
-    @staticmethod
-    def _curve(values: Array, cumulative: Array) -> tuple[Array, Array]:
-        """Knots of the distribution function: half of the mass of a neighbourhood lies below its value."""
-        middle = (cumulative[:, 1:] + cumulative[:, :-1]) / 2
-        gaps = np.diff(values, prepend=values[0], append=values[-1])
-        knots = np.concatenate([[values[0] - gaps[1] / 2], values, [values[-1] + gaps[-2] / 2]])
-        ends = np.zeros((len(cumulative), 1))
-        return knots, np.hstack([ends, middle, ends + 1])
+    def _curve(self, values: Array, cumulative: Array) -> tuple[Array, Array]:
+        """Knots of the distribution function: it rises evenly over each neighbourhood, and at once at an atom."""
+        between = (values[1:] + values[:-1]) / 2
+        low, high = np.concatenate([values[:1], between]), np.concatenate([between, values[-1:]])
+        if self._support.atoms is not None:
+            low, high = (np.where(self._support.atoms, values, edge) for edge in (low, high))
+        curve = np.stack([cumulative[:, :-1], cumulative[:, 1:]], axis=2).reshape(len(cumulative), -1)
+        return np.stack([low, high], axis=1).ravel(), curve
 
     def _quantiles(self, levels: Array) -> Array:
         ordered = self._ordered_values("A quantile")
@@ -207,22 +213,28 @@ class Conditional:
             if self._support.continuous and len(ordered) > 1:
                 parts.append(_inverted(part, *self._curve(ordered, cumulative)))
             else:
-                below = (cumulative[:, None, 1:-1] < part[:, :, None]).sum(axis=2)
-                parts.append(ordered[below])
+                below = [np.searchsorted(c[1:-1], at) for c, at in zip(cumulative, part, strict=True)]
+                parts.append(ordered[np.stack(below)])
         return np.concatenate([np.empty((0, levels.shape[1])), *parts])
+
+
+def _place(at: Array, knots: Array) -> tuple[np.ndarray, Array]:
+    """The knot to the right of each place, and how far it is on the way there."""
+    right = np.searchsorted(knots, at, side="right").clip(1, len(knots) - 1)
+    width = knots[right] - knots[right - 1]
+    share = np.divide(at - knots[right - 1], width, out=np.where(at < knots[right], 0.0, 1.0), where=width > 0)
+    return right, share.clip(0, 1)
 
 
 def _interpolated(at: Array, knots: Array, curve: Array) -> Array:
     """Each row's curve at the same places, (rows, m)."""
-    right = np.searchsorted(knots, at).clip(1, len(knots) - 1)
-    share = ((at - knots[right - 1]) / (knots[right] - knots[right - 1])).clip(0, 1)
+    right, share = _place(at, knots)
     return curve[:, right - 1] * (1 - share) + curve[:, right] * share
 
 
 def _paired(at: Array, knots: Array, curve: Array) -> Array:
     """Each row's curve at a place of its own, (rows,)."""
-    right = np.searchsorted(knots, at).clip(1, len(knots) - 1)
-    share = ((at - knots[right - 1]) / (knots[right] - knots[right - 1])).clip(0, 1)
+    right, share = _place(at, knots)
     row = np.arange(len(at))
     return curve[row, right - 1] * (1 - share) + curve[row, right] * share
 

@@ -111,10 +111,10 @@ class Recalibration:
     def fit(cls, pit: Array) -> Recalibration:
         """From P(Y <= y_i | x_i) at rows that the features have not seen, (n,)."""
         knots = np.linspace(0, 1, min(101, max(3, len(pit) // 20)))
-        observed = np.quantile(pit, knots)
-        observed[[0, -1]] = 0, 1
+        predicted = np.quantile(pit, knots)
+        predicted[[0, -1]] = 0, 1
         # Where many rows share a value the quantiles do too; a slope, however small, keeps the map invertible.
-        predicted = np.maximum.accumulate(observed + 1e-9 * np.arange(len(knots)))
+        predicted = np.maximum.accumulate(predicted + 1e-9 * np.arange(len(knots)))
         return cls(predicted / predicted[-1], knots)
 
     def __call__(self, weights: Array) -> Array:

@@ -16,7 +16,8 @@ import numpy as np
 from featgeo.geometry.validation import Array
 
 MAX_NUMBERS = 1000
-MAX_EVALUATED = 5_000
+EVALUATED_EACH = 5
+ATOM_ROWS = 3  # a value with so many times the rows of others keeps its mass to itself
 MAX_ROWS = 2000
 
 
@@ -30,6 +31,7 @@ class Support:
         mass: Prior probability of each, (m,).
         g: Features of each, (m, k), of prior mean 0.
         continuous: For numbers, whether each stands for its neighbourhood and not only for itself.
+        atoms: For continuous numbers, (m,): those that do stand for themselves only, such as the zeros of rainfall.
     """
 
     kind: Literal["labels", "numbers", "rows"]
@@ -37,6 +39,7 @@ class Support:
     mass: Array
     g: Array
     continuous: bool = False
+    atoms: np.ndarray | None = None
 
     @classmethod
     def of_numbers(cls, values: Array, features: Callable[[np.ndarray], Array]) -> Support:
@@ -48,15 +51,23 @@ class Support:
         """
         distinct, first, counts = np.unique(values, return_index=True, return_counts=True)
         if len(distinct) <= MAX_NUMBERS:
-            return cls("numbers", distinct, counts / counts.sum(), _centred(features(first), counts), True)
-        positions = np.argsort(values, kind="stable")
-        if len(positions) > MAX_EVALUATED:  # a few values of each neighbourhood tell its mean
-            positions = positions[np.linspace(0, len(positions) - 1, MAX_EVALUATED).round().astype(int)]
-        ordered = values[positions]
-        edges = np.unique(np.searchsorted(ordered, ordered[np.linspace(0, len(ordered) - 1, MAX_NUMBERS).astype(int)]))
+            atoms = (counts > ATOM_ROWS) & (counts > ATOM_ROWS * np.median(counts))
+            return cls("numbers", distinct, counts / counts.sum(), _centred(features(first), counts), True, atoms)
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+        ends = np.cumsum(counts)
+        often = counts > ATOM_ROWS * len(ordered) / MAX_NUMBERS
+        even = np.searchsorted(ordered, ordered[np.linspace(0, len(ordered) - 1, MAX_NUMBERS).astype(int)])
+        edges = np.unique(np.concatenate([even, (ends - counts)[often], ends[often]]))
+        edges = edges[edges < len(ordered)]
         counts = np.diff([*edges, len(ordered)])
-        means = np.add.reduceat(np.column_stack([ordered, features(positions)]), edges, axis=0) / counts[:, None]
-        return cls("numbers", means[:, 0], counts / len(ordered), _centred(means[:, 1:], counts), True)
+        same = ordered[edges] == ordered[edges + counts - 1]
+        means = np.where(same, ordered[edges], np.add.reduceat(ordered, edges) / counts)
+        # A few rows of each neighbourhood tell the mean of g over it.
+        some = edges[:, None] + (np.linspace(0.1, 0.9, EVALUATED_EACH) * counts[:, None]).astype(int)
+        g = features(order[some.ravel()]).reshape(len(edges), EVALUATED_EACH, -1).mean(axis=1)
+        atoms = same & np.isin(means, distinct[often])
+        return cls("numbers", means, counts / len(ordered), _centred(g, counts), True, atoms)
 
     @property
     def m(self) -> int:

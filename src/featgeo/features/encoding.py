@@ -102,8 +102,8 @@ def _ranks(ranks: QuantileTransformer, rows: Rows) -> Array:
     """Ranks of the numbers; spaces with different scores share them."""
     key = ("ranks of", id(ranks))
     if key not in rows.memo:
-        rows.memo[key] = ranks.transform(rows.table.numbers)
-    return rows.memo[key]
+        rows.memo[key] = ranks, ranks.transform(rows.table.numbers)  # kept together, so that the id stays taken
+    return rows.memo[key][1]
 
 
 def _with_missing(rows: Rows) -> tuple[int, ...]:

@@ -30,6 +30,7 @@ UNIFORM_KNOTS = 8
 NORMAL_KNOTS = 5
 ROWS_BEYOND_KNOTS = 300  # of normal scores, on either side
 NETWORK_ROWS = 4096  # at once
+MOST_SYMBOLS = 2000
 
 
 class Space(Protocol):
@@ -67,6 +68,11 @@ class TableSpace:
 
     def __call__(self, rows: Rows) -> Array:
         """One indicator a value."""
+        if len(self.shares) > MOST_SYMBOLS:
+            raise ValueError(
+                f"{rows.variable.name} has {len(self.shares)} values, indicators are made for {MOST_SYMBOLS}. "
+                "Group the rare ones, or use solver='exact' where both variables are finite."
+            )
         return np.vstack([np.eye(len(self.shares)), self.shares])[self.index(rows)]
 
 

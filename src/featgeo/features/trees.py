@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from featgeo.features.encoding import Encoding
 from featgeo.features.variables import UNKNOWN, Rows
 from featgeo.geometry.validation import Array
 
@@ -30,9 +31,11 @@ class RegressorSpace:
 
     Attributes:
         regressors: For each fold, one fitted regressor a target.
+        encoding: How columns become inputs; None for trees, which read labels and missing values as they are.
     """
 
     regressors: tuple[tuple[Any, ...], ...]
+    encoding: Encoding | None = None
 
     @classmethod
     def fit(
@@ -47,7 +50,8 @@ class RegressorSpace:
             regressor: A scikit-learn regressor; boosted trees when None.
             seed: Of the trees.
         """
-        inputs = as_matrix(rows)
+        encoding = None if regressor is None else Encoding.fit(rows, "standard")
+        inputs = as_matrix(rows) if encoding is None else encoding(rows)
         start = trees(rows, seed) if regressor is None else regressor
         unseen = np.empty_like(targets)
         grown = []
@@ -56,11 +60,11 @@ class RegressorSpace:
             models = tuple(clone(start).fit(inputs[~out], target) for target in targets[~out].T)
             unseen[out] = _predictions(models, inputs[out])
             grown.append(models)
-        return cls(tuple(grown)), unseen
+        return cls(tuple(grown), encoding), unseen
 
     def __call__(self, rows: Rows) -> Array:
         """The average over the folds, (n, k)."""
-        inputs = as_matrix(rows)
+        inputs = as_matrix(rows) if self.encoding is None else self.encoding(rows)
         return np.mean([_predictions(models, inputs) for models in self.regressors], axis=0)
 
 

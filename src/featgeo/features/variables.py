@@ -291,9 +291,11 @@ def _as_array(values: Any, name: str) -> np.ndarray:
 
 def _dates(array: np.ndarray) -> np.ndarray:
     """Dates of Python as those of numpy; other things as they are."""
-    if array.dtype != object or not array.size or not all(isinstance(v, date | None) for v in array.ravel().tolist()):
+    if array.dtype != object:
         return array
-    return array.astype("datetime64[us]")
+    values = array.ravel().tolist()
+    dates = any(isinstance(value, date) for value in values) and all(isinstance(value, date | None) for value in values)
+    return array.astype("datetime64[us]") if dates else array
 
 
 def _list_as_array(values: Any) -> np.ndarray:

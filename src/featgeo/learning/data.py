@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import UNKNOWN, Rows, Variable
 
 CHUNK_ROWS = 65_536
 
@@ -32,9 +32,11 @@ class Pairs:
         return len(self.x)
 
     def check_y(self) -> None:
-        """Refuse missing numbers in Y."""
+        """Refuse missing numbers in Y, and labels of Y that the first rows of a stream did not show."""
         if not self.y.variable.is_tensor and np.isnan(self.y.table.numbers).any():
             raise ValueError("Y holds missing values (NaN). Drop these rows: what they say about X is not known.")
+        if not self.y.variable.is_tensor and (self.y.table.codes == UNKNOWN).any():
+            raise ValueError("Y has labels that the first rows of the stream did not show. Shuffle the rows.")
 
     def chunks(self) -> Iterator[Pairs]:
         """All rows, some at a time, in order."""

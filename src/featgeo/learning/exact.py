@@ -73,14 +73,18 @@ def _as_many_as_help(
     whole: Modes, parts: list[Modes], x: np.ndarray, y: np.ndarray, fold_of_row: np.ndarray
 ) -> tuple[Modes, list[Modes]]:
     """Keep as many modes as raise the held-out H-score."""
-    counts = [k for k in MODE_COUNTS if k <= len(whole)] or [len(whole)]
+    counts = sorted({*(k for k in MODE_COUNTS if k < len(whole)), len(whole)})
     scores = np.zeros((len(parts), 1, len(counts)))
     for fold, part in enumerate(parts):
         rows = fold_of_row == fold
         f, g = part.f[x[rows]], part.g[y[rows]]
         scores[fold, 0] = [_score(f[:, :k], g[:, :k], part.sigma[:k]) for k in counts]
     k = counts[simplest(scores)]
-    return whole.top(min(k, len(whole))), [part.top(min(k, len(part))) for part in parts]
+    return _first(whole, k), [_first(part, k) for part in parts]
+
+
+def _first(modes: Modes, k: int) -> Modes:
+    return Modes(modes.sigma[:k], modes.f[..., :k], modes.g[..., :k])
 
 
 def _score(f: Array, g: Array, sigma: Array) -> float:

@@ -128,7 +128,7 @@ def _fitted_kinds(
 
     chosen: list[list[Recipe]] = [[], []]
     x_kinds, y_kinds = _by_kind(x_recipes), _by_kind(y_recipes)
-    for kind in x_kinds.keys() | y_kinds.keys():
+    for kind in dict.fromkeys([*x_kinds, *y_kinds]):
         xs, ys = x_kinds.get(kind, x_recipes[:1]), y_kinds.get(kind, y_recipes[:1])
         # Alike on both sides where that can be: a fine space on one side shows nothing while the other is coarse.
         pairs = list(zip(xs, ys, strict=True)) if len(xs) == len(ys) else [(x, y) for x in xs for y in ys]

@@ -98,7 +98,8 @@ def _rotations(solution: Solution) -> Array:
     result = np.zeros((len(solution.parts), len(final), len(final)))
     for fold, (part,) in enumerate(solution.parts):
         turn = part.f.weight.T @ covariance @ final.f.weight
-        result[fold, : len(turn)] = turn / np.sqrt(np.diag(part.f.weight.T @ covariance @ part.f.weight))[:, None]
+        turn = turn / np.sqrt(np.diag(part.f.weight.T @ covariance @ part.f.weight))[:, None]
+        result[fold, : len(turn)] = turn[: len(final)]
     return result
 
 

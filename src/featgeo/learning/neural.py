@@ -27,7 +27,8 @@ from featgeo.learning.train import Trained, train
 from featgeo.nesting import Nesting
 
 AGREEMENT_ROWS = 4096
-AUTO_MODES = 9  # dimensions to train where the number of modes is to be chosen: ten classes have so many
+AUTO_MODES = 9  # dimensions to train where the number of modes is to be chosen and nothing limits it
+NO_LIMIT = 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +63,11 @@ def learn_neural(
     options = Training() if training is None else training
     head = data.head if isinstance(data, Stream) else data
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # default networks draw their parameters here
+        torch.default_generator.manual_seed(seed)  # default networks draw their parameters here
         x, y = _side(x_space, head.x, seed), _side(y_space, head.y, seed + 1)
     most = min(_most_modes(x), _most_modes(y))
-    k = min(AUTO_MODES if n_modes == "auto" else n_modes, most)
+    automatic = min(most, max(MODE_COUNTS)) if most < NO_LIMIT else AUTO_MODES
+    k = automatic if n_modes == "auto" else min(n_modes, most)
     options = replace(options, surplus=min(options.surplus, most - k))
     trunks = {"x": x.trunk, "y": y.trunk}
     batches = _batches(data, x, y, options, seed)
@@ -84,7 +86,7 @@ def learn_neural(
         found = [_finished(run, data, x, y, counts, apart, seed) for run in others]
         turns = [_overlap(modes.levels[0].f(space(sample)), learned.f(sample)) for (space, _), modes in found]
         learned = replace(learned, rotations=np.concatenate([learned.rotations, turns]))
-    if isinstance(data, Stream):  # its rows were all trained on: none of them can judge
+    if apart is None or not len(apart):  # all rows were trained on: none of them can judge
         return replace(learned, held_out_sigma=np.full((0, len(learned.sigma)), np.nan), held_out_score=float("nan"))
     return learned
 
@@ -138,7 +140,7 @@ def _solved(
 
 def _most_modes(side: _Side) -> int:
     """A fixed span has no more modes than dimensions."""
-    return 10**6 if side.basis is None else max(1, side.basis.weight.shape[1])
+    return NO_LIMIT if side.basis is None else max(1, side.basis.weight.shape[1])
 
 
 def _side(space: Any, rows: Rows, seed: int) -> _Side:

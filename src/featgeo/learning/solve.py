@@ -50,7 +50,7 @@ class Folds:
         start = 0
         for features in chunks:
             n = len(next(iter(features.values())))
-            dealt = rng.permutation(n) % n_folds if fold_of_row is None else fold_of_row[start : start + n]
+            dealt = (start + rng.permutation(n)) % n_folds if fold_of_row is None else fold_of_row[start : start + n]
             start += n
             for fold, total in enumerate(totals):
                 index = np.flatnonzero(dealt == fold)

@@ -142,7 +142,7 @@ def _blocks(sigma: Array, folds: Array) -> list[range]:
         return []
     gaps = sigma[:-1] - sigma[1:]
     if len(folds) > 1:
-        error = np.abs(folds[:, :-1] - folds[:, 1:]).std(axis=0, ddof=1) / np.sqrt(len(folds))
+        error = (folds[:, :-1] - folds[:, 1:]).std(axis=0, ddof=1) / np.sqrt(len(folds))
     else:
         error = np.zeros(len(gaps))
     edges = [0, *(np.flatnonzero(gaps > 2 * error + 1e-8) + 1).tolist(), len(sigma)]

@@ -77,10 +77,12 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             y: Rows of Y, in the same order.
         """
         self._check_parameters()
+        for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         data = self._stream(X) if y is None else self._pairs(X, y)
         seed = _seed(self.random_state)
         spaces = self.x_space, self._y_space()
-        self.learned_ = learn(data, self.n_modes, self.solver, *spaces, seed, self.training, self._calibrates())
+        self.learned_ = learn(data, self._n_modes(), self.solver, *spaces, seed, self.training, self._calibrates())
         head = data.head if isinstance(data, Stream) else data
         self.support_ = self._support(head.y, seed)
         self.singular_values_ = self.learned_.sigma
@@ -187,6 +189,9 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         self.x_variable_, self.y_variable_ = data.x_variable, data.y_variable
         _check(data.head)
         return data
+
+    def _n_modes(self) -> int | Literal["auto"]:
+        return self.n_modes
 
     def _y_space(self) -> Any:
         return self.y_space

@@ -13,10 +13,10 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -89,18 +89,16 @@ def save(model: ModalDecomposition, path: str | os.PathLike[str]) -> None:
         **state,
     }
     target = Path(path)
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-        try:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr(_MANIFEST, json.dumps(manifest))
-                for name, content in members.items():
-                    archive.writestr(name, content)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, target)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(_MANIFEST, json.dumps(manifest))
+            for name, content in members.items():
+                archive.writestr(name, content)
+        os.replace(partial, target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def load(
@@ -186,6 +184,10 @@ class _Writer:
             return {"dict": [[self.encode(key), self.encode(part)] for key, part in value.items()]}
         if isinstance(value, Path):
             return str(value)
+        if isinstance(value, bytes):
+            return {"bytes": value.hex()}
+        if isinstance(value, datetime):
+            return {"datetime": value.isoformat()}
         if isinstance(value, np.random.RandomState | np.random.Generator):
             return None  # where it stood is not part of what was learned
         if id(value) not in self._known:
@@ -246,6 +248,10 @@ class _Reader:
             return value
         if "float" in value:
             return float(value["float"])
+        if "bytes" in value:
+            return bytes.fromhex(value["bytes"])
+        if "datetime" in value:
+            return datetime.fromisoformat(value["datetime"])
         for kind, container in (("tuple", tuple), ("list", list)):
             if kind in value:
                 return container(self.decode(part) for part in value[kind])

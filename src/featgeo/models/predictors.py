@@ -21,6 +21,8 @@ from featgeo.assembly.support import Support
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 from featgeo.learning.learn import Solver
+from featgeo.learning.solve import MODE_COUNTS
+from featgeo.models.diagnostics import Panel
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.supports import support_of
 
@@ -31,7 +33,7 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
     """A classifier from the modes of the dependence of X and the label.
 
     Args:
-        n_modes: As in `ModalDecomposition`; at most the number of labels less one matter.
+        n_modes: How many modes to keep at most; "auto" keeps all, one less than labels, up to 32.
         solver: As in `ModalDecomposition`.
         x_space: Functions of X to allow, as in `ModalDecomposition`.
         calibrate: Whether held-out rows choose between the theory's density ratios, a share of the prior mixed in, and
@@ -70,6 +72,10 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         labels = _one_column(y)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
+        if labels.dtype == object and any(label is None or label != label for label in labels.tolist()):
+            raise ValueError(
+                "y holds missing labels (None or NaN). Drop these rows, or give them a label of their own."
+            )
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
@@ -77,6 +83,7 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
                 f"A classifier needs at least two classes, got one class: {self.classes_[0]!r}. Add rows of another."
             )
         super().fit(X, labels)
+        self.panels_ = self.panels_[0], Panel("bars", self.classes_.astype(object), self.support_.g)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -90,6 +97,9 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the given rows."""
         return ClassifierMixin.score(self, X, y, sample_weight)
+
+    def _n_modes(self) -> int | Literal["auto"]:
+        return min(len(self.classes_) - 1, max(MODE_COUNTS)) if self.n_modes == "auto" else self.n_modes
 
     def _y_space(self) -> Any:
         return "table"
@@ -193,7 +203,8 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
 
     def _calibration(self, rows: Rows) -> tuple[Link, Recalibration | None]:
         unseen = self.learned_.unseen
-        if unseen is None or len(unseen.rows) < CALIBRATION_ROWS:
+        # The distribution function of few distinct values jumps: there is nothing to interpolate.
+        if unseen is None or len(unseen.rows) < CALIBRATION_ROWS or not self.support_.continuous:
             return LinearLink(), None
         pit = Conditional(self.support_, unseen.f).pit(rows.table.numbers[unseen.rows, 0])
         return LinearLink(), Recalibration.fit(pit)
