@@ -1,6 +1,7 @@
 """Feature geometry: what depends on what, as pairs of functions f(x), g(y) with strengths sigma."""
 
 from featgeo.assembly import Conditional
+from featgeo.features.combined import Joint, Sum
 from featgeo.geometry import (
     FiniteJoint,
     HeterogeneousEstimate,
@@ -24,12 +25,14 @@ __all__ = [
     "FeatureRegressor",
     "FiniteJoint",
     "HeterogeneousEstimate",
+    "Joint",
     "Level",
     "ModalDecomposition",
     "Modes",
     "Moments",
     "Nesting",
     "SpanModes",
+    "Sum",
     "Training",
     "complement",
     "decompose",

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from sklearn.base import is_regressor
 
+from featgeo.features.combined import CombinedSpace, Joint, Sum, as_columns, group_of
 from featgeo.features.spaces import KernelSpace, LinearSpace, Space, SplineSpace, TableSpace, TransformerSpace
-from featgeo.features.variables import Rows, distinct
+from featgeo.features.variables import Rows, Variable, distinct
 
 # A variable with at most this many values is a finite alphabet; with few rows, at most the square root of them.
 FINITE_VALUES = 32
@@ -50,6 +51,8 @@ def recipes(space: Any, rows: Rows) -> list[Recipe]:
         return [Recipe("module", learned="network", argument=space)]
     if isinstance(space, str):
         return _named(space, rows)
+    if isinstance(space, Sum | Joint):
+        return [Recipe(type(space).__name__.lower(), lambda rows, seed: _combined(space, rows, seed))]
     if hasattr(space, "fit") and hasattr(space, "predict") and is_regressor(space):
         return [Recipe(type(space).__name__, learned="regressor", argument=space)]
     if hasattr(space, "fit") and hasattr(space, "transform"):
@@ -57,6 +60,23 @@ def recipes(space: Any, rows: Rows) -> list[Recipe]:
     raise ValueError(
         f"A space must be one of {NAMES}, a scikit-learn transformer or regressor, or a torch module, got {space!r}."
     )
+
+
+def _combined(space: Sum | Joint, rows: Rows, seed: int) -> CombinedSpace:
+    """Fit the space of each group of columns."""
+    if len(space.parts) == 0:
+        raise ValueError(f"A {type(space).__name__} needs at least one pair of columns and a space, got none.")
+    groups = tuple(as_columns(columns) for columns, _ in space.parts)
+    variables, spaces = [], []
+    for columns, (_, part) in zip(groups, space.parts, strict=True):
+        values = group_of(rows, columns)
+        variables.append(Variable.seen(values, rows.variable.name))
+        group = variables[-1].rows(values)
+        given = [recipe for recipe in recipes(part, group) if recipe.fit is not None]
+        if not given or given[0].fit is None:
+            raise ValueError(f"Each part of a {type(space).__name__} needs a space that is given, got {part!r}.")
+        spaces.append(given[0].fit(group, seed))
+    return CombinedSpace(groups, tuple(variables), tuple(spaces), isinstance(space, Joint))
 
 
 def is_finite(rows: Rows) -> bool:

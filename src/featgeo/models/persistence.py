@@ -27,7 +27,7 @@ import torch
 from sklearn.base import BaseEstimator
 
 from featgeo.assembly import links, support
-from featgeo.features import encoding, functions, networks, spaces, trees, variables
+from featgeo.features import combined, encoding, functions, networks, spaces, trees, variables
 from featgeo.geometry import spans
 from featgeo.learning import learned, options
 from featgeo.models import diagnostics
@@ -49,6 +49,9 @@ RECORDS: dict[str, Any] = {
         spaces.KernelSpace,
         spaces.TransformerSpace,
         spaces.NetworkSpace,
+        combined.Sum,
+        combined.Joint,
+        combined.CombinedSpace,
         trees.RegressorSpace,
         functions.SpanFunction,
         functions.TableFunction,

@@ -1,0 +1,95 @@
+"""Spaces over several groups of columns: sums of functions of each, or all functions of them together.
+
+`Sum` allows f_1(x_1) + f_2(x_2) + ..., `Joint` the span of products of functions of each. In a nesting the first lies
+inside the second, and the difference is interaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from featgeo.features.spaces import Space
+from featgeo.features.variables import Rows, Variable
+from featgeo.geometry.validation import Array
+
+MOST_PRODUCTS = 2000
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Sums of functions of groups of columns, one space a group.
+
+    Attributes:
+        parts: Pairs of columns (a name, a position, or a list of them) and a space such as "spline" or a scikit-learn
+            transformer.
+    """
+
+    parts: Sequence[tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Sums of products of functions of groups of columns, one space a group: functions of all of them together.
+
+    Attributes:
+        parts: Pairs of columns (a name, a position, or a list of them) and a space.
+    """
+
+    parts: Sequence[tuple[Any, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedSpace:
+    """A fitted `Sum` or `Joint`.
+
+    Attributes:
+        columns: The columns of each group.
+        variables: How each group is given.
+        spaces: The space of each group.
+        products: Whether features of different groups are multiplied.
+    """
+
+    columns: tuple[tuple[Any, ...], ...]
+    variables: tuple[Variable, ...]
+    spaces: tuple[Space, ...]
+    products: bool
+
+    def __call__(self, rows: Rows) -> Array:
+        """Features of the groups side by side, or their products."""
+        groups = zip(self.columns, self.variables, self.spaces, strict=True)
+        blocks = [space(variable.rows(group_of(rows, columns))) for columns, variable, space in groups]
+        return _products(blocks) if self.products else np.hstack(blocks)
+
+
+def as_columns(columns: Any) -> tuple[Any, ...]:
+    """A single name or position as a group of one."""
+    return (columns,) if isinstance(columns, str | int) else tuple(columns)
+
+
+def group_of(rows: Rows, columns: tuple[Any, ...]) -> Any:
+    """Some columns of the rows, as they came."""
+    try:
+        return _safe_indexing(rows.raw, list(columns), axis=1)
+    except (KeyError, IndexError, ValueError) as error:
+        names = [column.name for column in rows.variable.columns]
+        raise ValueError(f"{rows.variable.name} has no columns {list(columns)}; it has {names}.") from error
+
+
+def _products(blocks: Sequence[Array]) -> Array:
+    """All products of one feature (or 1) of each block, but for 1 itself, (n, d)."""
+    size = int(np.prod([block.shape[1] + 1 for block in blocks])) - 1
+    if size > MOST_PRODUCTS:
+        raise ValueError(
+            f"A joint space of {[block.shape[1] for block in blocks]} features has {size} products, more than "
+            f"{MOST_PRODUCTS}. Use smaller spaces, or 'kernel' or 'trees' for all columns together."
+        )
+    one = np.ones((len(blocks[0]), 1))
+    result = one
+    for block in blocks:
+        result = (result[:, :, None] * np.hstack([one, block])[:, None, :]).reshape(len(block), -1)
+    return result[:, 1:]
