@@ -26,7 +26,7 @@ from featgeo.features.functions import SpanFunction
 from featgeo.features.spaces import NetworkSpace, TableSpace
 from featgeo.features.variables import Variable
 from featgeo.geometry.spans import AffineFeatures
-from featgeo.models import FeatureClassifier, FeatureRegressor, ModalDecomposition, export
+from featgeo.models import FeatureClassifier, FeatureRegressor, ModalDecomposition, torch_parts
 from featgeo.models.export import as_module, encode_inputs, to_onnx, to_torch
 
 N = 120
@@ -320,7 +320,7 @@ def test_without_the_extra_the_message_names_it(tmp_path: Path, monkeypatch: pyt
 def test_normal_quantiles() -> None:
     tail = np.logspace(-11, -1, 200)
     ranks = np.concatenate([tail, np.linspace(0.01, 0.99, 501), 1 - tail])
-    found = export._NormalQuantile()(torch.from_numpy(ranks)).numpy()
+    found = torch_parts._NormalQuantile()(torch.from_numpy(ranks)).numpy()
     np.testing.assert_allclose(found, ndtri(ranks), rtol=1e-13, atol=1e-15)
 
 
@@ -328,7 +328,7 @@ def test_normal_quantiles() -> None:
 def test_projections_onto_densities(m: int) -> None:
     rng = np.random.default_rng(m)
     ratio, mass = 1 + 3 * rng.normal(size=(200, m)), rng.dirichlet(np.ones(m))
-    found = export._nearest_density(torch.from_numpy(ratio), torch.from_numpy(mass)).numpy()
+    found = torch_parts._nearest_density(torch.from_numpy(ratio), torch.from_numpy(mass)).numpy()
     np.testing.assert_allclose(found, nearest_density(ratio, mass), rtol=1e-10, atol=1e-12)
 
 
@@ -337,5 +337,5 @@ def test_recalibration_at_ties() -> None:
     recalibration = Recalibration.fit(rng.choice([0.2, 0.5, 0.9], 100))
     weights = rng.random((50, 8))
     weights[:, 3] = 0
-    found = export._Recalibration(recalibration)(torch.from_numpy(weights)).numpy()
+    found = torch_parts._Recalibration(recalibration)(torch.from_numpy(weights)).numpy()
     np.testing.assert_allclose(found, recalibration(weights), rtol=0, atol=1e-9)

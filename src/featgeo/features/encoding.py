@@ -16,7 +16,8 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.preprocessing import QuantileTransformer
 
-from featgeo.features.variables import UNKNOWN, Rows
+from featgeo.features.columns import UNKNOWN
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 
 Scores = Literal["uniform", "normal", "standard"]

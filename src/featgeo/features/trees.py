@@ -18,8 +18,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from featgeo.features.columns import UNKNOWN
 from featgeo.features.encoding import Encoding
-from featgeo.features.variables import UNKNOWN, Rows
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 
 MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are split by their order

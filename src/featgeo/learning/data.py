@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.features.variables import UNKNOWN, Rows, Variable
+from featgeo.features.columns import UNKNOWN
+from featgeo.features.variables import Rows, Variable
 
 CHUNK_ROWS = 65_536
 

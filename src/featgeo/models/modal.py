@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from featgeo.assembly import Conditional
 from featgeo.assembly.links import LinearLink, Link, Recalibration
 from featgeo.assembly.support import Support
+from featgeo.features.raw import dimensions
 from featgeo.features.spaces import check_not_constant
-from featgeo.features.variables import Rows, Variable, dimensions
+from featgeo.features.variables import Rows, Variable
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.options import Training

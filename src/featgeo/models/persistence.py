@@ -27,7 +27,7 @@ import torch
 from sklearn.base import BaseEstimator
 
 from featgeo.assembly import links, support
-from featgeo.features import combined, encoding, functions, networks, spaces, trees, variables
+from featgeo.features import columns, combined, encoding, functions, networks, spaces, trees, variables
 from featgeo.geometry import spans
 from featgeo.learning import learned, options
 from featgeo.models import diagnostics
@@ -40,7 +40,7 @@ MODELS = {cls.__name__: cls for cls in (ModalDecomposition, FeatureClassifier, F
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
-        variables.Column,
+        columns.Column,
         variables.Variable,
         encoding.Encoding,
         spaces.TableSpace,
