@@ -27,6 +27,7 @@ from featgeo.features import networks
 from featgeo.paper import discrete as discrete_experiment
 
 N = 50_000
+SEED = 100  # draws and splits from here on: the defaults of the library were chosen while looking at smaller seeds
 
 
 @contextmanager
@@ -102,7 +103,7 @@ def expectation_errors(model: fg.ModalDecomposition) -> list[float]:
 
 def cosine() -> None:
     results: dict[str, list[list[float]]] = {"auto": [], "neural": []}
-    for seed in range(5):
+    for seed in range(SEED, SEED + 5):
         x, y = cosine_samples(N, seed)
         for solver, found in results.items():
             with cpu_time() as used:
@@ -111,7 +112,7 @@ def cosine() -> None:
             f, g = model.transform(x, y)
             error = kernel_error(f * model.singular_values_, g, x, y)
             found.append([error, *expectation_errors(model), seconds])
-    samples = cosine_samples(N, 0)
+    samples = cosine_samples(N, SEED)
     published = {}
     for lean in (False, True):
         with cpu_time() as used:
@@ -161,7 +162,7 @@ class OneHotNetwork(nn.Module):
 
 def gaussian() -> None:
     correlations, held_out, first = [], [], []
-    for seed in range(10):
+    for seed in range(SEED, SEED + 10):
         rng = np.random.default_rng(seed)
         x = rng.standard_normal(N)
         y = 0.8 * x + 0.6 * rng.standard_normal(N)
@@ -176,7 +177,7 @@ def gaussian() -> None:
 
 
 def mixture() -> None:
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(SEED)
     root = rng.standard_normal((10, 10)) / np.sqrt(10) + np.eye(10)
     covariance = root @ root.T
     mu = rng.standard_normal(10)
@@ -186,7 +187,7 @@ def mixture() -> None:
     truth = np.tanh(X @ np.linalg.solve(covariance, mu))
     for solver, training in (("auto", None), ("neural", fg.Training(max_epochs=20))):
         with cpu_time() as used:
-            model = fg.ModalDecomposition(1, solver=solver, random_state=0, training=training).fit(X, y)
+            model = fg.ModalDecomposition(1, solver=solver, random_state=SEED, training=training).fit(X, y)
             row(f"mixture, {solver}", correlation=float(abs(np.corrcoef(model.transform(X)[:, 0], truth)[0, 1])),
                 spaces=model.spaces_[0], cpu_seconds=used())  # fmt: skip
 
@@ -207,12 +208,12 @@ def sequences() -> None:
         phi = (z.shape[1] - 1) / 2 - (z[:, 1:] == z[:, :-1]).sum(axis=1)
         return np.tanh(np.log(9) * phi + np.log(share / (1 - share)) / 2)
 
-    X, Y = draw(N, 0)
+    X, Y = draw(N, SEED)
     with cpu_time() as used:
-        model = fg.ModalDecomposition(1, x_space="sequence", y_space="sequence", random_state=0,
+        model = fg.ModalDecomposition(1, x_space="sequence", y_space="sequence", random_state=SEED,
                                       training=SEQUENCE_TRAINING).fit(X, Y)  # fmt: skip
         seconds = used()
-    X, Y = draw(10_000, 1)
+    X, Y = draw(10_000, SEED + 1)
     f, g = model.transform(X, Y)
     row("sequences, neural", f=float(abs(np.corrcoef(f[:, 0], truth(X, 0.5))[0, 1])),
         g=float(abs(np.corrcoef(g[:, 0], truth(Y, 0.7))[0, 1])), cpu_seconds=seconds)  # fmt: skip
@@ -280,7 +281,9 @@ def calibration_error(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
 def adult() -> None:
     X, y = datasets.adult()
     positive = (y == ">50K").to_numpy()
-    X_train, X_test, y_train, y_test = train_test_split(X, positive, test_size=0.25, random_state=0, stratify=positive)
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, positive, test_size=0.25, random_state=SEED, stratify=positive
+    )
     model = fg.FeatureClassifier(random_state=0).fit(X_train, y_train)
     p = model.predict_proba(X_test)[:, 1]
     row("Adult, FeatureClassifier", auc=roc_auc_score(y_test, p), calibration_error=calibration_error(p, y_test),
@@ -296,7 +299,7 @@ def adult() -> None:
 def diamonds() -> None:
     table = datasets.diamonds()
     X, y = table.drop(columns="price"), table["price"].to_numpy(float)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=0)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=SEED)
     model = fg.FeatureRegressor(random_state=0).fit(X_train, y_train)
     low, high = model.predict_interval(X_test, 0.9).T
     covered = float(np.mean((low <= y_test) & (y_test <= high)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,9 +19,6 @@ class FeatureFunction(Protocol):
     def __call__(self, rows: Rows) -> Array:
         """Values at each row, (n, k)."""
 
-    def times(self, sign: Array) -> FeatureFunction:
-        """Each feature times a number, (k,)."""
-
 
 @dataclass(frozen=True, eq=False)
 class SpanFunction:
@@ -34,11 +31,6 @@ class SpanFunction:
         """Values at each row, (n, k)."""
         return self.affine(self.space(rows))
 
-    def times(self, sign: Array) -> SpanFunction:
-        """Each feature times a number, (k,)."""
-        affine = replace(self.affine, weight=self.affine.weight * sign, offset=self.affine.offset * sign)
-        return SpanFunction(self.space, affine)
-
 
 @dataclass(frozen=True, eq=False)
 class TableFunction:
@@ -50,7 +42,3 @@ class TableFunction:
     def __call__(self, rows: Rows) -> Array:
         """Values at each row, (n, k)."""
         return np.vstack([self.values, np.zeros(self.values.shape[1])])[self.space.index(rows)]
-
-    def times(self, sign: Array) -> TableFunction:
-        """Each feature times a number, (k,)."""
-        return TableFunction(self.space, self.values * sign)

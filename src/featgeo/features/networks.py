@@ -20,6 +20,7 @@ from torch import nn
 SHORTEST_SIDE = 7  # images are halved until their shorter side is about this
 GAIN = 6.0  # units a standard error: the evidence of many steps should saturate what follows it
 KERNEL_LENGTH = 4  # of the paper's convolution of sequences
+COLLINEAR = 1e-6  # share of the largest variance below which a direction of columns counts as none
 
 
 class Trunk(nn.Module):
@@ -60,6 +61,8 @@ class Trunk(nn.Module):
             for part in self.body:
                 if isinstance(part, _Evidence):
                     _fit_scale(part.centre, part.spread, values)
+                elif isinstance(part, _Decorrelated):
+                    part.fit(values)
                 values = part(values)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
@@ -84,6 +87,30 @@ class Trunk(nn.Module):
         return values
 
 
+class _Decorrelated(nn.Module):
+    """Columns as uncorrelated columns of unit variance.
+
+    What tells two classes apart may be a difference of columns that are nearly the same: too small to be found by
+    gradients, unless all directions have the same size.
+    """
+
+    basis: torch.Tensor
+
+    def __init__(self, n_inputs: int) -> None:
+        super().__init__()
+        self.register_buffer("basis", torch.eye(n_inputs))
+
+    def fit(self, values: torch.Tensor) -> None:
+        centred = values.double() - values.double().mean(dim=0)
+        energies, directions = torch.linalg.eigh(centred.T @ centred / len(centred))
+        # Directions of collinear columns hold nothing but rounding.
+        length = torch.where(energies > COLLINEAR * energies.max(), energies, torch.inf).rsqrt()
+        self.basis.copy_(directions * length)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return values @ self.basis
+
+
 def mlp(n_inputs: int, width: int = 64, depth: int = 2) -> Trunk:
     """A network for columns of numbers.
 
@@ -96,7 +123,8 @@ def mlp(n_inputs: int, width: int = 64, depth: int = 2) -> Trunk:
     sizes = [n_inputs, *[width] * depth]
     # SiLU, because softplus stalls: with it the second mode of the paper's examples often stays at zero.
     layers = [(nn.Linear(a, b), nn.SiLU()) for a, b in pairwise(sizes)]
-    return Trunk(config, (n_inputs,), nn.Sequential(*(part for layer in layers for part in layer)))
+    first = [_Decorrelated(n_inputs)] if n_inputs > 1 else []
+    return Trunk(config, (n_inputs,), nn.Sequential(*first, *(part for layer in layers for part in layer)))
 
 
 def image(channels: int, height: int, width: int, filters: int = 32, features: int = 128) -> Trunk:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
+import torch
 
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.variables import Rows, Variable
@@ -126,12 +128,8 @@ def _two(batch: Any) -> tuple[Any, Any]:
 
 
 def _concatenated(parts: list[Any]) -> Any:
-    import torch
-
     if isinstance(parts[0], torch.Tensor):
         return torch.cat(parts)
     if hasattr(parts[0], "columns"):
-        import narwhals.stable.v1 as nw
-
         return nw.concat([nw.from_native(part) for part in parts]).to_native()
     return np.concatenate([np.asarray(part) for part in parts])

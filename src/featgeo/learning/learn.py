@@ -19,6 +19,7 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.exact import learn_exact
 from featgeo.learning.learned import N_FOLDS, Learned, Unseen, deal, from_solution, some_rows, unseen_features
+from featgeo.learning.neural import learn_neural
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
 from featgeo.nesting import Nesting
 
@@ -72,8 +73,6 @@ def learn(
                 "The closed form needs spaces that are given, and a network must be trained. Use solver='neural', or "
                 "another space."
             )
-        from featgeo.learning.neural import learn_neural
-
         return learn_neural(data, n_modes, x_space, y_space, seed, training, unseen)
     return _closed(data, n_modes, x_recipes, y_recipes, seed, unseen)
 
