@@ -14,13 +14,22 @@ from featgeo.geometry import (
     project,
 )
 from featgeo.learning.options import Training
-from featgeo.models import FeatureClassifier, FeatureRegressor, ModalDecomposition, load
+from featgeo.models import (
+    ConditionalDecomposition,
+    FeatureClassifier,
+    FeatureRegressor,
+    ModalDecomposition,
+    SequentialDecomposition,
+    leakage,
+    load,
+)
 from featgeo.nesting import Level, Nesting, h_score, moments_h_score, nested_h_score, single_sided_h_score
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Conditional",
+    "ConditionalDecomposition",
     "FeatureClassifier",
     "FeatureRegressor",
     "FiniteJoint",
@@ -31,6 +40,7 @@ __all__ = [
     "Modes",
     "Moments",
     "Nesting",
+    "SequentialDecomposition",
     "SpanModes",
     "Sum",
     "Training",
@@ -38,6 +48,7 @@ __all__ = [
     "decompose",
     "h_score",
     "heterogeneous_estimate",
+    "leakage",
     "load",
     "moments_h_score",
     "nested_h_score",

@@ -133,7 +133,7 @@ def test_tables(solver: str, part: str) -> None:
     x[rng.random(N) < 0.2, 1] = np.nan
     y = (np.nan_to_num(x, nan=3).sum(axis=1) + rng.integers(0, 2, N)) % 4
     model = ModalDecomposition(2, solver, x_space="table", y_space="table").fit(x, y)
-    assert isinstance(model.learned_.f.space, TableSpace)
+    assert isinstance(model._main.f.space, TableSpace)
     new = np.vstack([x[:30], [[0.5, 0.0], [7.0, 7.0], [-9.0, np.nan]]])
     values = np.resize([0.0, 1.0, 2.0, 3.0, 0.5, -1.0, 9.0], len(new))
     expected = given_by(model, part, new, values)
@@ -180,11 +180,16 @@ def test_a_recalibrated_posterior(space: str) -> None:
 def test_no_modes_leave_the_prior() -> None:
     x, y, new = numbers()
     model = ModalDecomposition(1, x_space="linear", y_space="linear").fit(x, y)
-    model.learned_ = dataclasses.replace(model.learned_, f=without_modes(model.learned_.f))
+    set_f(model, without_modes(model._main.f))
     model.singular_values_ = np.empty(0)
     model.support_ = dataclasses.replace(model.support_, g=np.empty((model.support_.m, 0)))
     expected = np.tile(model.support_.mass, (len(new), 1))
     np.testing.assert_allclose(exported(model, "posterior", new), expected, atol=1e-12)
+
+
+def set_f(model: ModalDecomposition, f: SpanFunction) -> None:
+    component = dataclasses.replace(model._main, f=f)
+    model.learned_ = dataclasses.replace(model.learned_, components=(component,))
 
 
 def without_modes(function: SpanFunction) -> SpanFunction:
@@ -202,7 +207,7 @@ def with_network(network: torch.nn.Module, X: Any, encoded: bool) -> ModalDecomp
     features = space(rows)
     weight = np.random.default_rng(0).normal(size=(features.shape[1], 1))
     affine = AffineFeatures(features.mean(axis=0), weight, np.zeros(1))
-    model.learned_ = dataclasses.replace(model.learned_, f=SpanFunction(space, affine))
+    set_f(model, SpanFunction(space, affine))
     return model
 
 
@@ -218,7 +223,7 @@ def test_networks_of_images() -> None:
 
 def test_networks_of_columns() -> None:
     torch.manual_seed(0)
-    width = sum(share.size for share in classifier("linear").learned_.f.space.encoding.shares) + 3
+    width = sum(share.size for share in classifier("linear")._main.f.space.encoding.shares) + 3
     model = with_network(networks.mlp(width, width=8), frame(), encoded=True)
     np.testing.assert_allclose(exported(model, "f", new_frame()), model.transform(new_frame()), rtol=0, atol=1e-9)
 

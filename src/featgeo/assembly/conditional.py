@@ -25,7 +25,7 @@ class Conditional:
 
     Args:
         support: The values of Y, their prior mass and features.
-        f: Features of the rows of X, (n, k), each times its singular value.
+        f: Features of the rows of X, (n, k), each times its singular value; or whatever else the link reads.
         prior: Another prior of Y (label shift): masses in the order of `classes`, a mapping from value to mass, or a
             function of the values that gives weights; the prior of the fit when None.
         link: How features become density ratios.
@@ -35,7 +35,7 @@ class Conditional:
     def __init__(
         self,
         support: Support,
-        f: Array,
+        f: Any,
         prior: Any = None,
         link: Link | None = None,
         recalibration: Recalibration | None = None,
@@ -75,7 +75,7 @@ class Conditional:
 
     def mle(self) -> np.ndarray:
         """The value of Y under which each row is most likely, argmax_y p(x|y): the prior plays no part."""
-        best = [np.argmax(self._link.ratio(part, self._support), axis=1) for part in self._f_chunks()]
+        best = [np.argmax(self._link.likelihood(part, self._support), axis=1) for part in self._f_chunks()]
         return self._support.values[np.concatenate([np.empty(0, dtype=int), *best])]
 
     def mean(self, psi: Callable[[np.ndarray], Any] | None = None) -> Array:
@@ -166,7 +166,7 @@ class Conditional:
         density = gaussian_kde(support.values, weights=support.mass)(support.values)
         return support.mass / density
 
-    def _f_chunks(self) -> Iterator[Array]:
+    def _f_chunks(self) -> Iterator[Any]:
         step = max(1, _CELLS_AT_ONCE // self._support.m)
         for start in range(0, len(self), step):
             yield self._f[start : start + step]

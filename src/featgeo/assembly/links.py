@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -26,10 +26,13 @@ PRIOR_SHARES = (0.0, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
 class Link(Protocol):
     """From features of x to density ratios over the support."""
 
-    def ratio(self, f: Array, support: Support) -> Array:
+    def ratio(self, f: Any, support: Support) -> Array:
         """Density ratios up to a factor a row, (n, m), none negative."""
 
-    def negative_mass(self, f: Array, support: Support) -> Array:
+    def likelihood(self, f: Any, support: Support) -> Array:
+        """What is proportional to p(x|y), (n, m): where nothing else is known, the density ratios."""
+
+    def negative_mass(self, f: Any, support: Support) -> Array:
         """Mass of each row below zero before it was made a density, (n,)."""
 
 
@@ -47,6 +50,10 @@ class LinearLink:
         """The nearest non-negative function of prior mean 1."""
         density = nearest_density(1 + f @ support.g.T, support.mass)
         return (1 - self.prior_share) * density + self.prior_share if self.prior_share else density
+
+    def likelihood(self, f: Array, support: Support) -> Array:
+        """The density ratios."""
+        return self.ratio(f, support)
 
     def negative_mass(self, f: Array, support: Support) -> Array:
         """What lies below zero."""
@@ -89,6 +96,10 @@ class ExponentialLink:
         """Always positive."""
         logits = f @ self.weight.T + self.bias
         return np.exp(logits - logits.max(axis=1, keepdims=True))
+
+    def likelihood(self, f: Array, support: Support) -> Array:
+        """The density ratios."""
+        return self.ratio(f, support)
 
     def negative_mass(self, f: Array, support: Support) -> Array:
         """None."""
@@ -151,22 +162,31 @@ def _log_loss(link: Link, f: Array, index: np.ndarray, support: Support) -> floa
     return float(-np.log(probability.clip(min=1e-300)).mean())
 
 
+def mean_under(values: Array, mass: Array) -> Array:
+    """The mean of each row, (n,), under masses that all rows share, (m,), or that each has of its own, (n, m)."""
+    return values @ mass if mass.ndim == 1 else (values * mass).sum(axis=1)
+
+
 def nearest_density(ratio: Array, mass: Array) -> Array:
     """The nearest functions, in the metric of `mass`, that are nowhere negative and have mean 1: max(0, ratio - shift).
 
     The shift of each row is found by leaving out what is negative until nothing is (Michelot's algorithm).
+
+    Args:
+        ratio: One function a row, (n, m).
+        mass: Of the values, (m,), or of each row's own, (n, m).
     """
+    result = ratio / mean_under(ratio, mass)[:, None]
     rows = np.flatnonzero((ratio < 0).any(axis=1))
     if len(rows) == 0:
-        return ratio / (ratio @ mass)[:, None]
-    part = ratio[rows]
+        return result
+    part, weights = ratio[rows], mass if mass.ndim == 1 else mass[rows]
     active = np.ones(part.shape, dtype=bool)
     while True:
-        shift = (np.where(active, part, 0) @ mass - 1) / (active @ mass)
+        shift = (mean_under(np.where(active, part, 0), weights) - 1) / mean_under(active, weights)
         still = active & (part > shift[:, None])
         if (still == active).all():
             break
         active = still
-    result = ratio / (ratio @ mass)[:, None]
     result[rows] = (part - shift[:, None]).clip(min=0)
     return result

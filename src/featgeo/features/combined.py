@@ -63,7 +63,7 @@ class CombinedSpace:
         """Features of the groups side by side, or their products."""
         groups = zip(self.columns, self.variables, self.spaces, strict=True)
         blocks = [space(variable.rows(group_of(rows, columns))) for columns, variable, space in groups]
-        return _products(blocks) if self.products else np.hstack(blocks)
+        return products(blocks) if self.products else np.hstack(blocks)
 
 
 def as_columns(columns: Any) -> tuple[Any, ...]:
@@ -80,7 +80,7 @@ def group_of(rows: Rows, columns: tuple[Any, ...]) -> Any:
         raise ValueError(f"{rows.variable.name} has no columns {list(columns)}; it has {names}.") from error
 
 
-def _products(blocks: Sequence[Array]) -> Array:
+def products(blocks: Sequence[Array]) -> Array:
     """All products of one feature (or 1) of each block, but for 1 itself, (n, d)."""
     size = int(np.prod([block.shape[1] + 1 for block in blocks])) - 1
     if size > MOST_PRODUCTS:

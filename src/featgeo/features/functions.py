@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from featgeo.geometry.validation import Array
 class FeatureFunction(Protocol):
     """Learned features of a variable."""
 
-    def __call__(self, rows: Rows) -> Array:
+    def __call__(self, rows: Any) -> Array:
         """Values at each row, (n, k)."""
 
 
@@ -27,7 +27,7 @@ class SpanFunction:
     space: Space
     affine: AffineFeatures
 
-    def __call__(self, rows: Rows) -> Array:
+    def __call__(self, rows: Any) -> Array:
         """Values at each row, (n, k)."""
         return self.affine(self.space(rows))
 

@@ -176,6 +176,31 @@ def sequence(length: int, channels: int = 1, filters: int = 32, features: int = 
     return Trunk(config, (channels, length), body)
 
 
+def causal(length: int, channels: int = 1, width: int = 32) -> Trunk:
+    """A network for histories: convolutions that see twice as far back with each layer, up to the whole history.
+
+    Args:
+        length: Number of steps back; a batch is (n, length * channels), step after step.
+        channels: Numbers a step.
+        width: Number of units of each layer, and of features.
+    """
+    config = _config("causal", length=length, channels=channels, width=width)
+    layers: list[nn.Module] = [nn.Unflatten(1, (length, channels)), _StepsLast()]
+    steps, reach = length, 1
+    while steps > reach:
+        layers += [nn.Conv1d(channels if reach == 1 else width, width, 2, dilation=reach), nn.SiLU()]
+        steps, reach = steps - reach, 2 * reach
+    last = steps * (channels if length == 1 else width)
+    return Trunk(config, (length * channels,), nn.Sequential(*layers, nn.Flatten(), nn.Linear(last, width), nn.SiLU()))
+
+
+class _StepsLast(nn.Module):
+    """(n, steps, channels) to (n, channels, steps), as convolutions read it."""
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return values.transpose(1, 2)
+
+
 class _Evidence(nn.Module):
     """The average over steps, (n, c, steps) to (n, c), scaled by its standard error if steps were independent.
 
@@ -205,7 +230,7 @@ def _fit_scale(centre: torch.Tensor, spread: torch.Tensor, values: torch.Tensor)
     spread.copy_(torch.where(varies, deviation, 1.0).reshape(spread.shape))
 
 
-_KINDS: dict[str, Callable[..., Trunk]] = {"mlp": mlp, "image": image, "sequence": sequence}
+_KINDS: dict[str, Callable[..., Trunk]] = {"mlp": mlp, "image": image, "sequence": sequence, "causal": causal}
 
 
 def build(config: Mapping[str, Any]) -> Trunk:

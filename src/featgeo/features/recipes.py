@@ -20,7 +20,7 @@ from featgeo.features.variables import Rows, Variable, distinct
 # A variable with at most this many values is a finite alphabet; with few rows, at most the square root of them.
 FINITE_VALUES = 32
 GAMMAS = (0.1, 0.3, 1.0)
-NAMES = ("auto", "table", "kernel", "spline", "linear", "trees", "network", "image", "sequence")
+NAMES = ("auto", "table", "kernel", "spline", "linear", "trees", "network", "image", "sequence", "causal")
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,15 @@ class Recipe:
         return self.name.partition(",")[0]
 
 
+TABLE = Recipe("table", lambda rows, seed: TableSpace.fit(rows))
+
+
 def recipes(space: Any, rows: Rows) -> list[Recipe]:
     """The spaces that an argument such as `x_space` stands for, the simplest first."""
+    if isinstance(space, Recipe):
+        return [space]
+    if isinstance(space, list) and all(isinstance(recipe, Recipe) for recipe in space):
+        return space
     if isinstance(space, torch.nn.Module):
         return [Recipe("module", learned="network", argument=space)]
     if isinstance(space, str):
@@ -94,13 +101,14 @@ def _named(name: str, rows: Rows) -> list[Recipe]:
     if name == "kernel":
         return [_kernel(gamma) for gamma in GAMMAS]
     simple: dict[str, Recipe] = {
-        "table": Recipe("table", lambda rows, seed: TableSpace.fit(rows)),
+        "table": TABLE,
         "spline": Recipe("spline", lambda rows, seed: SplineSpace.fit(rows)),
         "linear": Recipe("linear", lambda rows, seed: LinearSpace.fit(rows)),
         "trees": Recipe("trees", learned="regressor"),
         "network": Recipe("network", learned="network"),
         "image": Recipe("image", learned="network"),
         "sequence": Recipe("sequence", learned="network"),
+        "causal": Recipe("causal", learned="network"),
     }
     if name not in simple:
         raise ValueError(

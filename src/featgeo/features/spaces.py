@@ -34,9 +34,9 @@ MOST_SYMBOLS = 2000
 
 
 class Space(Protocol):
-    """A fitted space of functions of a variable."""
+    """A fitted space of functions of a variable, or of the variables of a side (`Parts`)."""
 
-    def __call__(self, rows: Rows) -> Array:
+    def __call__(self, rows: Any) -> Array:
         """Values of the features that span it, (n, d)."""
 
 
@@ -139,7 +139,9 @@ class KernelSpace:
     additive: SplineSpace | None
 
     @classmethod
-    def fit(cls, rows: Rows, scores: Scores = "uniform", gamma: float = 0.3, seed: int = 0) -> KernelSpace:
+    def fit(
+        cls, rows: Rows, scores: Scores = "uniform", gamma: float = 0.3, seed: int = 0, features: int | None = None
+    ) -> KernelSpace:
         """Choose the centres among the rows.
 
         Args:
@@ -147,11 +149,12 @@ class KernelSpace:
             scores: How numbers are scored.
             gamma: Inverse squared width of the kernel, for one column; it is divided by the total variance.
             seed: Of the choice of centres.
+            features: How many kernel features; 32 for one column and 300 for several when None.
         """
         encoding = Encoding.fit(rows, scores)
         encoded = encoding(rows)
         single = encoded.shape[1] == 1
-        size = min(KERNEL_FEATURES if single else JOINT_FEATURES, len(encoded))
+        size = min(features or (KERNEL_FEATURES if single else JOINT_FEATURES), len(encoded))
         width = gamma / max(1.0, float(encoded.var(axis=0).sum()))
         kernel = Nystroem(gamma=width, n_components=size, random_state=seed).fit(encoded)
         return cls(encoding, kernel, None if single else SplineSpace.fit(rows, scores))
@@ -223,6 +226,11 @@ def network_inputs(rows: Rows, encoding: Encoding | None) -> torch.Tensor:
 
 def _two_dimensional(rows: Rows) -> Any:
     """Rows as they came; scikit-learn's transformers want a column where a single variable came."""
+    if isinstance(rows.raw, Table):
+        raise ValueError(
+            f"{rows.variable.name} are several variables side by side, which a transformer cannot read as they came. "
+            "Use a named space such as 'kernel'."
+        )
     return np.asarray(rows.raw)[:, None] if np.ndim(rows.raw) == 1 else rows.raw
 
 

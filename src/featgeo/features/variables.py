@@ -38,6 +38,10 @@ class Table:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def take(self, index: np.ndarray | slice) -> Table:
+        """Some of the rows."""
+        return Table(self.numbers[index], self.codes[index])
+
 
 @dataclass(frozen=True)
 class Variable:
@@ -120,7 +124,7 @@ class Rows:
 
     Attributes:
         variable: How the variable was given in the fit.
-        raw: The rows as they came.
+        raw: The rows as they came; a `Table` where variables were put side by side.
         memo: What was already computed of these rows and serves several spaces.
     """
 
@@ -160,15 +164,23 @@ class Rows:
             )
         return tensor
 
+    def of(self, *names: str) -> Rows:
+        """A single variable is all that there is on its side; see `Parts.of`."""
+        return self
+
     def take(self, index: np.ndarray | slice) -> Rows:
         """Some of the rows."""
+        if isinstance(self.raw, Table):
+            part = Rows(self.variable, self.raw.take(index))
+            part.__dict__["table"] = part.raw
+            return part
         if isinstance(self.raw, torch.Tensor | np.ndarray):
             part = Rows(self.variable, self.raw[torch.from_numpy(index) if _selects(self.raw, index) else index])
         else:
             where = np.arange(len(self))[index]
             part = Rows(self.variable, _safe_indexing(self.raw, where))
         if "table" in self.__dict__:  # already read: do not read twice
-            part.__dict__["table"] = Table(self.table.numbers[index], self.table.codes[index])
+            part.__dict__["table"] = self.table.take(index)
         if "tensor" in self.__dict__:
             part.__dict__["tensor"] = self.tensor[torch.from_numpy(index) if isinstance(index, np.ndarray) else index]
         return part

@@ -1,4 +1,4 @@
-"""Rows of X and Y together: in memory, or as a stream of batches that need not fit."""
+"""Rows of both sides of a dependence: in memory, or as a stream of batches that need not fit."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from featgeo.features.columns import UNKNOWN
+from featgeo.features.parts import Parts
 from featgeo.features.variables import Rows, Variable
 
 CHUNK_ROWS = 65_536
@@ -19,10 +20,10 @@ CHUNK_ROWS = 65_536
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Rows of both variables, in memory."""
+    """Rows of both sides, in memory; a side may have several variables."""
 
-    x: Rows
-    y: Rows
+    x: Rows | Parts
+    y: Rows | Parts
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
@@ -36,9 +37,10 @@ class Pairs:
 
     def check_y(self) -> None:
         """Refuse missing numbers in Y, and labels of Y that the first rows of a stream did not show."""
-        if not self.y.variable.is_tensor and np.isnan(self.y.table.numbers).any():
+        y = self.y.of("y")
+        if not y.variable.is_tensor and np.isnan(y.table.numbers).any():
             raise ValueError("Y holds missing values (NaN). Drop these rows: what they say about X is not known.")
-        if not self.y.variable.is_tensor and (self.y.table.codes == UNKNOWN).any():
+        if not y.variable.is_tensor and (y.table.codes == UNKNOWN).any():
             raise ValueError("Y has labels that the first rows of the stream did not show. Shuffle the rows.")
 
     def chunks(self) -> Iterator[Pairs]:
@@ -110,7 +112,7 @@ class Stream:
         """Whether every pass begins with the same batch, so that it can be kept apart."""
         if not self._repeatable:
             return False
-        first = self.pair(next(iter(self.batches))).x.raw
+        first = self.pair(next(iter(self.batches))).x.of("x").raw
         return bool(np.array_equal(np.asarray(first), np.asarray(self._head[0][0])))
 
     def sample(self, n_rows: int, seed: int) -> Pairs:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import torch
 from scipy import sparse
@@ -14,25 +12,27 @@ from featgeo.geometry.finite import FiniteJoint
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
-from featgeo.learning.learned import Learned, Unseen, deal, some_rows
+from featgeo.learning.learned import Component, Learned, Unseen, deal, some_rows
+from featgeo.learning.setting import ModeCount
 from featgeo.learning.solve import MODE_COUNTS, simplest
 from featgeo.nesting import h_score
 
 
-def learn_exact(data: Pairs | Stream, n_modes: int | Literal["auto"], seed: int) -> Learned:
+def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int) -> Learned:
     """The modes of the empirical distribution of two finite variables."""
     if isinstance(data, Stream):
         raise ValueError("The exact solver needs all rows in memory. Pass arrays, or use solver='closed'.")
-    x_space, y_space = TableSpace.fit(data.x), TableSpace.fit(data.y)
+    x_rows, y_rows = data.x.of("x"), data.y.of("y")
+    x_space, y_space = TableSpace.fit(x_rows), TableSpace.fit(y_rows)
     for name, space in (("X", x_space), ("Y", y_space)):
         if len(space.shares) == len(data) > 2:
             raise ValueError(
                 f"Every row of {name} has a value of its own, so a table of counts says nothing. Use solver='closed'."
             )
-    x, y = x_space.index(data.x), y_space.index(data.y)
+    x, y = x_space.index(x_rows), y_space.index(y_rows)
     sizes = len(x_space.shares), len(y_space.shares)
     fold_of_row = deal(len(data), seed)
-    k = max(MODE_COUNTS) if n_modes == "auto" else n_modes
+    k = n_modes if isinstance(n_modes, int) else max(MODE_COUNTS) if n_modes == "auto" else min(sizes)
     whole = _modes(x, y, sizes, k)
     parts = [_modes(x[fold_of_row != fold], y[fold_of_row != fold], sizes, k) for fold in np.unique(fold_of_row)]
     if n_modes == "auto":
@@ -49,16 +49,20 @@ def learn_exact(data: Pairs | Stream, n_modes: int | Literal["auto"], seed: int)
         unseen[rows] = (f * part.sigma) @ ((part.g * y_space.shares[:, None]).T @ whole.g)
         rotations[fold, : len(part)] = ((part.f * x_space.shares[:, None]).T @ whole.f)[: len(whole)]
     kept = some_rows(len(x), seed)
-    return Learned(
+    component = Component(
         sigma=whole.sigma,
         f=TableFunction(x_space, whole.f),
         g=TableFunction(y_space, whole.g),
         held_out_sigma=sigma,
+        held_out_energies=2 * np.array(scores),
+        rotations=rotations,
+    )
+    return Learned(
+        (component,),
         held_out_score=float(np.mean(scores)),
         solver="exact",
         spaces=("table", "table"),
         ridge=0.0,
-        rotations=rotations,
         residual=max(_residual(whole.f, x_space.shares), _residual(whole.g, y_space.shares)),
         unseen=Unseen(kept, unseen[kept]),
     )

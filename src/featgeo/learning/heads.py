@@ -31,8 +31,9 @@ class NestedFeatures(nn.Module):
         with torch.no_grad():
             features = {name: _checked_features(name, trunk.eval(), sample[name]) for name, trunk in trunks.items()}
         dimensions = nesting.refine().levels
-        self.f = _Side([dimension.x for dimension in dimensions], features, trunks)
-        self.g = _Side([dimension.y for dimension in dimensions], features, trunks)
+        single_level = len(nesting.levels) == 1
+        self.f = _Side([dimension.x for dimension in dimensions], features, trunks, single_level)
+        self.g = _Side([dimension.y for dimension in dimensions], features, trunks, single_level)
         self.train()
 
     def forward(self, inputs: Mapping[str, torch.Tensor] | Raw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -84,14 +85,18 @@ class _Side(nn.Module):
     """All functions of x, or all of y: readouts of the blocks, added up."""
 
     def __init__(
-        self, spaces: list[tuple[str, ...]], features: Mapping[str, torch.Tensor], trunks: Mapping[str, nn.Module]
+        self,
+        spaces: list[tuple[str, ...]],
+        features: Mapping[str, torch.Tensor],
+        trunks: Mapping[str, nn.Module],
+        single_level: bool,
     ) -> None:
         super().__init__()
         self.names = spaces[-1]
         # Spaces grow, so a block serves all dimensions from the first that may use it on.
         starts = [next(i for i, space in enumerate(spaces) if name in space) for name in self.names]
         self.readouts = nn.ModuleList(
-            _readout(trunks[name], features[name], len(spaces) - start)
+            _readout(trunks[name], features[name], len(spaces) - start, single_level)
             for name, start in zip(self.names, starts, strict=True)
         )
         self.bias = nn.Parameter(torch.zeros(len(spaces)), requires_grad=not self.is_orthonormal)
@@ -136,19 +141,22 @@ class _Readout(nn.Module):
 
 
 class _FixedReadout(_Readout):
-    """A readout of an orthonormal basis: each function once where there is room for all, else trained combinations."""
+    """A readout of an orthonormal basis: each function once where there is room for all, else trained combinations.
 
-    def __init__(self, features: torch.Tensor, k: int) -> None:
+    With several levels each wants its own functions, and the basis is never used up by one of them.
+    """
+
+    def __init__(self, features: torch.Tensor, k: int, single_level: bool) -> None:
         super().__init__(features, k, fixed=False)
-        self.is_complete = features.shape[1] == k
+        self.is_complete = single_level and features.shape[1] == k
         if self.is_complete:
             nn.init.eye_(self.linear.weight)
             self.linear.weight.requires_grad_(False)
 
 
-def _readout(trunk: nn.Module, features: torch.Tensor, k: int) -> _Readout:
+def _readout(trunk: nn.Module, features: torch.Tensor, k: int, single_level: bool) -> _Readout:
     if isinstance(trunk, Orthonormal):
-        return _FixedReadout(features, k)
+        return _FixedReadout(features, k, single_level)
     return _Readout(features, k, fixed=not any(parameter.requires_grad for parameter in trunk.parameters()))
 
 

@@ -1,4 +1,4 @@
-"""The engine: from rows of X and Y, spaces and a number of modes to features.
+"""The engine: from rows, spaces and a setting to features of each level.
 
 Finite alphabets are solved exactly; given spans in closed form; spans that must be learned are learned first, by trees
 or by gradients, and then solved in closed form as well. Every way ends in the same record, `Learned`.
@@ -7,20 +7,32 @@ or by gradients, and then solved in closed form as well. Every way ends in the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from featgeo.features.recipes import Recipe, recipes
+from featgeo.features.functions import SpanFunction
+from featgeo.features.recipes import TABLE, Recipe, recipes
 from featgeo.features.spaces import Space, TableSpace
 from featgeo.features.trees import RegressorSpace
-from featgeo.features.variables import Rows
+from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.exact import learn_exact
-from featgeo.learning.learned import N_FOLDS, Learned, Unseen, deal, from_solution, some_rows, unseen_features
+from featgeo.learning.learned import (
+    N_FOLDS,
+    Component,
+    Learned,
+    Unseen,
+    deal,
+    from_solution,
+    some_rows,
+    unseen_features,
+)
 from featgeo.learning.neural import learn_neural
-from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
+from featgeo.learning.setting import ModeCount, Setting
+from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve
 from featgeo.nesting import Nesting
 
 Solver = Literal["auto", "exact", "closed", "neural"]
@@ -29,117 +41,152 @@ SELECTION_ROWS = 2048  # rows that choose between spaces; all rows then choose t
 SPACE_ROWS = 200_000  # rows that spaces are fitted to
 MAX_TARGETS = 12  # functions of Y that trees learn to predict
 TREE_ROWS = 500  # with fewer rows trees only memorise
+ALL_MODES = 10**6
+NO_RIDGE = (0.0,)  # all functions of a finite alphabet are equal: none is smoother than another
 
 
 def learn(
     data: Pairs | Stream,
-    n_modes: int | Literal["auto"],
+    setting: Setting,
     solver: Solver,
-    x_space: Any,
-    y_space: Any,
     seed: int,
     training: Any = None,
     unseen: bool = False,
 ) -> Learned:
-    """Learn the strongest modes between X and Y.
+    """Learn the strongest modes of each level of a setting.
 
     Args:
         data: The rows.
-        n_modes: How many modes at most, or "auto" for as many as raise the held-out H-score.
+        setting: The levels, with the functions that each may use.
         solver: The way to learn; "auto" takes the most exact one that applies.
-        x_space: The space of functions of X, as `recipes` reads it.
-        y_space: The space of functions of Y.
         seed: Of everything random.
         training: Options of training, for networks.
-        unseen: Whether held-out features of some rows are wanted, for calibration.
+        unseen: Whether held-out features of some rows are wanted, for calibration; for a single level.
     """
     sample = data.sample(SPACE_ROWS, seed)
-    x_recipes, y_recipes = recipes(x_space, sample.x), recipes(y_space, sample.y)
-    names = [recipe.name for recipe in (*x_recipes, *y_recipes)]
-    networks = any(recipe.learned == "network" for recipe in (*x_recipes, *y_recipes))
+    choices = {name: block.recipes(getattr(sample, side)) for name, (side, block) in setting.blocks.items()}
+    kinds = [recipe for side in choices.values() for recipe in side]
+    finite = {recipe.name for recipe in kinds} == {"table"}
     if solver == "exact":
-        for name, space in (("x_space", x_space), ("y_space", y_space)):
-            if not isinstance(space, str) or space not in ("auto", "table"):
-                raise ValueError(
-                    f"The exact solver allows all functions of finite variables, and `{name}` is {space!r}. Use "
-                    "'table', or solver='closed'."
-                )
-        return learn_exact(data, n_modes, seed)
-    if solver == "auto" and set(names) == {"table"} and isinstance(data, Pairs):
-        return learn_exact(data, n_modes, seed)
-    if solver == "neural" or networks:
+        _check_finite(setting)
+    if solver == "exact" or (solver == "auto" and finite and isinstance(data, Pairs)):
+        if setting.is_bivariate and not any(block.of for _, block in setting.blocks.values()):
+            return learn_exact(data, setting.steps[0].n_modes, seed)
+        return _closed(data, setting, {name: [TABLE] for name in choices}, seed, unseen, exact=True)
+    if solver == "neural" or any(recipe.learned == "network" for recipe in kinds):
         if solver == "closed":
             raise ValueError(
                 "The closed form needs spaces that are given, and a network must be trained. Use solver='neural', or "
                 "another space."
             )
-        return learn_neural(data, n_modes, x_space, y_space, seed, training, unseen)
-    return _closed(data, n_modes, x_recipes, y_recipes, seed, unseen)
+        return learn_neural(data, setting, seed, training, unseen)
+    return _closed(data, setting, choices, seed, unseen)
 
 
-def mode_counts(n_modes: int | Literal["auto"]) -> list[int]:
+def _check_finite(setting: Setting) -> None:
+    for name, (_, block) in setting.blocks.items():
+        if not isinstance(block.space, str) or block.space not in ("auto", "table"):
+            raise ValueError(
+                f"The exact solver allows all functions of finite variables, and `{name}_space` is {block.space!r}. "
+                "Use 'table', or solver='closed'."
+            )
+
+
+def mode_counts(n_modes: ModeCount) -> list[int]:
     """The numbers of modes to choose from."""
-    return list(MODE_COUNTS) if n_modes == "auto" else [n_modes]
+    if n_modes == "auto":
+        return list(MODE_COUNTS)
+    return [ALL_MODES if n_modes == "all" else n_modes]
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """Fitted spaces of all blocks: several kinds of the richest of either side, one of each other."""
+
+    x: Mapping[str, Space]
+    y: Mapping[str, Space]
+    others: Mapping[str, Space]
 
 
 def _closed(
     data: Pairs | Stream,
-    n_modes: int | Literal["auto"],
-    x_recipes: list[Recipe],
-    y_recipes: list[Recipe],
+    setting: Setting,
+    choices: Mapping[str, list[Recipe]],
     seed: int,
     unseen: bool,
+    exact: bool = False,
 ) -> Learned:
-    regressor = next((recipe for recipe in x_recipes if recipe.learned), None)
-    given_x, given_y = ([recipe for recipe in side if not recipe.learned] for side in (x_recipes, y_recipes))
-    if not given_y:
+    x_name, _ = setting.richest
+    regressor = next((recipe for recipe in choices[x_name] if recipe.learned), None)
+    given = {name: [recipe for recipe in side if not recipe.learned] for name, side in choices.items()}
+    if any(not side for name, side in given.items() if name != x_name):
         raise ValueError("Trees learn functions of X for given functions of Y. Use another `y_space`.")
-    only_regressor = not given_x
+    only_regressor = not given[x_name]
     if only_regressor and not isinstance(data, Pairs):
         raise ValueError("Trees need all rows in memory. Pass arrays or frames, or use another `x_space`.")
     if only_regressor:  # a pilot finds the functions of Y that are worth predicting
-        given_x = recipes("kernel", data.sample(1, seed).x)[-1:]
-    x_spaces, y_spaces = _fitted_kinds(data, given_x, given_y, n_modes, seed)
-    learned = _solved(data, n_modes, x_spaces, y_spaces, seed, unseen)
+        given[x_name] = recipes("kernel", data.sample(1, seed).x.of(*setting.x[x_name].of))[-1:]
+    candidates = _fitted_candidates(data, setting, given, seed)
+    learned = _solved(data, setting, candidates, seed, unseen, exact=exact)
     if regressor is None or not isinstance(data, Pairs) or (len(data) < TREE_ROWS and not only_regressor):
         return learned
-    y_space = {learned.spaces[1]: y_spaces[learned.spaces[1]]}
-    targets = _targets(data, y_space[learned.spaces[1]], learned)
-    space, features = RegressorSpace.fit(data.x, targets, deal(len(data), seed), regressor.argument, seed)
-    grown = _solved(data, n_modes, {regressor.name: space}, y_space, seed, unseen, features)
+    y_space = candidates.y[learned.spaces[1]]
+    targets = _targets(data, y_space, learned)
+    block = setting.x[x_name]
+    space, features = RegressorSpace.fit(data.x.of(*block.of), targets, deal(len(data), seed), regressor.argument, seed)
+    trees = {regressor.name: block.seen_from_side(space)}
+    with_trees = replace(candidates, x=trees, y={learned.spaces[1]: y_space})
+    grown = _solved(data, setting, with_trees, seed, unseen, features)
     return grown if only_regressor or grown.held_out_score > learned.held_out_score else learned
 
 
-def _fitted_kinds(
-    data: Pairs | Stream, x_recipes: list[Recipe], y_recipes: list[Recipe], n_modes: int | Literal["auto"], seed: int
-) -> tuple[dict[str, Space], dict[str, Space]]:
-    """One space of each kind for either side; a sample of the rows chooses among recipes of the same kind."""
+def _fitted_candidates(
+    data: Pairs | Stream, setting: Setting, choices: Mapping[str, list[Recipe]], seed: int
+) -> _Candidates:
+    """Fit one space of each kind; a sample of the rows chooses among recipes of the same kind."""
     sample = data.sample(SELECTION_ROWS, seed)
-    nesting = Nesting([8 if n_modes == "auto" else n_modes])
+    n_modes = setting.steps[-1].n_modes
+    nesting = Nesting([n_modes if isinstance(n_modes, int) else 8])
     features: dict[tuple[str, str], Array] = {}
 
-    def score(x: Recipe, y: Recipe) -> float:
-        for side, recipe in (("x", x), ("y", y)):
-            if (side, recipe.name) not in features:
-                features[side, recipe.name] = _fitted(recipe, sample, side, seed)(getattr(sample, side))
-        folds = Folds.from_chunks([{"x": features["x", x.name], "y": features["y", y.name]}], 3, seed)
+    def values(name: str, recipe: Recipe) -> Array:
+        if (name, recipe.name) not in features:
+            features[name, recipe.name] = _fitted(setting, name, recipe, sample, seed)(_side(setting, name, sample))
+        return features[name, recipe.name]
+
+    def score(x_name: str, x: Recipe, y_name: str, y: Recipe) -> float:
+        folds = Folds.from_chunks([{"x": values(x_name, x), "y": values(y_name, y)}], 3, seed)
         return solve(folds, nesting).held_out_score
 
+    x_name, y_name = setting.richest
+    x_recipes, y_recipes = choices[x_name], choices[y_name]
     chosen: list[list[Recipe]] = [[], []]
     x_kinds, y_kinds = _by_kind(x_recipes), _by_kind(y_recipes)
     for kind in dict.fromkeys([*x_kinds, *y_kinds]):
         xs, ys = x_kinds.get(kind, x_recipes[:1]), y_kinds.get(kind, y_recipes[:1])
         # Alike on both sides where that can be: a fine space on one side shows nothing while the other is coarse.
         pairs = list(zip(xs, ys, strict=True)) if len(xs) == len(ys) else [(x, y) for x in xs for y in ys]
-        best = pairs[0] if len(pairs) == 1 else max(pairs, key=lambda pair: score(*pair))
-        for side, recipe, kinds in zip(chosen, best, (x_kinds, y_kinds), strict=True):
+        best = pairs[0] if len(pairs) == 1 else max(pairs, key=lambda pair: score(x_name, pair[0], y_name, pair[1]))
+        for kept, recipe, kinds in zip(chosen, best, (x_kinds, y_kinds), strict=True):
             if kind in kinds:
-                side.append(recipe)
-    spaces = [
-        {recipe.name: _fitted(recipe, data, side, seed) for recipe in kept}
-        for kept, side in zip(chosen, ("x", "y"), strict=True)
-    ]
-    return spaces[0], spaces[1]
+                kept.append(recipe)
+    others = {}
+    for name, (side, _) in setting.blocks.items():
+        if name in setting.richest:
+            continue
+        # Each other block by what it captures together with the richest functions of the other side.
+        opposite = (y_name, chosen[1]) if side == "x" else (x_name, chosen[0])
+
+        def captured(recipe: Recipe, name: str = name, opposite: tuple[str, list[Recipe]] = opposite) -> float:
+            return max(score(name, recipe, opposite[0], other) for other in opposite[1])
+
+        recipe = choices[name][0] if len(choices[name]) == 1 else max(choices[name], key=captured)
+        others[name] = _fitted(setting, name, recipe, data, seed)
+    x_spaces, y_spaces = (
+        {recipe.name: _fitted(setting, name, recipe, data, seed) for recipe in kept}
+        for name, kept in zip(setting.richest, chosen, strict=True)
+    )
+    return _Candidates(x_spaces, y_spaces, others)
 
 
 def _by_kind(side: list[Recipe]) -> dict[str, list[Recipe]]:
@@ -149,54 +196,98 @@ def _by_kind(side: list[Recipe]) -> dict[str, list[Recipe]]:
     return kinds
 
 
-def _fitted(recipe: Recipe, data: Pairs | Stream, side: str, seed: int) -> Space:
-    if recipe.fit is None:
-        raise ValueError(f"The space {recipe.name!r} must be learned together with the other variable.")
-    rows: Rows = getattr(data.sample(SPACE_ROWS, seed), side)
-    return recipe.fit(rows, seed + (side == "y"))
+def _side(setting: Setting, name: str, rows: Pairs) -> Any:
+    return getattr(rows, setting.blocks[name][0])
+
+
+def _fitted(setting: Setting, name: str, recipe: Recipe, data: Pairs | Stream, seed: int) -> Space:
+    side, block = setting.blocks[name]
+    return block.fitted(recipe, _side(setting, name, data.sample(SPACE_ROWS, seed)), seed + (side == "y"))
 
 
 def _solved(
     data: Pairs | Stream,
-    n_modes: int | Literal["auto"],
-    x_spaces: Mapping[str, Space],
-    y_spaces: Mapping[str, Space],
+    setting: Setting,
+    candidates: _Candidates,
     seed: int,
     unseen: bool,
     x_features: Array | None = None,
+    exact: bool = False,
 ) -> Learned:
     """Solve in closed form on all rows, for every pair of spaces in one pass, and keep the pair that does best.
 
     Args:
         data: The rows.
-        n_modes: How many modes.
-        x_spaces: Spaces of X by name.
-        y_spaces: Spaces of Y by name.
+        setting: The levels.
+        candidates: Spaces of each block.
         seed: Of the folds.
         unseen: Whether held-out features of some rows are wanted.
-        x_features: Features of the only space of X, where the rows of the fit have their own.
+        x_features: Features of the only richest space of X, where the rows of the fit have their own.
+        exact: Whether all spaces are tables and the answer is to be that of the counts, without any ridge.
     """
+    x_name, y_name = setting.richest
 
     def features(chunk: Pairs) -> dict[str, Array]:
-        x = {f"x {name}": space(chunk.x) if x_features is None else x_features for name, space in x_spaces.items()}
-        return x | {f"y {name}": space(chunk.y) for name, space in y_spaces.items()}
+        x = {f"x {name}": space(chunk.x) if x_features is None else x_features for name, space in candidates.x.items()}
+        y = {f"y {name}": space(chunk.y) for name, space in candidates.y.items()}
+        return x | y | {name: space(_side(setting, name, chunk)) for name, space in candidates.others.items()}
 
     fold_of_row = deal(len(data), seed) if isinstance(data, Pairs) else None
     chunks = [data] if isinstance(data, Pairs) and x_features is not None else data.chunks()
     folds = Folds.from_chunks((features(chunk) for chunk in chunks), N_FOLDS, seed, fold_of_row)
-    counts = mode_counts(n_modes)
 
     def solved(x: str, y: str) -> Solution:
-        return solve(folds, Nesting([counts[-1]], x=f"x {x}", y=f"y {y}"), mode_counts=counts)
+        called = {x_name: f"x {x}", y_name: f"y {y}"}
+        return _solved_levels(folds, setting, called, NO_RIDGE if exact else RIDGES)
 
-    names, solution = _best_pair(list(x_spaces), list(y_spaces), solved)
-    x_space, y_space = x_spaces[names[0]], y_spaces[names[1]]
+    names, solution = _best_pair(list(candidates.x), list(candidates.y), solved)
+    spaces = dict(candidates.others) | {x_name: candidates.x[names[0]], y_name: candidates.y[names[1]]}
     held_out = None
-    if unseen and isinstance(data, Pairs) and fold_of_row is not None:
+    if unseen and setting.is_bivariate and isinstance(data, Pairs) and fold_of_row is not None:
         rows = some_rows(len(data), seed)
-        values = x_space(data.x.take(rows)) if x_features is None else x_features[rows]
+        values = spaces[x_name](data.x.take(rows)) if x_features is None else x_features[rows]
         held_out = Unseen(rows, unseen_features(solution, values, fold_of_row[rows]))
-    return from_solution(solution, x_space, y_space, names, "closed", held_out)
+    learned = from_solution(solution, setting, spaces, names, "exact" if exact else "closed", held_out)
+    if x_features is None or len(setting.x) == 1 or not isinstance(data, Pairs):
+        return learned
+    n_given = sum(folds.whole.dims[name] for name in list(setting.x)[:-1])
+    return replace(learned, components=_orthogonal_as_deployed(learned.components, data, n_given))
+
+
+def _solved_levels(folds: Folds, setting: Setting, called: Mapping[str, str], ridges: tuple[float, ...]) -> Solution:
+    """Solve level by level where numbers of modes are to be chosen: each choice rests on the levels before it."""
+    dims: tuple[int, ...] = ()
+    for i, step in enumerate(setting.steps):
+        counts = mode_counts(step.n_modes)
+        dims = (*dims, counts[-1])
+        last = i == len(setting.steps) - 1
+        if last or step.n_modes == "auto":
+            solution = solve(folds, setting.nesting(dims, called), ridges, mode_counts=counts)
+            dims = (*dims[:-1], max(1, len(solution.levels[-1])))
+    return solution
+
+
+def _orthogonal_as_deployed(components: tuple[Component, ...], data: Pairs, n_given: int) -> tuple[Component, ...]:
+    """Make later levels exactly orthogonal to the given features as new rows will see both.
+
+    Rows of the fit were judged by trees that never saw them, new rows are by the average of all trees: what is
+    orthogonal in the first sense is only nearly so in the second.
+    """
+    function = components[-1].f
+    if not isinstance(function, SpanFunction):
+        return components
+    values = function.space(data.x)
+    given = values[:, :n_given] - values[:, :n_given].mean(axis=0)
+    result = list(components[:1])
+    for component in components[1:]:
+        affine = component.f.affine  # type: ignore[attr-defined]
+        f = affine(values)
+        left = np.linalg.lstsq(given, f - f.mean(axis=0), rcond=None)[0]
+        weight = affine.weight.copy()
+        weight[:n_given] -= left
+        mended = AffineFeatures(affine.centre, weight, affine.offset, affine.removed)
+        result.append(replace(component, f=SpanFunction(function.space, mended)))
+    return tuple(result)
 
 
 def _best_pair(
@@ -224,6 +315,5 @@ def _targets(data: Pairs, y_space: Space, pilot: Learned) -> Array:
     if isinstance(y_space, TableSpace) and len(y_space.shares) - 1 <= MAX_TARGETS:
         share = y_space.shares
         basis = np.linalg.svd((np.eye(len(share)) - share) * np.sqrt(share)[:, None])[0][:, : len(share) - 1]
-        return (basis / np.sqrt(share)[:, None])[y_space.index(data.y)]
-    g = pilot.g(data.y)
-    return g[:, :MAX_TARGETS]
+        return (basis / np.sqrt(share)[:, None])[y_space.index(data.y.of("y"))]
+    return np.hstack([component.g(data.y) for component in pilot.components[::-1]])[:, :MAX_TARGETS]

@@ -1,15 +1,21 @@
-"""What the engine hands on: features, and what is known of them on rows they have not seen."""
+"""What the engine hands on: features of each level, and what is known of them on rows they have not seen."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from featgeo.features.blocks import SideBySide
 from featgeo.features.functions import FeatureFunction, SpanFunction
 from featgeo.features.spaces import Space
+from featgeo.geometry.decomposition import SpanModes
+from featgeo.geometry.moments import Moments
+from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.learning.solve import Solution
+from featgeo.learning.setting import Setting
+from featgeo.learning.solve import Solution, held_out_energy
 
 N_FOLDS = 5
 UNSEEN_ROWS = 10_000
@@ -29,59 +35,101 @@ class Unseen:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """Features of X and of Y, and what is known of them on rows they have not seen.
+class Component:
+    """The part of the dependence that one level holds.
 
     Attributes:
         sigma: Singular values on the rows of the fit, (k,).
         f: Functions of X.
         g: Functions of Y.
         held_out_sigma: Correlations of f_i and g_i on held-out rows, (folds, k).
-        held_out_score: H-score on held-out rows.
-        solver: "exact", "closed" or "neural".
-        spaces: What the spaces of X and of Y are.
-        ridge: The ridge that was chosen.
+        held_out_energies: Energy of the component on held-out rows, twice its H-score there, (folds,).
         rotations: Inner products of the f_i of each fold with those of all rows, (folds, k, k).
-        residual: Largest deviation of E[f f^T] and E[g g^T] from the identity, over all rows.
-        unseen: Held-out features of some rows, for calibration.
     """
 
     sigma: Array
     f: FeatureFunction
     g: FeatureFunction
     held_out_sigma: Array
+    held_out_energies: Array
+    rotations: Array
+
+    def __len__(self) -> int:
+        return len(self.sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The components of a dependence, and what they rest on.
+
+    Attributes:
+        components: One a level.
+        held_out_score: H-score of all together on held-out rows.
+        solver: "exact", "closed" or "neural".
+        spaces: What the richest spaces of X and of Y are.
+        ridge: The ridge that was chosen.
+        residual: Largest deviation of E[f f^T] and E[g g^T] from the identity, over all rows and levels.
+        unseen: Held-out features of some rows, for calibration.
+    """
+
+    components: tuple[Component, ...]
     held_out_score: float
     solver: str
     spaces: tuple[str, str]
     ridge: float
-    rotations: Array
     residual: float
     unseen: Unseen | None = None
 
 
 def from_solution(
-    solution: Solution, x_space: Space, y_space: Space, names: tuple[str, str], solver: str, unseen: Unseen | None
+    solution: Solution,
+    setting: Setting,
+    spaces: Mapping[str, Space],
+    names: tuple[str, str],
+    solver: str,
+    unseen: Unseen | None,
 ) -> Learned:
-    """The record of a closed-form solution of one level."""
-    modes = solution.levels[0]
-    return Learned(
-        modes.sigma,
-        SpanFunction(x_space, modes.f),
-        SpanFunction(y_space, modes.g),
-        solution.held_out_sigma[0],
-        solution.held_out_score,
-        solver,
-        names,
-        solution.ridge,
-        _rotations(solution),
-        _residual(solution),
-        unseen,
+    """The record of a closed-form solution.
+
+    Args:
+        solution: The modes of each level.
+        setting: The levels.
+        spaces: The space of each block.
+        names: What the richest spaces are called.
+        solver: How they were found.
+        unseen: Held-out features of some rows.
+    """
+    components = tuple(
+        Component(
+            modes.sigma,
+            _function(modes.f, [spaces[name] for name in setting.x], modes.x[: reach[0]], solution.folds.whole),
+            _function(modes.g, [spaces[name] for name in setting.y], modes.y[: reach[1]], solution.folds.whole),
+            solution.held_out_sigma[level],
+            np.array(
+                [
+                    held_out_energy(part[level], solution.folds.parts[fold])
+                    for part, fold in zip(solution.parts, solution.held_out, strict=True)
+                ]
+            ),
+            _rotations(solution, level),
+        )
+        for level, (modes, reach) in enumerate(zip(solution.levels, setting.reach, strict=True))
     )
+    residual = max(_residual(solution, modes) for modes in solution.levels)
+    return Learned(components, solution.held_out_score, solver, names, solution.ridge, residual, unseen)
+
+
+def _function(affine: AffineFeatures, spaces: list[Space], names: tuple[str, ...], moments: Moments) -> SpanFunction:
+    """Features that read no more than the blocks of their level: weights of later blocks are zero."""
+    d = sum(moments.dims[name] for name in names)
+    kept = spaces[: len(names)]
+    own = AffineFeatures(affine.centre[:d], affine.weight[:d], affine.offset, affine.removed)
+    return SpanFunction(kept[0] if len(kept) == 1 else SideBySide(tuple(kept)), own)
 
 
 def unseen_features(solution: Solution, x_features: Array, fold_of_row: np.ndarray) -> Array:
     """Values of sigma f at each row by the solution of the folds without it, in the coordinates of the final g."""
-    final = solution.levels[0]
+    (final,) = solution.levels
     result = np.zeros((len(x_features), len(final)))
     covariance = solution.folds.whole.joint_covariance(final.y, final.y)
     for fold, (part,) in zip(solution.held_out, solution.parts, strict=True):
@@ -91,22 +139,22 @@ def unseen_features(solution: Solution, x_features: Array, fold_of_row: np.ndarr
     return result
 
 
-def _rotations(solution: Solution) -> Array:
+def _rotations(solution: Solution, level: int) -> Array:
     """Inner products of the features of each fold with the final ones, (folds, k, k)."""
-    final = solution.levels[0]
+    final = solution.levels[level]
     covariance = solution.folds.whole.joint_covariance(final.x, final.x)
     result = np.zeros((len(solution.parts), len(final), len(final)))
-    for fold, (part,) in enumerate(solution.parts):
-        turn = part.f.weight.T @ covariance @ final.f.weight
-        turn = turn / np.sqrt(np.diag(part.f.weight.T @ covariance @ part.f.weight))[:, None]
+    for fold, parts in enumerate(solution.parts):
+        weight = parts[level].f.weight
+        turn = weight.T @ covariance @ final.f.weight
+        turn = turn / np.sqrt(np.diag(weight.T @ covariance @ weight))[:, None]
         result[fold, : len(turn)] = turn[: len(final)]
     return result
 
 
-def _residual(solution: Solution) -> float:
-    modes, whole = solution.levels[0], solution.folds.whole
+def _residual(solution: Solution, modes: SpanModes) -> float:
     sides = ((modes.f.weight, modes.x), (modes.g.weight, modes.y))
-    grams = [weight.T @ whole.joint_covariance(names, names) @ weight for weight, names in sides]
+    grams = [weight.T @ solution.folds.whole.joint_covariance(names, names) @ weight for weight, names in sides]
     return max(float(np.abs(gram - np.eye(len(gram))).max(initial=0)) for gram in grams)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.heads import Orthonormal
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, deal, from_solution, unseen_features
 from featgeo.learning.options import Training
+from featgeo.learning.setting import Block, Setting
 from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve
 from featgeo.learning.train import Trained, train
 from featgeo.nesting import Nesting
@@ -32,79 +34,153 @@ NO_LIMIT = 10**6
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
-    """One variable on its way through training: what goes into its trunk, and the space that comes out."""
+class _Trunk:
+    """A block on its way through training: what goes into its network, and the space that comes out."""
 
+    side: str
+    block: Block
     name: str
-    trunk: nn.Module
+    module: nn.Module
     encoding: Encoding | None = None
     fixed: Space | None = None
     basis: AffineFeatures | None = None
 
-    def inputs(self, rows: Rows) -> torch.Tensor:
+    def inputs(self, pairs: Pairs) -> torch.Tensor:
+        rows = getattr(pairs, self.side).of(*self.block.of)
         if self.fixed is not None and self.basis is not None:
             return torch.from_numpy(self.basis(self.fixed(rows))).float()
         return network_inputs(rows, self.encoding)
 
-    def space(self, trunk: nn.Module, side: str) -> Space:
-        return NetworkSpace(trunk, self.encoding, side) if self.fixed is None else self.fixed
+    def space(self, module: nn.Module) -> Space:
+        space = NetworkSpace(module, self.encoding, self.side) if self.fixed is None else self.fixed
+        return self.block.seen_from_side(space)
+
+    @property
+    def dim(self) -> int:
+        """A fixed span has no more modes than dimensions."""
+        return NO_LIMIT if self.basis is None else max(1, self.basis.weight.shape[1])
 
 
-def learn_neural(
-    data: Pairs | Stream,
-    n_modes: int | Literal["auto"],
-    x_space: Any,
-    y_space: Any,
-    seed: int,
-    training: Training | None,
-    unseen: bool,
-) -> Learned:
-    """Train networks for the sides that need one, and solve in the spans they end with."""
+def learn_neural(data: Pairs | Stream, setting: Setting, seed: int, training: Training | None, unseen: bool) -> Learned:
+    """Train networks for the blocks that need one, and solve in the spans they end with."""
     options = Training() if training is None else training
     head = data.head if isinstance(data, Stream) else data
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # default networks draw their parameters here
-        x, y = _side(x_space, head.x, seed), _side(y_space, head.y, seed + 1)
-    most = min(_most_modes(x), _most_modes(y))
-    automatic = min(most, max(MODE_COUNTS)) if most < NO_LIMIT else AUTO_MODES
-    k = automatic if n_modes == "auto" else min(n_modes, most)
-    options = replace(options, surplus=min(options.surplus, most - k))
-    trunks = {"x": x.trunk, "y": y.trunk}
-    batches = _batches(data, x, y, options, seed)
-    trained = train(trunks, batches, Nesting([k]), options, seed)
-    counts = [*(count for count in MODE_COUNTS if count < k and n_modes == "auto"), k]
+        trunks = {
+            name: _trunk(block, side, getattr(head, side), seed + (side == "y"))
+            for name, (side, block) in setting.blocks.items()
+        }
+    dims, room = _dims(setting, trunks)
+    options = replace(options, surplus=min(options.surplus, room))
+    batches = _batches(data, trunks, options, seed)
+    nesting = setting.nesting(dims)
+    trained = train({name: trunk.module for name, trunk in trunks.items()}, batches, nesting, options, seed)
+    automatic = setting.steps[-1].n_modes == "auto"
+    counts = [*(count for count in MODE_COUNTS if count < dims[-1] and automatic), dims[-1]]
     apart = getattr(batches, "validation_rows", None)
-    spaces, solution = _finished(trained, data, x, y, counts, apart, seed)
+    finish = _Finish(data, trunks, nesting, counts, apart, seed)
+    spaces, solution = finish(trained)
     left_out = None
-    if unseen and isinstance(data, Pairs) and apart is not None and len(apart):
+    if unseen and setting.is_bivariate and isinstance(data, Pairs) and apart is not None and len(apart):
         rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), seed)[:UNSEEN_ROWS]
-        left_out = Unseen(rows, unseen_features(solution, spaces[0](data.x.take(rows)), fold_of_row))
-    learned = from_solution(solution, *spaces, (x.name, y.name), "neural", left_out)
+        left_out = Unseen(rows, unseen_features(solution, spaces[setting.richest[0]](data.x.take(rows)), fold_of_row))
+    x_name, y_name = setting.richest
+    names = trunks[x_name].name, trunks[y_name].name
+    learned = from_solution(solution, setting, spaces, names, "neural", left_out)
     others = [run for run in trained.runs if run.trunks is not trained.trunks]
     if others:
-        sample = head.sample(AGREEMENT_ROWS, seed).x
-        found = [_finished(run, data, x, y, counts, apart, seed) for run in others]
-        turns = [_overlap(modes.levels[0].f(space(sample)), learned.f(sample)) for (space, _), modes in found]
-        learned = replace(learned, rotations=np.concatenate([learned.rotations, turns]))
+        learned = _with_restarts(
+            learned, [finish(run) for run in others], list(setting.x), head.sample(AGREEMENT_ROWS, seed)
+        )
     if apart is None or not len(apart):  # all rows were trained on: none of them can judge
-        return replace(learned, held_out_sigma=np.full((0, len(learned.sigma)), np.nan), held_out_score=float("nan"))
+        return _unjudged(learned)
     return learned
 
 
-def _finished(
-    trained: Trained,
-    data: Pairs | Stream,
-    x: _Side,
-    y: _Side,
-    counts: list[int],
-    apart: np.ndarray | None,
-    seed: int,
-) -> tuple[tuple[Space, Space], Solution]:
-    """The spaces that training ended with, and the closed form in them."""
-    spaces = x.space(trained.trunks["x"], "x"), y.space(trained.trunks["y"], "y")
-    folds, held_out = _folds(data, spaces, apart, seed)
-    readouts = {side: trained.model.readout(side) for side in ("x", "y")}
-    return spaces, _solved(folds, counts, held_out, readouts, x, y)
+def _dims(setting: Setting, trunks: Mapping[str, _Trunk]) -> tuple[tuple[int, ...], int]:
+    """How many dimensions each level trains, and how many more the last has room for."""
+    dims: list[int] = []
+    x_dim = y_dim = 0
+    for step in setting.steps:
+        # A side that grows adds what is new in it; one that stays may be used whole again.
+        x_new, y_new = (sum(trunks[name].dim for name in names) for names in (step.x, step.y))
+        x_dim, y_dim = x_new or x_dim, y_new or y_dim
+        most = min(x_dim, y_dim)
+        if isinstance(step.n_modes, int):
+            wanted = step.n_modes
+        else:
+            wanted = min(most, max(MODE_COUNTS)) if most < NO_LIMIT else AUTO_MODES
+        dims.append(min(wanted, most))
+    return tuple(dims), most - dims[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Finish:
+    """From trained networks to spaces, and the closed form in them."""
+
+    data: Pairs | Stream
+    trunks: Mapping[str, _Trunk]
+    nesting: Nesting
+    counts: list[int]
+    apart: np.ndarray | None
+    seed: int
+
+    def __call__(self, trained: Trained) -> tuple[dict[str, Space], Solution]:
+        spaces = {name: trunk.space(trained.trunks[name]) for name, trunk in self.trunks.items()}
+        folds, held_out = self._folds(spaces)
+        readouts = {name: trained.model.readout(name) for name, trunk in self.trunks.items() if trunk.fixed is None}
+        return spaces, self._solved(folds, held_out, readouts)
+
+    def _folds(self, spaces: Mapping[str, Space]) -> tuple[Folds, tuple[int, ...] | None]:
+        """Moments of the rows that were trained on and of those kept apart: only the latter can judge."""
+
+        def features(chunk: Pairs) -> dict[str, Array]:
+            return {name: space(getattr(chunk, self.trunks[name].side)) for name, space in spaces.items()}
+
+        chunks = (features(chunk) for chunk in self.data.chunks())
+        if not isinstance(self.data, Pairs) or self.apart is None or not len(self.apart):
+            return Folds.from_chunks(chunks, N_FOLDS, self.seed), None
+        fold_of_row = np.zeros(len(self.data), dtype=int)  # fold 0 was trained on
+        fold_of_row[self.apart] = 1 + deal(len(self.apart), self.seed)
+        held_out = tuple(range(1, 1 + min(N_FOLDS, len(self.apart))))
+        return Folds.from_chunks(chunks, 1 + N_FOLDS, self.seed, fold_of_row), held_out
+
+    def _solved(self, folds: Folds, held_out: tuple[int, ...] | None, readouts: dict[str, AffineFeatures]) -> Solution:
+        """Solve in the span of the trained readouts, or in that of all trunk features where it is clearly better.
+
+        The readouts have few dimensions and so little room for noise; the trunks' last layer has more room for the
+        truth.
+        """
+        wide = solve(folds, self.nesting, mode_counts=self.counts, held_out=held_out)
+        # No ridge in the narrow span: which of its few directions vary most says nothing about what they know.
+        narrow = solve(folds.through(readouts), self.nesting, RIDGES[:1], mode_counts=self.counts, held_out=held_out)
+        gain = wide.held_out_scores - narrow.held_out_scores
+        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+        return wide if gain.mean() > error else narrow.before(readouts, folds)
+
+
+def _with_restarts(
+    learned: Learned, found: list[tuple[dict[str, Space], Solution]], x_names: list[str], sample: Pairs
+) -> Learned:
+    """Compare the features of X with those of other runs as well."""
+    components = []
+    for level, component in enumerate(learned.components):
+        ours = component.f(sample.x)
+        turns = [
+            _overlap(solution.levels[level].f(np.hstack([spaces[name](sample.x) for name in x_names])), ours)
+            for spaces, solution in found
+        ]
+        components.append(replace(component, rotations=np.concatenate([component.rotations, turns])))
+    return replace(learned, components=tuple(components))
+
+
+def _unjudged(learned: Learned) -> Learned:
+    components = tuple(
+        replace(part, held_out_sigma=np.full((0, len(part)), np.nan), held_out_energies=np.empty(0))
+        for part in learned.components
+    )
+    return replace(learned, components=components, held_out_score=float("nan"))
 
 
 def _overlap(other: Array, ours: Array) -> Array:
@@ -116,55 +192,32 @@ def _overlap(other: Array, ours: Array) -> Array:
     return result
 
 
-def _solved(
-    folds: Folds,
-    counts: list[int],
-    held_out: tuple[int, ...] | None,
-    readouts: dict[str, AffineFeatures],
-    x: _Side,
-    y: _Side,
-) -> Solution:
-    """Solve in the span of the trained readouts, or in that of all trunk features where it is clearly better.
-
-    The readouts have few dimensions and so little room for noise; the trunks' last layer has more room for the truth.
-    """
-    nesting = Nesting([counts[-1]])
-    maps = {name: readouts[name] for name, side in (("x", x), ("y", y)) if side.fixed is None}
-    wide = solve(folds, nesting, mode_counts=counts, held_out=held_out)
-    # No ridge in the narrow span: which of its few directions vary most says nothing about what they know.
-    narrow = solve(folds.through(maps), nesting, RIDGES[:1], mode_counts=counts, held_out=held_out)
-    gain = wide.held_out_scores - narrow.held_out_scores
-    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
-    return wide if gain.mean() > error else narrow.before(maps, folds)
-
-
-def _most_modes(side: _Side) -> int:
-    """A fixed span has no more modes than dimensions."""
-    return NO_LIMIT if side.basis is None else max(1, side.basis.weight.shape[1])
-
-
-def _side(space: Any, rows: Rows, seed: int) -> _Side:
-    recipe = _recipe(space, rows)
+def _trunk(block: Block, side: str, rows_of_side: Any, seed: int) -> _Trunk:
+    rows = rows_of_side.of(*block.of)
+    recipe = _recipe(block.space, rows)
     if recipe.learned == "regressor":
         raise ValueError("Trees are not trained by gradients. Use solver='closed', or another space.")
     if recipe.fit is not None:
         fixed = recipe.fit(rows, seed)
         basis = complement(Moments.from_features({"z": fixed(rows)}), "z", ())
-        return _Side(recipe.name, Orthonormal(), fixed=fixed, basis=basis)
+        return _Trunk(side, block, recipe.name, Orthonormal(), fixed=fixed, basis=basis)
     if recipe.argument is not None:
-        return _Side(recipe.name, recipe.argument)
+        return _Trunk(side, block, recipe.name, recipe.argument)
     if recipe.name == "sequence":
-        return _Side(recipe.name, networks.sequence(*_sequence_shape(rows)))
+        return _Trunk(side, block, recipe.name, networks.sequence(*_sequence_shape(rows)))
     if recipe.name == "image" or (rows.variable.is_tensor and len(rows.variable.shape) == 3):
-        return _Side("image", networks.image(*_image_shape(rows)))
+        return _Trunk(side, block, "image", networks.image(*_image_shape(rows)))
     if rows.variable.is_tensor:
-        side = f"{rows.variable.name.lower()}_space"
+        argument = f"{rows.variable.name.lower()}_space"
         raise ValueError(
             f"{rows.variable.name} has rows of shape {rows.variable.shape}, which could be images (height, width) or "
-            f"sequences (length, channels). Say {side}='image' or {side}='sequence', or pass a torch module."
+            f"sequences (length, channels). Say {argument}='image' or {argument}='sequence', or pass a torch module."
         )
     encoding = Encoding.fit(rows, "standard")
-    return _Side("network", networks.mlp(encoding(rows.take(slice(0, 1))).shape[1]), encoding)
+    n_inputs, n_columns = encoding(rows.take(slice(0, 1))).shape[1], len(rows.variable.columns)
+    if recipe.name == "causal" and n_inputs % n_columns == 0:
+        return _Trunk(side, block, "causal", networks.causal(n_columns, n_inputs // n_columns), encoding)
+    return _Trunk(side, block, "network", networks.mlp(n_inputs), encoding)
 
 
 def _recipe(space: Any, rows: Rows) -> Recipe:
@@ -192,26 +245,13 @@ def _image_shape(rows: Rows) -> tuple[int, int, int]:
     return (1, *shape) if len(shape) == 2 else shape  # type: ignore[return-value]
 
 
-def _batches(data: Pairs | Stream, x: _Side, y: _Side, options: Training, seed: int) -> Batches:
+def _batches(data: Pairs | Stream, trunks: Mapping[str, _Trunk], options: Training, seed: int) -> Batches:
+    def encode(pairs: Pairs) -> dict[str, torch.Tensor]:
+        return {name: trunk.inputs(pairs) for name, trunk in trunks.items()}
+
     if isinstance(data, Pairs):
-        n_parameters = sum(parameter.numel() for side in (x, y) for parameter in side.trunk.parameters())
-        return options.batches({"x": x.inputs(data.x), "y": y.inputs(data.y)}, seed, n_parameters)
-
-    def encode(batch: Any) -> dict[str, torch.Tensor]:
-        pair = data.pair(batch)
-        return {"x": x.inputs(pair.x), "y": y.inputs(pair.y)}
-
-    return StreamBatches(data.batches, encode, validation_batches=int(data.starts_alike))
-
-
-def _folds(
-    data: Pairs | Stream, spaces: tuple[Space, Space], apart: np.ndarray | None, seed: int
-) -> tuple[Folds, tuple[int, ...] | None]:
-    """Moments of the rows that were trained on and of those kept apart: only the latter can judge."""
-    if not isinstance(data, Pairs) or apart is None or not len(apart):
-        chunks = ({"x": spaces[0](chunk.x), "y": spaces[1](chunk.y)} for chunk in data.chunks())
-        return Folds.from_chunks(chunks, N_FOLDS, seed), None
-    fold_of_row = np.zeros(len(data), dtype=int)  # fold 0 was trained on
-    fold_of_row[apart] = 1 + deal(len(apart), seed)
-    chunks = ({"x": spaces[0](chunk.x), "y": spaces[1](chunk.y)} for chunk in data.chunks())
-    return Folds.from_chunks(chunks, 1 + N_FOLDS, seed, fold_of_row), tuple(range(1, 1 + min(N_FOLDS, len(apart))))
+        n_parameters = sum(parameter.numel() for trunk in trunks.values() for parameter in trunk.module.parameters())
+        return options.batches(encode(data), seed, n_parameters)
+    return StreamBatches(
+        data.batches, lambda batch: encode(data.pair(batch)), validation_batches=int(data.starts_alike)
+    )

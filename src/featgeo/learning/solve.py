@@ -109,10 +109,12 @@ class Solution:
             maps: The maps, by block.
             folds: The moments before them.
         """
+        dims = folds.parts[0].dims
 
         def undone(levels: tuple[SpanModes, ...]) -> tuple[SpanModes, ...]:
             return tuple(
-                replace(modes, f=_after(maps, modes.x, modes.f), g=_after(maps, modes.y, modes.g)) for modes in levels
+                replace(modes, f=_after(maps, modes.x, dims, modes.f), g=_after(maps, modes.y, dims, modes.g))
+                for modes in levels
             )
 
         return replace(self, levels=undone(self.levels), parts=tuple(map(undone, self.parts)), folds=folds)
@@ -182,14 +184,20 @@ def identity(dim: int) -> AffineFeatures:
     return AffineFeatures(np.zeros(dim), np.eye(dim), np.zeros(dim))
 
 
-def _after(maps: Mapping[str, AffineFeatures], names: tuple[str, ...], outer: AffineFeatures) -> AffineFeatures:
-    """The composition of a map with that of the only block it reads."""
-    (name,) = names
-    if name not in maps:
-        return outer
-    inner = maps[name]
-    offset = outer.offset + (inner.offset - outer.centre) @ outer.weight
-    return AffineFeatures(inner.centre, inner.weight @ outer.weight, offset, outer.removed)
+def _after(
+    maps: Mapping[str, AffineFeatures], names: tuple[str, ...], dims: Mapping[str, int], outer: AffineFeatures
+) -> AffineFeatures:
+    """The composition of a map of several blocks with the maps of single ones."""
+    centres, weights = [], []
+    offset, start = outer.offset.copy(), 0
+    for name in names:
+        inner = maps[name] if name in maps else identity(dims[name])
+        rows = slice(start, start + inner.weight.shape[1])
+        start = rows.stop
+        offset += (inner.offset - outer.centre[rows]) @ outer.weight[rows]
+        centres.append(inner.centre)
+        weights.append(inner.weight @ outer.weight[rows])
+    return AffineFeatures(np.concatenate(centres), np.vstack(weights), offset, outer.removed)
 
 
 def _held_out_scores(
@@ -206,6 +214,20 @@ def _held_out_scores(
         return float(captured - np.sum((f.T @ x_gram @ f) * (g.T @ y_gram @ g)) / 2)
 
     return [score(*choice) for choice in choices]
+
+
+def held_out_energy(modes: SpanModes, moments: Moments) -> float:
+    """Twice the H-score of a level's modes on the rows of the moments, f and g each carrying sqrt(sigma).
+
+    On rows that the modes have not seen this estimates the energy of the dependence that they truly hold, from below:
+    it is 0 on average, or less, where there is none.
+    """
+    if len(modes) == 0:
+        return 0.0
+    seen = moments.through({"f": (modes.x, modes.f), "g": (modes.y, modes.g)})
+    grams = [seen.covariance(side) + np.outer(seen.mean(side), seen.mean(side)) for side in ("f", "g")]
+    captured = modes.sigma @ np.diag(seen.covariance("f", "g"))
+    return float(2 * captured - modes.sigma @ (grams[0] * grams[1]) @ modes.sigma)
 
 
 def _correlations(modes: SpanModes, moments: Moments, k: int) -> Array:

@@ -1,8 +1,21 @@
 """What users import: scikit-learn style estimators over one engine."""
 
+from featgeo.models.conditional import ConditionalDecomposition
 from featgeo.models.diagnostics import Report
+from featgeo.models.leakage import Leakage, leakage
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.persistence import load
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
+from featgeo.models.sequential import SequentialDecomposition
 
-__all__ = ["FeatureClassifier", "FeatureRegressor", "ModalDecomposition", "Report", "load"]
+__all__ = [
+    "ConditionalDecomposition",
+    "FeatureClassifier",
+    "FeatureRegressor",
+    "Leakage",
+    "ModalDecomposition",
+    "Report",
+    "SequentialDecomposition",
+    "leakage",
+    "load",
+]

@@ -10,10 +10,12 @@ import numpy as np
 from featgeo.assembly import Conditional
 from featgeo.assembly.support import Support
 from featgeo.features.functions import FeatureFunction
-from featgeo.features.variables import Rows
+from featgeo.features.parts import Parts
+from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.learned import Learned
+from featgeo.models.components import mean_and_error
 
 SAMPLE_ROWS = 2000
 NEGATIVE_MASS_ROWS = 500  # each costs as much as the support has values
@@ -93,23 +95,23 @@ class Report:
 
 
 def diagnose(learned: Learned, support: Support, data: Pairs, seed: int) -> Report:
-    """Put together what the engine knows and what a sample of the rows shows."""
+    """Put together what the engine knows and what a sample of the rows shows, for the last component."""
     sample = data.sample(SAMPLE_ROWS, seed)
-    f, g = learned.f(sample.x), learned.g(sample.y)
-    folds = learned.held_out_sigma
-    error = folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else np.full(folds.shape[1], np.nan)
-    held_out = folds.mean(axis=0) if len(folds) else np.full(folds.shape[1], np.nan)
-    blocks = _blocks(learned.sigma, folds)
+    component = learned.components[-1]
+    f, g = component.f(sample.x), component.g(sample.y)
+    folds = component.held_out_sigma
+    held_out, error = mean_and_error(folds)
+    blocks = _blocks(component.sigma, folds)
     return Report(
-        sigma=learned.sigma,
+        sigma=component.sigma,
         held_out_sigma=held_out,
         held_out_error=error,
         held_out_score=learned.held_out_score,
         effective_rows=np.minimum(_effective(f), _effective(g)) * (len(data) / max(len(f), 1)),
         blocks=tuple((block[0] + 1, block[-1] + 1) for block in blocks),
-        agreement=np.array([_agreement(learned.rotations, block) for block in blocks]),
+        agreement=np.array([_agreement(component.rotations, block) for block in blocks]),
         orthogonality=learned.residual,
-        negative_mass=Conditional(support, (f * learned.sigma)[:NEGATIVE_MASS_ROWS]).negative_mass,
+        negative_mass=Conditional(support, (f * component.sigma)[:NEGATIVE_MASS_ROWS]).negative_mass,
         n_rows=len(f),
         solver=learned.solver,
         spaces=learned.spaces,
@@ -117,14 +119,14 @@ def diagnose(learned: Learned, support: Support, data: Pairs, seed: int) -> Repo
     )
 
 
-def panel(rows: Rows, features: FeatureFunction, seed: int) -> Panel:
+def panel(rows: Rows | Parts, features: FeatureFunction, seed: int) -> Panel:
     """Features of a variable over its values, or of a sample of its rows."""
-    variable = rows.variable
-    if len(variable.columns) == 1 and variable.columns[0].kind == "number":
+    variable = rows.variable if isinstance(rows, Rows) else Variable("several")
+    if isinstance(rows, Rows) and len(variable.columns) == 1 and variable.columns[0].kind == "number":
         numbers, first = np.unique(rows.table.numbers[:, 0], return_index=True)
         some = np.unique(np.linspace(0, len(numbers) - 1 - np.isnan(numbers[-1]), CURVE_POINTS).astype(int))
         return Panel("curve", numbers[some], features(rows.take(first[some])))
-    if len(variable.columns) == 1 and variable.labels:
+    if isinstance(rows, Rows) and len(variable.columns) == 1 and variable.labels:
         codes, first = np.unique(rows.table.codes[:, 0], return_index=True)
         names = [*variable.columns[0].categories, None]
         labels = np.empty(len(codes), dtype=object)

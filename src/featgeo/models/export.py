@@ -73,7 +73,7 @@ def as_module(model: ModalDecomposition, part: Part) -> nn.Module:
     """
     check_is_fitted(model)
     variable = _variable(model, part)
-    function = _function(model.learned_.g if part == "g" else model.learned_.f, variable)
+    function = _function(model._main.g if part == "g" else model._main.f, variable)
     if part == "posterior":
         link = _link(model.link_, model.support_, model.singular_values_)
         return frozen(Posterior(function, link, model.support_, model.recalibration_))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,13 +16,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from featgeo.assembly import Conditional
 from featgeo.assembly.links import LinearLink, Link, Recalibration
 from featgeo.assembly.support import Support
+from featgeo.features.given import given_features
+from featgeo.features.parts import Parts
 from featgeo.features.raw import dimensions
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
+from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
+from featgeo.learning.learned import Component
 from featgeo.learning.options import Training
+from featgeo.learning.setting import Block, Setting, Step
+from featgeo.models.components import DependenceComponent
 from featgeo.models.diagnostics import PANEL_ROWS, Report, diagnose, panel
+from featgeo.models.leakage import Leakage, leakage
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 
@@ -42,6 +50,9 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         x_space: Functions of X to allow: "auto", "table", "kernel", "spline", "linear", "trees", "network", "image",
             "sequence", a scikit-learn transformer or regressor, or a torch module.
         y_space: Functions of Y to allow.
+        orthogonal_to: Given features phi that the learned features of X are to be uncorrelated with, exactly so on the
+            rows of the fit: names of columns, a function of X, a torch module (it stays as it is), or a scikit-learn
+            transformer. Where `fit` gets Z, phi are functions of Z instead; its columns themselves when None.
         random_state: Seed of all that is random: folds, centres of kernels, networks.
         training: Options for networks, a `Training`; defaults when None.
 
@@ -51,6 +62,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         n_modes_: Number of modes kept.
         solver_: The solver that was used.
         spaces_: What the spaces of X and Y are.
+        components_: The components of the dependence by name: all of it in "modes", or, with given features, what they
+            hold in "aligned" and what is beyond them in "orthogonal". The modes of the model are those of the last.
     """
 
     def __init__(
@@ -59,6 +72,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         solver: Solver = "auto",
         x_space: Any = "auto",
         y_space: Any = "auto",
+        orthogonal_to: Any = None,
         random_state: int | None = None,
         training: Any = None,
     ) -> None:
@@ -66,47 +80,84 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         self.solver = solver
         self.x_space = x_space
         self.y_space = y_space
+        self.orthogonal_to = orthogonal_to
         self.random_state = random_state
         self.training = training
 
-    def fit(self, X: Any, y: Any = None) -> ModalDecomposition:
+    def fit(self, X: Any, y: Any = None, Z: Any = None) -> ModalDecomposition:
         """Learn the modes.
 
         Args:
             X: Rows of X: an array, tensor, data frame, series or list. Or, without Y, an iterable of batches (x, y)
                 such as a DataLoader, for data that do not fit in memory.
             y: Rows of Y, in the same order.
+            Z: Rows of what the features of X are to be orthogonal to, where that is not part of X. It is then due
+                wherever X is.
         """
         self._check_parameters()
-        for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+        for name in ("n_features_in_", "feature_names_in_", "z_variable_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        data = self._stream(X) if y is None else self._pairs(X, y)
-        seed = _seed(self.random_state)
-        spaces = self.x_space, self._y_space()
-        self.learned_ = learn(data, self._n_modes(), self.solver, *spaces, seed, self.training, self._calibrates())
+        if y is None and Z is not None:
+            raise ValueError("Z needs all rows in memory: pass fit(X, Y, Z), or make Z columns of the batches of X.")
+        data = self._stream(X) if y is None else self._pairs(X, y, Z)
+        seed = seed_of(self.random_state)
+        self.learned_ = learn(data, self._setting(), self.solver, seed, self.training, self._calibrates())
         head = data.head if isinstance(data, Stream) else data
-        self.support_ = self._support(head.y, seed)
-        self.singular_values_ = self.learned_.sigma
+        *before, main = self.learned_.components
+        self.support_ = self._support(head.y.of("y"), seed)
+        self.aligned_support_g_ = self.support_.g[:, : -len(main) or None] if before else np.empty((self.support_.m, 0))
+        self.support_ = replace(self.support_, g=self.support_.g[:, self.aligned_support_g_.shape[1] :])
+        self.singular_values_ = main.sigma
         self.n_modes_ = len(self.singular_values_)
         self.solver_ = self.learned_.solver
         self.spaces_ = self.learned_.spaces
-        self.link_, self.recalibration_ = self._calibration(head.y)
+        names = ("aligned", "orthogonal") if before else ("modes",)
+        self.components_ = {
+            name: DependenceComponent.of(name, part) for name, part in zip(names, self.learned_.components, strict=True)
+        }
+        self.link_, self.recalibration_ = self._calibration(head.y.of("y"))
         self.report_ = diagnose(self.learned_, self.support_, head, seed)
         self.held_out_singular_values_ = self.report_.held_out_sigma
         sample = head.sample(PANEL_ROWS, seed)
-        self.panels_ = panel(sample.x, self.learned_.f, seed), panel(sample.y, self.learned_.g, seed)
+        self.panels_ = panel(sample.x, main.f, seed), panel(sample.y, main.g, seed)
         return self
 
-    def transform(self, X: Any, y: Any = None) -> Any:
-        """Normalised features f(X), (n, k); with Y also g(Y), as a pair."""
-        check_is_fitted(self)
-        f = self.learned_.f(self._x_rows(X))
-        return f if y is None else (f, self.learned_.g(self.y_variable_.rows(self._as_y(y))))
+    @property
+    def aligned_(self) -> DependenceComponent:
+        """The dependence that the given features hold: its energy is twice their single-sided H-score."""
+        return self._component("aligned")
 
-    def score(self, X: Any, y: Any) -> float:
-        """H-score on the given rows: half the energy of the dependence that the modes capture there."""
+    @property
+    def orthogonal_(self) -> DependenceComponent:
+        """The dependence beyond the given features."""
+        return self._component("orthogonal")
+
+    def fit_transform(self, X: Any, y: Any = None, Z: Any = None) -> Array:
+        """Learn the modes and give the features of the same rows."""
+        self.fit(X, y) if Z is None else self.fit(X, y, Z)
+        return np.asarray(self.transform(X) if Z is None else self.transform(X, Z=Z))
+
+    def transform(self, X: Any, y: Any = None, Z: Any = None) -> Any:
+        """Normalised features f(X), (n, k); with Y also g(Y), as a pair. With given features those orthogonal to them.
+
+        Args:
+            X: Rows of X.
+            y: Rows of Y.
+            Z: Rows of Z, where the fit had them.
+        """
         check_is_fitted(self)
-        f, g = self.learned_.f(self._x_rows(X)), self.learned_.g(self.y_variable_.rows(self._as_y(y)))
+        f = self._main.f(self._x_side(X, Z))
+        return f if y is None else (f, self._main.g(self.y_variable_.rows(self._as_y(y))))
+
+    def transform_aligned(self, X: Any, Z: Any = None) -> Array:
+        """Normalised features in the span of the given ones, (n, k_aligned), strongest first."""
+        check_is_fitted(self)
+        self._component("aligned")
+        return self.learned_.components[0].f(self._x_side(X, Z))
+
+    def score(self, X: Any, y: Any, Z: Any = None) -> float:
+        """H-score on the given rows: half the energy of the dependence that the modes capture there."""
+        f, g = self.transform(X, y, Z) if Z is not None else self.transform(X, y)
         if len(f) != len(g):
             raise ValueError(f"X and Y must have the same rows, got {len(f)} and {len(g)}. Align them row by row.")
         if self.n_modes_ == 0:
@@ -114,17 +165,41 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         scale = np.sqrt(self.singular_values_)
         return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
 
-    def given(self, X: Any, prior: Any = None) -> Conditional:
+    def given(self, X: Any, prior: Any = None, Z: Any = None, aligned: bool = False) -> Conditional:
         """The distribution of Y for each row of X.
 
         Args:
             X: Rows of X.
             prior: Another distribution of Y than that of the fit (label shift): masses in the order of
                 `support_.values`, a mapping from value to mass, or a function of the values that gives weights.
+            Z: Rows of Z, where the fit had them.
+            aligned: With given features: whether what they know of Y counts as well. Without them the distribution
+                rests on features that are uncorrelated with them.
         """
         check_is_fitted(self)
-        f = self.learned_.f(self._x_rows(X))
-        return Conditional(self.support_, f * self.singular_values_, prior, self.link_, self.recalibration_)
+        rows = self._x_side(X, Z)
+        support, f = self.support_, self._main.f(rows) * self.singular_values_
+        if aligned:
+            self._component("aligned")
+            first = self.learned_.components[0]
+            support = replace(support, g=np.hstack([self.aligned_support_g_, support.g]))
+            f = np.hstack([first.f(rows) * first.sigma, f])
+        return Conditional(support, f, prior, self.link_, self.recalibration_)
+
+    def leakage(self, X: Any, Z: Any = None) -> Leakage:
+        """How much the features tell about Z, linearly and in any way, on rows that were not fitted to.
+
+        Args:
+            X: Rows of X, not those of the fit.
+            Z: What the features should not tell: numbers, labels, or several columns. The given features themselves
+                when None.
+        """
+        check_is_fitted(self)
+        f = self.transform(X, Z=Z) if hasattr(self, "z_variable_") else self.transform(X)
+        if Z is None:
+            self._component("aligned")
+            Z = self.learned_.components[0].f.space(self._x_side(X, None))  # type: ignore[attr-defined]
+        return leakage(f, Z, seed_of(self.random_state))
 
     def report(self) -> Report:
         """How far the fit can be trusted: held-out spectrum, stability, orthogonality, rows behind each mode."""
@@ -166,19 +241,45 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
                 f"`n_modes` must be a whole number, at least 1, or 'auto', got {self.n_modes!r}. Use 'auto' to let "
                 "held-out rows choose."
             )
-        if self.solver not in ("auto", "exact", "closed", "neural"):
-            raise ValueError(f"`solver` must be 'auto', 'exact', 'closed' or 'neural', got {self.solver!r}.")
-        if self.training is not None and not isinstance(self.training, Training):
-            raise ValueError(f"`training` must be a Training, got {self.training!r}. Write Training(max_epochs=20).")
+        check_training(self.solver, self.training)
 
-    def _pairs(self, X: Any, y: Any) -> Pairs:
+    def _pairs(self, X: Any, y: Any, Z: Any) -> Pairs:
         self.x_variable_ = Variable.seen(X, "X")
         self._remember_columns(X)
         values = self._as_y(y)
         self.y_variable_ = Variable.seen(values, "Y")
-        data = Pairs(self._x_rows(X), self.y_variable_.rows(values))
+        if Z is not None:
+            self.z_variable_ = Variable.seen(Z, "Z")
+        data = Pairs(self._x_side(X, Z), self.y_variable_.rows(values))
         _check(data)
         return data
+
+    def _setting(self) -> Setting:
+        given = getattr(self, "orthogonal_to", None)
+        with_z = hasattr(self, "z_variable_")
+        if given is None and not with_z:
+            return Setting.bivariate(self._n_modes(), self.x_space, self._y_space())
+        return Setting(
+            {
+                "orthogonal_to": Block(given_features(given), of=("z",) if with_z else ()),
+                "x": Block(self.x_space, of=("x",) if with_z else ()),
+            },
+            {"y": Block(self._y_space())},
+            (Step("all", ("orthogonal_to",), ("y",)), Step(self._n_modes(), ("x",))),
+        )
+
+    @property
+    def _main(self) -> Component:
+        return self.learned_.components[-1]
+
+    def _component(self, name: str) -> DependenceComponent:
+        check_is_fitted(self)
+        if name not in self.components_:
+            raise AttributeError(
+                f"There is no {name} component: the model was fitted without given features. Pass orthogonal_to, or "
+                "fit(X, Y, Z)."
+            )
+        return self.components_[name]
 
     def _stream(self, batches: Any) -> Stream:
         if hasattr(batches, "shape") or hasattr(batches, "columns") or not hasattr(batches, "__iter__"):
@@ -202,7 +303,11 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         return y
 
     def _support(self, rows: Rows, seed: int) -> Support:
-        return support_of(self.y_variable_, rows, self.learned_.g, seed)
+        return support_of(self.y_variable_, rows, self._all_g, seed)
+
+    def _all_g(self, rows: Rows) -> Array:
+        """Features of Y of all components, side by side."""
+        return np.hstack([component.g(rows) for component in self.learned_.components])
 
     def _calibrates(self) -> bool:
         return False
@@ -210,6 +315,16 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
     def _calibration(self, rows: Rows) -> tuple[Link, Recalibration | None]:
         """How density ratios are set right; here they stay what the theory says."""
         return LinearLink(), None
+
+    def _x_side(self, X: Any, Z: Any) -> Rows | Parts:
+        """The rows of X, and those of Z where the fit had them."""
+        if not hasattr(self, "z_variable_"):
+            if Z is not None:
+                raise ValueError("Z was passed, but the fit had none. Leave it out, or fit(X, Y, Z).")
+            return self._x_rows(X)
+        if Z is None:
+            raise ValueError("The fit had Z, so Z is due here as well. Pass its rows with those of X.")
+        return Parts({"x": self._x_rows(X), "z": self.z_variable_.rows(Z)})
 
     def _x_rows(self, X: Any) -> Rows:
         if hasattr(self, "n_features_in_") and not self.x_variable_.is_tensor and dimensions(X) != 1:
@@ -233,7 +348,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
 
 def _check(data: Pairs) -> None:
     data.check_y()
-    for name, rows in (("X", data.x), ("Y", data.y)):
+    for name, rows in (("X", data.x.of("x")), ("Y", data.y.of("y"))):
         if not rows.variable.is_tensor:
             check_not_constant(rows.table, name)
 
@@ -243,7 +358,15 @@ def _axis_name(variable: Variable) -> str:
     return variable.columns[0].name if named else variable.name
 
 
-def _seed(random_state: Any) -> int:
+def check_training(solver: Any, training: Any) -> None:
+    """Refuse a solver or options of training that are none."""
+    if solver not in ("auto", "exact", "closed", "neural"):
+        raise ValueError(f"`solver` must be 'auto', 'exact', 'closed' or 'neural', got {solver!r}.")
+    if training is not None and not isinstance(training, Training):
+        raise ValueError(f"`training` must be a Training, got {training!r}. Write Training(max_epochs=20).")
+
+
+def seed_of(random_state: Any) -> int:
     """One number for all that is random; None is always the same, so that a fit can be repeated."""
     if random_state is None:
         return 0

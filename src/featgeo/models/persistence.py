@@ -27,16 +27,27 @@ import torch
 from sklearn.base import BaseEstimator
 
 from featgeo.assembly import links, support
-from featgeo.features import columns, combined, encoding, functions, networks, spaces, trees, variables
+from featgeo.features import blocks, columns, combined, encoding, functions, given, networks, spaces, trees, variables
 from featgeo.geometry import spans
 from featgeo.learning import learned, options
-from featgeo.models import diagnostics
+from featgeo.models import components, diagnostics
+from featgeo.models.conditional import ConditionalDecomposition
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
+from featgeo.models.sequential import SequentialDecomposition
 
 FORMAT_VERSION = (1, 0)
 _MANIFEST, _TENSORS = "manifest.json", "tensors.safetensors"
-MODELS = {cls.__name__: cls for cls in (ModalDecomposition, FeatureClassifier, FeatureRegressor)}
+MODELS = {
+    cls.__name__: cls
+    for cls in (
+        ModalDecomposition,
+        FeatureClassifier,
+        FeatureRegressor,
+        ConditionalDecomposition,
+        SequentialDecomposition,
+    )
+}
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
@@ -56,12 +67,18 @@ RECORDS: dict[str, Any] = {
         functions.SpanFunction,
         functions.TableFunction,
         spans.AffineFeatures,
+        blocks.PartSpace,
+        blocks.SideBySide,
+        blocks.ProductSpace,
+        given.FunctionSpace,
+        learned.Component,
         learned.Learned,
         support.Support,
         links.LinearLink,
         links.ExponentialLink,
         links.Recalibration,
         options.Training,
+        components.DependenceComponent,
         diagnostics.Panel,
         diagnostics.Report,
     )
@@ -75,19 +92,15 @@ KNOWN_TYPES = (
 _NOT_SAVED = {"unseen"}  # rows of the fit
 
 
-def save(model: ModalDecomposition, path: str | os.PathLike[str]) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file; a file that is there already is replaced only once the new one is whole."""
     writer = _Writer()
-    state = {
-        "parameters": writer.encode(model.get_params(deep=False)),
-        "attributes": writer.encode({name: value for name, value in vars(model).items() if name.endswith("_")}),
-    }
+    state = writer.model(model)
     members = {**writer.members, _TENSORS: safetensors.numpy.save(writer.tensors)}
     manifest = {
         "format": "featgeo",
         "version": FORMAT_VERSION,
         "featgeo": metadata.version("featgeo"),
-        "model": type(model).__name__,
         "members": {name: hashlib.sha256(content).hexdigest() for name, content in members.items()},
         **state,
     }
@@ -106,29 +119,25 @@ def save(model: ModalDecomposition, path: str | os.PathLike[str]) -> None:
 
 def load(
     path: str | os.PathLike[str],
-    modules: Mapping[str, torch.nn.Module] | None = None,
+    modules: Mapping[str, Any] | None = None,
     trusted: Sequence[str] = (),
 ) -> Any:
     """Read a model that `save` wrote.
 
     Args:
         path: The file.
-        modules: For models with networks of the user: modules of the same architecture, by side ("x", "y"). Their
-            parameters are replaced by those in the file.
+        modules: For models with networks of the user: modules of the same architecture, by side ("x", "y",
+            "orthogonal_to"). Their parameters are replaced by those in the file. For a model that is orthogonal to a
+            function of the user, that function, as "orthogonal_to".
         trusted: Full names of types other than scikit-learn's own that the file may create.
 
     Raises:
         ValueError: If the file is not a model, is damaged, or comes from another major version of the format.
     """
     manifest, members = _read(Path(path))
-    reader = _Reader(members, dict(modules or {}), tuple(trusted))
-    cls = MODELS.get(manifest["model"])
-    if cls is None:
+    if manifest["model"] not in MODELS:
         raise ValueError(f"{path} holds a {manifest['model']!r}, which this version does not know. Upgrade featgeo.")
-    model = cls(**reader.decode(manifest["parameters"]))
-    for name, value in reader.decode(manifest["attributes"]).items():
-        setattr(model, name, value)
-    return model
+    return _Reader(members, dict(modules or {}), tuple(trusted)).model(manifest)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -198,7 +207,17 @@ class _Writer:
             self._known[id(value)] = self._encode_object(value)
         return self._known[id(value)]
 
+    def model(self, model: BaseEstimator) -> dict[str, Any]:
+        """What an estimator is made of."""
+        return {
+            "model": type(model).__name__,
+            "parameters": self.encode(model.get_params(deep=False)),
+            "attributes": self.encode({name: value for name, value in vars(model).items() if name.endswith("_")}),
+        }
+
     def _encode_object(self, value: Any) -> Any:
+        if type(value).__name__ in MODELS:
+            return self.model(value)
         if isinstance(value, np.ndarray):
             return self._array(value)
         if type(value).__name__ in RECORDS and dataclasses.is_dataclass(value):
@@ -213,6 +232,8 @@ class _Writer:
 
             self.members[name] = io.dumps(value)
             return {"sklearn": name}
+        if callable(value):
+            return {"function": "orthogonal_to"}
         raise ValueError(
             f"A {type(value).__name__} cannot be saved. Parts of a model must be arrays, scikit-learn objects, torch "
             "modules or plain values."
@@ -237,14 +258,19 @@ class _Writer:
 class _Reader:
     """The way back."""
 
-    def __init__(
-        self, members: dict[str, bytes], modules: dict[str, torch.nn.Module], trusted: tuple[str, ...]
-    ) -> None:
+    def __init__(self, members: dict[str, bytes], modules: dict[str, Any], trusted: tuple[str, ...]) -> None:
         self._members = members
         self._tensors = safetensors.numpy.load(members[_TENSORS])
         self._modules = modules
         self._trusted = trusted
         self._objects: dict[str, Any] = {}
+
+    def model(self, value: dict[str, Any]) -> Any:
+        """An estimator again."""
+        model = MODELS[value["model"]](**self.decode(value["parameters"]))
+        for name, part in self.decode(value["attributes"]).items():
+            setattr(model, name, part)
+        return model
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -270,7 +296,19 @@ class _Reader:
             return self._sklearn(value["sklearn"])
         if "module" in value:
             return self._module(value)
+        if "model" in value:
+            return self.model(value)
+        if "function" in value:
+            return self._function(value["function"])
         return self._record(value)
+
+    def _function(self, name: str) -> Any:
+        if name not in self._modules:
+            raise ValueError(
+                f"This model has a function of your own as `{name}`. Pass the same one: load(path, "
+                f"modules={{{name!r}: function}})."
+            )
+        return self._modules[name]
 
     def _record(self, value: dict[str, Any]) -> Any:
         fields = dict(value["fields"])

@@ -62,7 +62,7 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         self.random_state = random_state
         self.training = training
 
-    def fit(self, X: Any, y: Any = None) -> FeatureClassifier:
+    def fit(self, X: Any, y: Any = None) -> FeatureClassifier:  # type: ignore[override]  # nothing is given here
         """Learn from rows of X, as in `ModalDecomposition.fit`, and their labels y, (n,)."""
         if y is None:
             raise ValueError(
@@ -114,7 +114,7 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         return position
 
     def _support(self, rows: Rows, seed: int) -> Support:
-        support = support_of(self.y_variable_, rows, self.learned_.g, seed, finite=True)
+        support = support_of(self.y_variable_, rows, self._all_g, seed, finite=True)
         return replace(support, kind="labels", values=self.classes_)
 
     def _calibrates(self) -> bool:
@@ -165,7 +165,7 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         self.random_state = random_state
         self.training = training
 
-    def fit(self, X: Any, y: Any = None) -> FeatureRegressor:
+    def fit(self, X: Any, y: Any = None) -> FeatureRegressor:  # type: ignore[override]  # nothing is given here
         """Learn from rows of X, as in `ModalDecomposition.fit`, and their numbers y, (n,)."""
         if y is None:
             raise ValueError(

@@ -48,8 +48,9 @@ def _as_came(values: np.ndarray, rows: Rows) -> np.ndarray:
 
 def _labels(variable: Variable, rows: Rows, g: FeatureFunction) -> Support:
     (column,) = variable.columns
-    _, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
-    labels = [*column.categories, *([None] if column.missing else [])]
+    codes, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
+    every = [*column.categories, None]
+    labels = [every[code] for code in codes]  # those that occur
     values = np.array(labels)
     if values.dtype.kind not in "biufUS" or column.missing:
         values = np.empty(len(labels), dtype=object)

@@ -1,0 +1,76 @@
+"""Distributions of Y given X and side information S, by Prop. pred:est:side:
+
+    P(y|x, s) = P(y|s) (1 + f(x).g(s, y) / (1 + f_markov(x).g_markov(s))).
+
+Only features of x meet s: where both are held by different parties, nothing else needs to cross.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from featgeo.assembly.links import mean_under, nearest_density
+from featgeo.assembly.support import Support
+from featgeo.geometry.validation import Array
+
+# Below this 1 + f_markov.g_markov says that x and s never occur together: then x adds nothing to what s says.
+NEVER_TOGETHER = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class SideRows:
+    """What is known of some rows; a slice of it is the same of fewer.
+
+    Attributes:
+        f: Features of x, (n, k), each times its singular value.
+        together: 1 + f_markov(x).g_markov(s), (n,): how much more often x and s occur together than if independent.
+        s: Rows of the side information.
+    """
+
+    f: Array
+    together: Array
+    s: Any
+
+    def __len__(self) -> int:
+        return len(self.f)
+
+    def __getitem__(self, rows: slice) -> SideRows:
+        return SideRows(self.f[rows], self.together[rows], self.s.take(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class SideLink:
+    """From features of x and rows of s to density ratios p(y|x, s) / p(y).
+
+    Attributes:
+        mass_given: From rows of s to P(y|s) over the support, (n, m).
+        g: From rows of s to g(s, y) for each y of the support, (n, m, k).
+    """
+
+    mass_given: Callable[[Any], Array]
+    g: Callable[[Any], Array]
+
+    def ratio(self, rows: SideRows, support: Support) -> Array:
+        """The nearest densities, in the metric of P(y|s), over the prior of the support, (n, m)."""
+        mass = self.mass_given(rows.s)
+        return nearest_density(self._tilt(rows, mass), mass) * mass / support.mass
+
+    def likelihood(self, rows: SideRows, support: Support) -> Array:
+        """What is proportional to p(x|s, y) for each row, (n, m)."""
+        return self._tilt(rows, self.mass_given(rows.s)).clip(min=0)
+
+    def negative_mass(self, rows: SideRows, support: Support) -> Array:
+        """What lies below zero before it is made a density, (n,)."""
+        mass = self.mass_given(rows.s)
+        return mean_under((-self._tilt(rows, mass)).clip(min=0), mass)
+
+    def _tilt(self, rows: SideRows, mass: Array) -> Array:
+        g = self.g(rows.s)
+        g = g - np.einsum("nm,nmk->nk", mass, g)[:, None]  # E[g(s, Y)|s] = 0, also where P(y|s) was estimated apart
+        known = rows.together > NEVER_TOGETHER
+        scale = np.where(known, rows.together, 1.0)
+        return 1 + np.where(known[:, None], np.einsum("nk,nmk->nm", rows.f, g) / scale[:, None], 0.0)

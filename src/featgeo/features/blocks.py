@@ -1,0 +1,57 @@
+"""Spaces over sides of several variables: of some of the parts, side by side, or products of functions of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from featgeo.features.combined import products
+from featgeo.features.spaces import Space
+from featgeo.geometry.validation import Array
+
+
+@dataclass(frozen=True, eq=False)
+class PartSpace:
+    """Functions of some of the variables of a side.
+
+    Attributes:
+        names: The parts that are read.
+        space: Functions of them.
+    """
+
+    names: tuple[str, ...]
+    space: Space
+
+    def __call__(self, rows: Any) -> Array:
+        """Features of those parts, (n, d)."""
+        return self.space(rows.of(*self.names))
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """The sum of several spaces of the same side: their features side by side."""
+
+    spaces: tuple[Space, ...]
+
+    def __call__(self, rows: Any) -> Array:
+        """All features, (n, d_1 + d_2 + ...)."""
+        return np.hstack([space(rows) for space in self.spaces])
+
+
+@dataclass(frozen=True, eq=False)
+class ProductSpace:
+    """Functions of two variables together: products of functions of each.
+
+    Attributes:
+        first: Functions of the first variable, d_1 of them.
+        second: Functions of the second, d_2 of them.
+    """
+
+    first: Space
+    second: Space
+
+    def __call__(self, rows: Any) -> Array:
+        """All products with at least one factor that is not 1, (n, (d_1 + 1) (d_2 + 1) - 1)."""
+        return products([self.first(rows), self.second(rows)])

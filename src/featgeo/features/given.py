@@ -1,0 +1,81 @@
+"""Features that are given: nothing about them is learned, and others are to be orthogonal to them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from featgeo.features.combined import CombinedSpace, as_columns, group_of
+from featgeo.features.recipes import Recipe
+from featgeo.features.spaces import LinearSpace, NetworkSpace, Space, TransformerSpace
+from featgeo.features.variables import Rows, Variable
+from featgeo.geometry.validation import Array
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionSpace:
+    """The values of a function of the rows as they came."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, rows: Rows) -> Array:
+        """Numbers, one row a sample, (n, d)."""
+        values = self.function(rows.raw)
+        values = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+        values = values[:, None] if values.ndim == 1 else values
+        if values.ndim != 2 or len(values) != len(rows) or values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"A function of {rows.variable.name} must give a number, or a row of numbers, for each of {len(rows)} "
+                f"rows, got shape {values.shape} of {values.dtype}. Write it as a function of all rows at once."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(f"The given function of {rows.variable.name} has values that are not finite. Mend it.")
+        return values.astype(np.float64)
+
+
+def given_features(features: Any) -> Recipe:
+    """The recipe of given features.
+
+    Args:
+        features: Names or positions of columns, a function of the rows as they came, a torch module (its parameters
+            stay as they are), a scikit-learn transformer (one that is fitted stays as it is), or None for the columns
+            of a variable themselves.
+    """
+    if features is None:
+        return Recipe("given", lambda rows, seed: LinearSpace.fit(rows))
+    if isinstance(features, torch.nn.Module):
+        frozen = copy.deepcopy(features).eval().requires_grad_(False)
+        return Recipe("module", lambda rows, seed: NetworkSpace(frozen, None, "orthogonal_to"))
+    if hasattr(features, "transform"):
+        return Recipe(type(features).__name__, lambda rows, seed: _transformer(rows, features))
+    if callable(features):
+        return Recipe(getattr(features, "__name__", "function"), lambda rows, seed: FunctionSpace(features))
+    if isinstance(features, str | int) or (isinstance(features, Sequence) and len(features) > 0):
+        columns = as_columns(features)
+        if all(isinstance(column, str | int) for column in columns):
+            return Recipe(", ".join(map(str, columns)), lambda rows, seed: _columns(rows, columns))
+    raise ValueError(
+        "Given features must be column names, a function of the rows, a torch module or a scikit-learn transformer, "
+        f"got {features!r}. Arrays are passed to `fit` as Z."
+    )
+
+
+def _transformer(rows: Rows, transformer: Any) -> TransformerSpace:
+    try:
+        check_is_fitted(transformer)
+    except NotFittedError:
+        return TransformerSpace.fit(rows, transformer)
+    return TransformerSpace(transformer)
+
+
+def _columns(rows: Rows, columns: tuple[Any, ...]) -> Space:
+    values = group_of(rows, columns)
+    variable = Variable.seen(values, rows.variable.name)
+    return CombinedSpace((columns,), (variable,), (LinearSpace.fit(variable.rows(values)),), products=False)

@@ -1,0 +1,56 @@
+"""Components of a dependence, as a fitted model shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from featgeo.geometry.validation import Array
+from featgeo.learning.learned import Component
+
+
+@dataclass(frozen=True, eq=False)
+class DependenceComponent:
+    """One component of the dependence, with its spectrum and its energy; print it for a line of text.
+
+    Attributes:
+        name: What it is.
+        singular_values_: On the rows of the fit, (k,), strongest first.
+        held_out_singular_values_: Correlations of f_i and g_i on rows held out from learning them, (k,).
+        held_out_errors_: Their standard errors, (k,); NaN where a single part of the rows was held out.
+        energy_: The squared norm of the component on the rows of the fit, sum_i sigma_i^2.
+        held_out_energy_: The energy that the learned modes hold on held-out rows: an estimate from below, about 0 where
+            there is nothing.
+        held_out_energy_error_: Its standard error.
+    """
+
+    name: str
+    singular_values_: Array
+    held_out_singular_values_: Array
+    held_out_errors_: Array
+    energy_: float
+    held_out_energy_: float
+    held_out_energy_error_: float
+
+    @classmethod
+    def of(cls, name: str, component: Component) -> DependenceComponent:
+        """What a user wants to know of a learned component."""
+        held_out, error = mean_and_error(component.held_out_sigma)
+        energy, energy_error = mean_and_error(component.held_out_energies[:, None])
+        total = float(np.sum(component.sigma**2))
+        return cls(name, component.sigma, held_out, error, total, float(energy[0]), float(energy_error[0]))
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{sigma:.4f}" for sigma in self.singular_values_)
+        return (
+            f"{self.name}: energy {self.energy_:.4f} (held-out {self.held_out_energy_:.4f} "
+            f"+- {self.held_out_energy_error_:.4f}), singular values [{values}]"
+        )
+
+
+def mean_and_error(folds: Array) -> tuple[Array, Array]:
+    """The mean over the folds, (k,), and its standard error; NaN where there are too few to tell."""
+    none = np.full(folds.shape[1], np.nan)
+    mean = folds.mean(axis=0) if len(folds) else none
+    return mean, folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else none

@@ -1,0 +1,314 @@
+"""Learning with side information: the dependence of X and Y given S, as a scikit-learn style estimator."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from featgeo.assembly import Conditional
+from featgeo.assembly.side import SideLink, SideRows
+from featgeo.features.blocks import PartSpace, ProductSpace
+from featgeo.features.parts import Parts
+from featgeo.features.recipes import Recipe, is_finite, recipes
+from featgeo.features.spaces import KernelSpace, Space, SplineSpace, check_not_constant
+from featgeo.features.variables import Rows, Variable
+from featgeo.geometry.validation import Array, as_features
+from featgeo.learning.data import Pairs
+from featgeo.learning.learn import Solver, learn
+from featgeo.learning.setting import Block, Setting, Step
+from featgeo.models.components import DependenceComponent
+from featgeo.models.modal import ModalDecomposition, check_training, seed_of
+from featgeo.models.pairs import over_pairs
+from featgeo.models.predictors import FeatureClassifier
+from featgeo.models.supports import support_of
+from featgeo.nesting import h_score
+
+# Products of functions of s and of y: few enough of each that all products together stay a few hundred.
+S_FEATURES, Y_FEATURES = 24, 12
+MOST_ADDITIVE = 80  # splines of all columns of S; beyond, functions linear in the columns
+NETWORKS = ("network", "image", "sequence", "causal")
+
+
+class ConditionalDecomposition(BaseEstimator):
+    """The dependence of X and (S, Y), split into what S explains and what Y adds given S (eq. side:dcmp:i).
+
+    i(x; s, y) = i(x; s) + i(x; y|s), the Markov and the conditional component, each with its modes. X and Y are
+    independent given S exactly where the second is zero. The distribution of Y given X and S follows from both
+    (Prop. pred:est:side), and needs of X only its features: they can be computed elsewhere.
+
+    Args:
+        n_modes: How many modes of the conditional component to keep at most, or "auto": as many as raise the H-score on
+            held-out rows.
+        n_markov_modes: The same for the Markov component.
+        solver: As in `ModalDecomposition`.
+        x_space: Functions of X to allow, as in `ModalDecomposition`.
+        y_space: Functions of Y to allow; the conditional component uses their products with functions of S.
+        s_space: Functions of S to allow.
+        y_given_s: A model of Y given S: a scikit-learn classifier or a model of this library, fitted or not (then a
+            copy is fitted). When None, one is learned from the same rows.
+        random_state: Seed of all that is random.
+        training: Options for networks, a `Training`; defaults when None.
+
+    Attributes:
+        markov_: The Markov component, with its `singular_values_` and energy.
+        conditional_: The conditional component.
+        components_: Both, by name.
+        y_given_s_: The fitted model of Y given S.
+        solver_: The solver that was used.
+        spaces_: What the spaces of X and of (S, Y) are.
+    """
+
+    def __init__(
+        self,
+        n_modes: int | Literal["auto"] = "auto",
+        n_markov_modes: int | Literal["auto"] = "auto",
+        solver: Solver = "auto",
+        x_space: Any = "auto",
+        y_space: Any = "auto",
+        s_space: Any = "auto",
+        y_given_s: Any = None,
+        random_state: int | None = None,
+        training: Any = None,
+    ) -> None:
+        self.n_modes = n_modes
+        self.n_markov_modes = n_markov_modes
+        self.solver = solver
+        self.x_space = x_space
+        self.y_space = y_space
+        self.s_space = s_space
+        self.y_given_s = y_given_s
+        self.random_state = random_state
+        self.training = training
+
+    def fit(self, X: Any, y: Any, S: Any) -> ConditionalDecomposition:
+        """Learn both components.
+
+        Args:
+            X: Rows of X: an array, tensor, data frame, series or list.
+            y: Rows of Y, in the same order.
+            S: Rows of the side information: numbers, labels, several columns, or mixed.
+        """
+        self._check_parameters()
+        names = {"x": (X, "X"), "y": (y, "Y"), "s": (S, "S")}
+        self.x_variable_, self.y_variable_, self.s_variable_ = (
+            Variable.seen(values, name) for values, name in names.values()
+        )
+        y_rows, s_rows = self.y_variable_.rows(y), self.s_variable_.rows(S)
+        data = Pairs(self.x_variable_.rows(X), Parts({"s": s_rows, "y": y_rows}))
+        data.check_y()
+        for name, rows in (("X", data.x.of("x")), ("Y", y_rows), ("S", s_rows)):
+            if not rows.variable.is_tensor:
+                check_not_constant(rows.table, name)
+        seed = seed_of(self.random_state)
+        self.learned_ = learn(data, self._setting(s_rows, y_rows), self.solver, seed, self.training)
+        self.components_ = {
+            name: DependenceComponent.of(name, part)
+            for name, part in zip(("markov", "conditional"), self.learned_.components, strict=True)
+        }
+        self.markov_, self.conditional_ = self.components_.values()
+        self.solver_, self.spaces_ = self.learned_.solver, self.learned_.spaces
+        g = np.vstack([self.learned_.components[1].g(chunk.y) for chunk in data.chunks()])
+        self.g_range_ = np.stack([g.min(axis=0), g.max(axis=0)])
+        self.support_ = support_of(self.y_variable_, y_rows, lambda rows: np.zeros((len(rows), 0)), seed)
+        self.y_given_s_ = self._fitted_y_given_s(S, y, s_rows, y_rows)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Features of X, (n, k_markov + k): those of the Markov component, then those of the conditional one."""
+        check_is_fitted(self)
+        rows = self.x_variable_.rows(X)
+        return np.hstack([component.f(rows) for component in self.learned_.components])
+
+    def conditional_values(self, S: Any, y: Any) -> Array:
+        """Normalised features g(s, y) of the conditional component, (n, k), of mean 0 given s."""
+        check_is_fitted(self)
+        return self.learned_.components[1].g(self._side(S, y))
+
+    def given(self, X: Any, S: Any, prior: Any = None) -> Conditional:
+        """The distribution of Y for each row of X and S.
+
+        Args:
+            X: Rows of X.
+            S: Rows of S, in the same order.
+            prior: Another distribution of Y than that of the fit, as in `ModalDecomposition.given`.
+        """
+        return self.given_features(self.transform(X), S, prior)
+
+    def given_features(self, features: Any, S: Any, prior: Any = None) -> Conditional:
+        """The same from features of X that were computed elsewhere: nothing else of X is needed.
+
+        Args:
+            features: What `transform` gave for the rows of X, (n, k_markov + k).
+            S: Rows of S, in the same order.
+            prior: Another distribution of Y than that of the fit.
+        """
+        check_is_fitted(self)
+        markov, conditional = self.learned_.components
+        f = as_features(features, "features").cpu().numpy()
+        if f.shape[1] != len(markov) + len(conditional):
+            raise ValueError(
+                f"`features` must be what `transform` gives, {len(markov) + len(conditional)} columns, got "
+                f"{f.shape[1]}."
+            )
+        s = self.s_variable_.rows(S)
+        if len(s) != len(f):
+            raise ValueError(f"X and S must have the same rows, got {len(f)} and {len(s)}. Align them row by row.")
+        together = 1 + ((f[:, : len(markov)] * markov.sigma) * markov.g(Parts({"s": s}))).sum(axis=1)
+        rows = SideRows(f[:, len(markov) :] * conditional.sigma, together, s)
+        return Conditional(self.support_, rows, prior, SideLink(self._mass_given, self._g_given))
+
+    def score(self, X: Any, y: Any, S: Any) -> float:
+        """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""
+        check_is_fitted(self)
+        part = self.learned_.components[1]
+        f, g = part.f(self.x_variable_.rows(X)), part.g(self._side(S, y))
+        if len(f) != len(g):
+            raise ValueError(f"X and Y must have the same rows, got {len(f)} and {len(g)}. Align them row by row.")
+        if len(part) == 0:
+            return 0.0
+        scale = np.sqrt(part.sigma)
+        return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features of X: markov1, ..., conditional1, ..."""
+        check_is_fitted(self)
+        names = zip(self.components_, self.learned_.components, strict=True)
+        return np.array([f"{name}{i + 1}" for name, part in names for i in range(len(part))], dtype=object)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
+        from featgeo.models.persistence import save  # it knows all estimators
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def _side(self, S: Any, y: Any) -> Parts:
+        return Parts({"s": self.s_variable_.rows(S), "y": self.y_variable_.rows(y)})
+
+    def _setting(self, s_rows: Rows, y_rows: Rows) -> Setting:
+        return Setting(
+            {"x": Block(self.x_space)},
+            {"s": Block(self.s_space, of=("s",)), "sy": self._products(s_rows, y_rows)},
+            (Step(self.n_markov_modes, ("x",), ("s",)), Step(self.n_modes, (), ("sy",))),
+        )
+
+    def _products(self, s_rows: Rows, y_rows: Rows) -> Block:
+        """Functions of s and y together."""
+        spaces = ((self.s_space, s_rows), (self.y_space, y_rows))
+        if self.solver == "exact" or all(_is_table(space, rows) for space, rows in spaces):
+            return Block("table", of=("s", "y"))
+        if self.solver == "neural" or any(_is_network(space) for space, _ in spaces):
+            return Block("network", of=("s", "y"))
+        s_factors, y_factors = _factors(self.s_space, s_rows, S_FEATURES), _factors(self.y_space, y_rows, Y_FEATURES)
+        pairs = [(s, y) for s in s_factors for y in y_factors if len(s_factors) != len(y_factors) or s.kind == y.kind]
+        return Block([_product(s, y) for s, y in pairs or [(s_factors[0], y_factors[0])]])
+
+    def _fitted_y_given_s(self, S: Any, y: Any, s_rows: Rows, y_rows: Rows) -> Any:
+        model = self.y_given_s
+        if model is None:
+            options = {"x_space": self.s_space, "random_state": self.random_state, "training": self.training}
+            if self.support_.continuous or self.support_.kind == "rows":
+                model = ModalDecomposition("auto", y_space=self.y_space, **options)
+            elif is_finite(s_rows):
+                model = ModalDecomposition(self.support_.m, **options)
+            else:
+                model = FeatureClassifier(**options)
+        else:
+            try:
+                check_is_fitted(model)
+            except NotFittedError:
+                model = clone(model)
+            else:
+                return model
+        return model.fit(S, y)
+
+    def _mass_given(self, s: Rows) -> Array:
+        """P(y|s) over the support, (n, m)."""
+        model = self.y_given_s_
+        if hasattr(model, "given"):
+            conditional = model.given(s.raw)
+            mass, classes = conditional.proba(), conditional.classes
+        elif hasattr(model, "predict_proba"):
+            mass, classes = np.asarray(model.predict_proba(s.raw), dtype=np.float64), model.classes_
+        else:
+            raise ValueError(
+                f"`y_given_s` must have `given` or `predict_proba`, and {type(model).__name__} has neither. Pass a "
+                "classifier of scikit-learn or a model of this library."
+            )
+        return _in_order(mass, np.asarray(classes), self.support_.values)
+
+    def _g_given(self, s: Rows) -> Array:
+        """G(s, y) for each row of s and each y of the support, (n, m, k).
+
+        Most of these pairs never occur, and there functions are extrapolated: they keep within the range that they had
+        on the rows of the fit.
+        """
+        values = over_pairs(self.learned_.components[1].g, s, self.y_variable_.rows(self.support_.values))
+        return values.clip(*self.g_range_)
+
+    def _check_parameters(self) -> None:
+        for name in ("n_modes", "n_markov_modes"):
+            value = getattr(self, name)
+            if value != "auto" and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
+                raise ValueError(
+                    f"`{name}` must be a whole number, at least 1, or 'auto', got {value!r}. Use 'auto' to let "
+                    "held-out rows choose."
+                )
+        check_training(self.solver, self.training)
+
+
+def _is_table(space: Any, rows: Rows) -> bool:
+    return isinstance(space, str) and (space == "table" or (space == "auto" and is_finite(rows)))
+
+
+def _is_network(space: Any) -> bool:
+    return isinstance(space, torch.nn.Module) or (isinstance(space, str) and space in NETWORKS)
+
+
+def _factors(space: Any, rows: Rows, n_features: int) -> list[Recipe]:
+    """Spaces of a few functions of a variable, for products with those of another."""
+    if _is_table(space, rows):
+        return recipes("table", rows)
+    smooth = Recipe("kernel", lambda rows, seed: _small_kernel(rows, n_features, seed))
+    if isinstance(space, str) and space == "kernel":
+        return [smooth]
+    if not isinstance(space, str) or space != "auto":
+        return [recipe for recipe in recipes(space, rows) if recipe.fit is not None]
+    splines = SplineSpace.fit(rows)(rows.take(slice(0, 1))).shape[1]
+    additive = "spline" if splines <= MOST_ADDITIVE else "linear"
+    return [*recipes(additive, rows), smooth]
+
+
+def _small_kernel(rows: Rows, n_features: int, seed: int) -> Space:
+    return replace(KernelSpace.fit(rows, seed=seed, features=n_features), additive=None)
+
+
+def _product(s: Recipe, y: Recipe) -> Recipe:
+    def fit(side: Parts, seed: int) -> Space:
+        factors = [PartSpace((name,), recipe.fit(side.of(name), seed)) for name, recipe in (("s", s), ("y", y))]  # type: ignore[misc]
+        return ProductSpace(*factors)
+
+    return Recipe(s.name if s.name == y.name else f"{s.name} x {y.name}", fit)  # type: ignore[arg-type]
+
+
+def _in_order(mass: Array, classes: np.ndarray, values: np.ndarray) -> Array:
+    """Masses of `classes` as masses of `values`; classes that the fit never saw have no place there."""
+    if classes.shape == values.shape and bool(np.all(classes == values)):
+        return mass
+    position = {label: i for i, label in enumerate(classes.tolist())}
+    missing = [value for value in values.tolist() if value not in position]
+    if missing:
+        raise ValueError(
+            f"`y_given_s` knows the values {classes.tolist()} of Y, and {missing} of the fit are not among them. Fit "
+            "it to the same rows."
+        )
+    ordered = mass[:, [position[value] for value in values.tolist()]]
+    return ordered / ordered.sum(axis=1, keepdims=True)

@@ -1,0 +1,112 @@
+"""Dependence on the past by Markov order: exact on finite alphabets, found by causal networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featgeo import FiniteJoint, SequentialDecomposition, Training, load
+from featgeo.paper.sequential import chain, exact_energies
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_energies_are_those_of_the_windows_and_live_at_the_order_of_the_chain(order):
+    sequence = chain(order, 6000, seed=order)
+    model = SequentialDecomposition(order=3).fit(sequence)
+    np.testing.assert_allclose(model.energies_, exact_energies(sequence), atol=1e-10)
+    theory = np.zeros(3)
+    theory[order - 1] = 0.25
+    np.testing.assert_allclose(model.energies_, theory, atol=0.03)
+    np.testing.assert_allclose(model.held_out_energies_, theory, atol=0.03)
+
+
+def letters(n: int, seed: int) -> np.ndarray:
+    """Three letters; the next depends on the last two together."""
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.ones(3), size=(3, 3))
+    codes = [0, 1]
+    for draw in rng.random(n - 2):
+        codes.append(int(np.searchsorted(np.cumsum(table[codes[-2], codes[-1]])[:-1], draw)))
+    return np.array(list("abc"))[codes]
+
+
+def test_the_next_symbol_after_each_history_is_the_empirical_conditional():
+    sequence = letters(4000, 0)
+    model = SequentialDecomposition(order=2).fit(sequence)
+    assert model.alphabet_.tolist() == ["a", "b", "c"]
+    joint = FiniteJoint.from_samples(old=sequence[:-2], last=sequence[1:-1], next=sequence[2:])
+    table = joint.probability()
+    histories = [[a, b] for a in "abc" for b in "abc"]
+    truth = (table / table.sum(axis=2, keepdims=True)).reshape(9, 3)
+    np.testing.assert_allclose(model.given(histories).proba(), truth, atol=1e-8)
+    longer = [["c", *history] for history in histories]
+    np.testing.assert_array_equal(model.given(longer).map(), model.given(histories).map())
+    assert sum(model.energies_) == pytest.approx(joint.mean_square_contingency(("old", "last"), "next"), abs=1e-8)
+
+
+def test_several_sequences_never_run_into_each_other():
+    parts = [letters(500, seed) for seed in range(3)]
+    together = SequentialDecomposition(order=1).fit(parts)
+    counts = np.zeros((3, 3))
+    for part in parts:
+        codes = np.searchsorted(["a", "b", "c"], part)
+        np.add.at(counts, (codes[:-1], codes[1:]), 1)
+    assert together.energies_[0] == pytest.approx(FiniteJoint(counts).mean_square_contingency(), abs=1e-10)
+    same = SequentialDecomposition(order=1).fit(np.array([list(part) for part in parts]))
+    assert same.energies_[0] == pytest.approx(together.energies_[0], abs=1e-12)
+
+
+def test_chosen_lengths_of_history():
+    sequence = chain(2, 4000, seed=0)
+    model = SequentialDecomposition(order=[2, 4]).fit(sequence)
+    assert list(model.components_) == [2, 4]
+    by_order = exact_energies(sequence, 4)
+    np.testing.assert_allclose(model.energies_, [by_order[:2].sum(), by_order[2:].sum()], atol=1e-8)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_causal_networks_find_the_order(order):
+    sequence = chain(order, 5000, seed=0)
+    model = SequentialDecomposition(
+        order=[1, 2, 6], solver="neural", random_state=0, training=Training(max_epochs=10)
+    ).fit(sequence)
+    assert model.solver_ == "neural"
+    theory = np.zeros(3)
+    theory[order - 1] = 0.25
+    np.testing.assert_allclose(model.held_out_energies_, theory, atol=0.06)
+
+
+def test_numbers_are_histories_too():
+    rng = np.random.default_rng(0)
+    series = np.zeros(3000)
+    for i in range(1, 3000):
+        series[i] = 0.7 * series[i - 1] + 0.5 * rng.standard_normal()
+    model = SequentialDecomposition(order=2, n_modes=1, random_state=0, training=Training(max_epochs=8)).fit(series)
+    assert model.solver_ == "neural"
+    assert model.components_[1].held_out_singular_values_[0] == pytest.approx(0.7, abs=0.07)
+    assert model.held_out_energies_[1] < 0.05
+    mean = model.given([[0.0, 1.0]]).mean()[0]
+    assert 0.3 < mean < 1.0
+
+
+def test_it_can_be_saved(tmp_path):
+    model = SequentialDecomposition(order=2).fit(letters(600, 0))
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.given([["a", "b"]]).proba(), model.given([["a", "b"]]).proba())
+
+
+def test_errors_say_what_is_wrong():
+    with pytest.raises(ValueError, match="at least order \\+ 1"):
+        SequentialDecomposition(order=3).fit([[0, 1, 0, 1, 1], [0, 1]])
+    with pytest.raises(ValueError, match="must rise"):
+        SequentialDecomposition(order=[2, 1]).fit([0, 1] * 20)
+    with pytest.raises(ValueError, match="whole number"):
+        SequentialDecomposition(order=0).fit([0, 1] * 20)
+    with pytest.raises(ValueError, match="one symbol a step"):
+        SequentialDecomposition().fit(np.zeros((3, 4, 2)))
+    model = SequentialDecomposition(order=2).fit([0, 1, 1] * 20)
+    with pytest.raises(ValueError, match="at least 2 steps"):
+        model.given([[1]])
+    with pytest.raises(ValueError, match="never varies"):
+        SequentialDecomposition(order=1).fit([1] * 20)
