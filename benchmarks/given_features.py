@@ -190,11 +190,11 @@ def income(name: str, train: Array, test: Array, y: pd.Series, y_test: pd.Series
 def run_adult() -> None:
     X, y = datasets.adult()
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, random_state=SEED, stratify=y)
-    sex, sex_test = X["sex"], X_test["sex"]
-    raw, raw_test = encoded(X.drop(columns="sex"), X_test.drop(columns="sex"))
+    sex, sex_test = X["gender"], X_test["gender"]
+    raw, raw_test = encoded(X.drop(columns="gender"), X_test.drop(columns="gender"))
     income("adult, raw columns without sex", raw, raw_test, y, y_test, sex_test)
     for space in ("auto", "spline"):
-        model = fg.ModalDecomposition(1, x_space=space, orthogonal_to="sex", random_state=SEED).fit(X, y)
+        model = fg.ModalDecomposition(1, x_space=space, orthogonal_to="gender", random_state=SEED).fit(X, y)
         own = abs(np.corrcoef(model.transform(X)[:, 0], sex == "Male")[0, 1])
         name = f"adult, featgeo, x_space={space}"
         income(name, model.transform(X), model.transform(X_test), y, y_test, sex_test)

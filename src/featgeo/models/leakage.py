@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Variable
@@ -19,6 +21,7 @@ from featgeo.learning.setting import Setting
 from featgeo.models.components import mean_and_error
 
 FEWEST_ROWS = 2 * N_FOLDS
+ROUNDING = 1e-9  # share of the variance below which a direction of collinear features is rounding, not information
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,8 @@ def _linear(features: Array, targets: Array, seed: int) -> tuple[float, float]:
     """Explained variance of all targets by least squares, on each fold from the others: mean and standard error."""
     shares = []
     for train, test in KFold(N_FOLDS, shuffle=True, random_state=seed).split(features):
-        residual = targets[test] - LinearRegression().fit(features[train], targets[train]).predict(features[test])
+        model = make_pipeline(StandardScaler(), Ridge(ROUNDING * len(train))).fit(features[train], targets[train])
+        residual = targets[test] - model.predict(features[test]).reshape(len(test), -1)
         total = np.square(targets[test] - targets[train].mean(axis=0)).sum()
         shares.append(1 - np.square(residual).sum() / total if total > 0 else 0.0)
     return float(np.mean(shares)), float(np.std(shares, ddof=1) / np.sqrt(len(shares)))

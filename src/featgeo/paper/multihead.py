@@ -51,6 +51,6 @@ class MultiheadNetwork(nn.Module):
             value.backward()
             return value
 
-        optimizer.step(loss)  # type: ignore[arg-type]
+        optimizer.step(loss)  # type: ignore[no-untyped-call]
         with torch.no_grad():
             return float((weights * self()).sum())
