@@ -43,7 +43,7 @@ class Ladder:
     @property
     def kurtosis(self) -> float:
         """The largest fourth moment of a feature: 1.5 for cosines, n / m for a label of m rows."""
-        return float(np.max(np.mean(self.features**4, axis=0)))
+        return float(np.max(np.mean(np.square(np.square(self.features)), axis=0)))  # ** 4 is slow
 
 
 def smooth_ladder(rows: Rows, seed: int) -> Ladder:
