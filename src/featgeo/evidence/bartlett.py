@@ -20,8 +20,12 @@ _BELOW_ONE = 1 - 1e-15
 
 
 def check_dimensions(x: Ladder, y: Ladder) -> None:
-    """Refuse spans so wide that some combinations of them agree on any rows."""
+    """Refuse spans of nothing, and spans so wide that some combinations of them agree on any rows."""
     n, p, q = len(x.features), x.features.shape[1], y.features.shape[1]
+    if p == 0 or q == 0:
+        raise ValueError(
+            f"Features of X and of Y must vary, got {p} and {q} that do, as far as floats tell. Rescale the columns."
+        )
     if p + q > n - 2:
         raise ValueError(
             f"{p} and {q} features need at least {p + q + 2} rows, got {n}: with fewer, some of their combinations "

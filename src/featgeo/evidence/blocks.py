@@ -17,8 +17,8 @@ import numpy as np
 from scipy.special import chdtrc
 
 from featgeo.evidence.ladders import Ladder
-from featgeo.evidence.null import permutation_evidence
 from featgeo.evidence.result import Evidence
+from featgeo.evidence.shuffling import permutation_evidence
 from featgeo.geometry.validation import Array
 
 LIMIT_ROWS = 1000
@@ -30,7 +30,8 @@ _SMALLEST = 1e-300
 
 def block_evidence(x: Ladder, y: Ladder, n_permutations: int, rng: np.random.Generator) -> Evidence:
     """Test the independence of two ladders over the same rows."""
-    name = f"{len(x.rungs) * len(y.rungs)} blocks"
+    n_blocks = len(x.rungs) * len(y.rungs)
+    name = f"{n_blocks} block{'s' * (n_blocks != 1)}"
 
     def of_orders(orders: np.ndarray) -> Array:
         moments = cross_moments(x.features, y.features[orders])

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2, fisher_exact
 
-from featgeo.evidence.null import permutation_evidence
 from featgeo.evidence.result import Evidence
+from featgeo.evidence.shuffling import permutation_evidence
 from featgeo.geometry.validation import Array
 
 AMPLE_COUNT = 5

@@ -11,9 +11,9 @@ from featgeo.evidence.bartlett import bartlett_pvalues, bartlett_statistics, can
 from featgeo.evidence.blocks import block_evidence, cross_moments, limit_holds
 from featgeo.evidence.counts import table_evidence
 from featgeo.evidence.ladders import Ladder, linear_ladder, smooth_ladder
-from featgeo.evidence.null import permutation_evidence
-from featgeo.evidence.reading import read_pairs
+from featgeo.evidence.reading import read_tables
 from featgeo.evidence.result import Evidence
+from featgeo.evidence.shuffling import permutation_evidence
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, symbol_keys
 
@@ -53,16 +53,16 @@ def independence_test(
         raise ValueError(f"`method` must be one of {METHODS}, got {method!r}. Use 'auto' to let the columns decide.")
     if not isinstance(n_permutations, Integral) or n_permutations < 1:
         raise ValueError(f"`n_permutations` must be a whole number, at least 1, got {n_permutations!r}. 999 is usual.")
-    pairs = read_pairs(X, Y)
+    x, y = read_tables(X, Y)
     rng = np.random.default_rng(0 if random_state is None else random_state)
     if method == "auto":
-        method = "table" if is_finite(pairs.x) and is_finite(pairs.y) else "smooth"
+        method = "table" if is_finite(x) and is_finite(y) else "smooth"
     if method == "table":
-        return table_evidence(_symbols(pairs.x), _symbols(pairs.y), int(n_permutations), rng)
+        return table_evidence(_symbols(x), _symbols(y), int(n_permutations), rng)
     if method == "linear":
-        return _linear_evidence(linear_ladder(pairs.x), linear_ladder(pairs.y), int(n_permutations), rng)
+        return _linear_evidence(linear_ladder(x), linear_ladder(y), int(n_permutations), rng)
     seed = int(rng.integers(2**31))  # of the centres of kernels
-    return block_evidence(smooth_ladder(pairs.x, seed), smooth_ladder(pairs.y, seed), int(n_permutations), rng)
+    return block_evidence(smooth_ladder(x, seed), smooth_ladder(y, seed), int(n_permutations), rng)
 
 
 def _symbols(rows: Rows) -> np.ndarray:

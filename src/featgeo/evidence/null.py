@@ -1,4 +1,4 @@
-"""Null distributions: tails of weighted sums of chi-squares, and random rearrangements of rows.
+"""Tails of weighted sums of chi-squares, the null distributions of quadratic statistics.
 
 The tail of Q = sum_i w_i Z_i^2, with Z_i independent standard normals, is the integral
 
@@ -12,21 +12,18 @@ tail.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from itertools import permutations
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
-from featgeo.evidence.result import Evidence
 from featgeo.geometry.validation import Array, as_real
 
 _POINTS = 600
 _REACH = 12.0  # how far the path goes, as the argument of sinh
 _EDGE = 0.5  # where K ends, once the largest weight is 1
-_BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in the cache
-_TIE = 1e-9  # statistics that differ by less, relatively, are equal: sums in another order
+_NEGLIGIBLE = 1e-12  # weights below this share of the largest are dropped
+_ROUNDING = 1e-6  # eigenvalues may come out as far below zero
 
 
 def weighted_chi_square_tail(statistic: float, weights: Any) -> float:
@@ -38,21 +35,19 @@ def weighted_chi_square_tail(statistic: float, weights: Any) -> float:
             products of the eigenvalues of the two covariances.
 
     Returns:
-        The probability, to ten digits or more.
+        The probability, to ten digits or more; 1 where the statistic or all weights are zero.
     """
-    kept = as_real(weights, "weights").ravel()
-    if not np.isfinite(kept).all() or (kept < 0).any() or not (kept > 0).any():
-        raise ValueError(
-            f"`weights` must be finite, at least 0, and not all 0, got {kept}. Drop directions without variance."
-        )
+    known = as_real(weights, "weights").ravel()
+    largest = float(known.max(initial=0.0))
+    if not np.isfinite(known).all() or (known < -_ROUNDING * largest).any() or (largest == 0 and known.any()):
+        raise ValueError(f"`weights` must be finite and at least 0, got {known}. Pass eigenvalues of covariances.")
     if math.isnan(statistic):
         raise ValueError("`statistic` must be a number, got NaN. Look for missing values in what it came from.")
-    if statistic <= 0:
+    if statistic <= 0 or largest == 0:
         return 1.0
     if math.isinf(statistic):
         return 0.0
-    relative = kept / kept.max()
-    return _contour_integral(statistic / kept.max(), relative[relative > 1e-12])
+    return _contour_integral(statistic / largest, known[known > _NEGLIGIBLE * largest] / largest)
 
 
 def _contour_integral(q: float, weights: Array) -> float:
@@ -72,56 +67,3 @@ def _contour_integral(q: float, weights: Array) -> float:
     exponent = -0.5 * np.log(1 - 2 * np.multiply.outer(path, weights)).sum(axis=1) - path * q
     values = (np.exp(exponent) / path * direction).imag
     return float(np.clip(angle[1] * (values.sum() - values[0] / 2) / np.pi, 0.0, 1.0))
-
-
-def arrangements(n_rows: int, n_permutations: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Orders of the rows, in batches (b, n): every order there is where these are few, else random ones.
-
-    Args:
-        n_rows: n.
-        n_permutations: How many random orders.
-        rng: Source of randomness.
-    """
-    if every_order_is_tried(n_rows, n_permutations):
-        yield np.array(list(permutations(range(n_rows))))
-        return
-    batch = max(1, min(n_permutations, _BATCH_ENTRIES // n_rows))
-    for start in range(0, n_permutations, batch):
-        rows = np.tile(np.arange(n_rows), (min(batch, n_permutations - start), 1))
-        yield rng.permuted(rows, axis=1)
-
-
-def every_order_is_tried(n_rows: int, n_permutations: int) -> bool:
-    """Whether so few rows have no more orders than the random ones that were asked for."""
-    return n_rows <= 12 and math.factorial(n_rows) <= n_permutations + 1
-
-
-def permutation_pvalue(statistic: float, draws: Array, complete: bool) -> float:
-    """The share of arrangements whose statistic is as large, which is exact at any number of rows.
-
-    Args:
-        statistic: Of the rows as they are.
-        draws: Of the arrangements, (B,).
-        complete: Whether the arrangements are all there are, the one observed included.
-    """
-    reached = int(np.sum(draws >= statistic - _TIE * abs(statistic)))
-    return reached / len(draws) if complete else (1 + reached) / (1 + len(draws))
-
-
-def permutation_evidence(
-    of_orders: Callable[[np.ndarray], Array], n_rows: int, n_permutations: int, rng: np.random.Generator, name: str
-) -> Evidence:
-    """Compare a statistic with itself over arrangements of the rows of one variable.
-
-    Args:
-        of_orders: The statistic for each order of the rows, (b, n) to (b,).
-        n_rows: n.
-        n_permutations: How many random orders; all are tried where there are no more than that.
-        rng: Source of randomness.
-        name: What the statistic is.
-    """
-    statistic = float(of_orders(np.arange(n_rows)[None])[0])
-    draws = np.concatenate([of_orders(orders) for orders in arrangements(n_rows, n_permutations, rng)])
-    complete = every_order_is_tried(n_rows, n_permutations)
-    method = f"{name}, {'all' if complete else len(draws)} arrangements of the rows"
-    return Evidence(statistic, permutation_pvalue(statistic, draws, complete), method)

@@ -21,11 +21,10 @@ from sklearn.base import clone
 
 from featgeo.evidence.bartlett import bartlett_pvalues, canonical_correlations, check_dimensions
 from featgeo.evidence.ladders import linear_ladder
-from featgeo.evidence.null import arrangements, permutation_pvalue
-from featgeo.evidence.reading import read_pairs
-from featgeo.features.variables import Variable
+from featgeo.evidence.reading import read_rows, read_tables
+from featgeo.evidence.shuffling import arrangements, permutation_pvalue
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import Pairs
 from featgeo.models import ModalDecomposition
 
 FEWEST_ROWS = 20
@@ -82,18 +81,17 @@ def held_out_spectrum(
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` must lie between 0 and 1, got {level}. 0.95 is usual.")
-    pairs = Pairs(Variable.seen(X, "X").rows(X), Variable.seen(Y, "Y").rows(Y))
-    if len(pairs) < FEWEST_ROWS:
+    x, y = read_rows(X, Y)
+    n = len(x)
+    if n < FEWEST_ROWS:
         raise ValueError(
-            f"A held-out spectrum needs at least {FEWEST_ROWS} rows, got {len(pairs)}. With so few, ask "
+            f"A held-out spectrum needs at least {FEWEST_ROWS} rows, got {n}. With so few, ask "
             "`independence_test` whether there is any dependence."
         )
     rng = np.random.default_rng(0 if random_state is None else random_state)
-    half, rest = np.array_split(rng.permutation(len(pairs)), 2)
+    half, rest = ((x.take(part), y.take(part)) for part in np.array_split(rng.permutation(n), 2))
     learner = ModalDecomposition(random_state=0) if model is None else model
-    one = _measured(learner, pairs.take(half), pairs.take(rest), rng)
-    other = _measured(learner, pairs.take(rest), pairs.take(half), rng)
-    return _combined(one, other, len(pairs), level)
+    return _combined(_measured(learner, half, rest, rng), _measured(learner, rest, half, rng), n, level)
 
 
 def mode_pvalues(X: Any, Y: Any) -> Array:
@@ -108,11 +106,10 @@ def mode_pvalues(X: Any, Y: Any) -> Array:
         as many modes are real, at level a, as p-values lie below a. They need many rows, and features without extreme
         values.
     """
-    pairs = read_pairs(X, Y)
-    x, y = linear_ladder(pairs.x), linear_ladder(pairs.y)
+    x, y = (linear_ladder(rows) for rows in read_tables(X, Y))
     check_dimensions(x, y)
-    rho = canonical_correlations(x.features.T @ y.features / len(pairs))
-    return bartlett_pvalues(rho, len(pairs), x.features.shape[1], y.features.shape[1])
+    n, p, q = len(x.features), x.features.shape[1], y.features.shape[1]
+    return bartlett_pvalues(canonical_correlations(x.features.T @ y.features / n), n, p, q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +121,10 @@ class _Measured:
     pvalue: Array
 
 
-def _measured(model: ModalDecomposition, seen: Pairs, held_out: Pairs, rng: np.random.Generator) -> _Measured:
-    f, g = clone(model).fit(seen.x.raw, seen.y.raw).transform(held_out.x.raw, held_out.y.raw)
+def _measured(
+    model: ModalDecomposition, seen: tuple[Rows, Rows], held_out: tuple[Rows, Rows], rng: np.random.Generator
+) -> _Measured:
+    f, g = clone(model).fit(*(rows.raw for rows in seen)).transform(*(rows.raw for rows in held_out))
     u, v = _standardised(f), _standardised(g)
     r, error = studentised(u, v)
     ratio = r / error
