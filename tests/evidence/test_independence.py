@@ -45,7 +45,7 @@ def assert_uniform(pvalues, at=(0.05, 0.2, 0.5)):
 @pytest.mark.parametrize("kind", INDEPENDENT)
 def test_level_holds_with_few_rows(kind):
     pvalues = []
-    for seed in range(REPETITIONS // (4 if kind in ("vectors", "mixed") else 1)):
+    for seed in range(REPETITIONS // (6 if kind in ("vectors", "mixed") else 1)):
         X, Y = INDEPENDENT[kind](np.random.default_rng(seed), 30)
         pvalues.append(independence_test(X, Y, n_permutations=59, random_state=seed).pvalue)
     assert_uniform(pvalues)
