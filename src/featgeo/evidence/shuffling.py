@@ -1,0 +1,68 @@
+"""Random rearrangements of the rows of one variable: exact null distributions, however few the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import permutations
+
+import numpy as np
+
+from featgeo.evidence.result import Evidence
+from featgeo.geometry.validation import Array
+
+_BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in the cache
+_TIE = 1e-9  # statistics that differ by less, relatively, are equal: sums in another order
+
+
+def arrangements(n_rows: int, n_permutations: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Orders of the rows, in batches (b, n): every order there is where these are few, else random ones.
+
+    Args:
+        n_rows: n.
+        n_permutations: How many random orders.
+        rng: Source of randomness.
+    """
+    if every_order_is_tried(n_rows, n_permutations):
+        yield np.array(list(permutations(range(n_rows))))
+        return
+    batch = max(1, min(n_permutations, _BATCH_ENTRIES // n_rows))
+    for start in range(0, n_permutations, batch):
+        rows = np.tile(np.arange(n_rows), (min(batch, n_permutations - start), 1))
+        yield rng.permuted(rows, axis=1)
+
+
+def every_order_is_tried(n_rows: int, n_permutations: int) -> bool:
+    """Whether so few rows have no more orders than the random ones that were asked for."""
+    return n_rows <= 12 and math.factorial(n_rows) <= n_permutations + 1
+
+
+def permutation_pvalue(statistic: float, draws: Array, complete: bool) -> float:
+    """The share of arrangements whose statistic is as large, which is exact at any number of rows.
+
+    Args:
+        statistic: Of the rows as they are.
+        draws: Of the arrangements, (B,).
+        complete: Whether the arrangements are all there are, the one observed included.
+    """
+    reached = int(np.sum(draws >= statistic - _TIE * abs(statistic)))
+    return reached / len(draws) if complete else (1 + reached) / (1 + len(draws))
+
+
+def permutation_evidence(
+    of_orders: Callable[[np.ndarray], Array], n_rows: int, n_permutations: int, rng: np.random.Generator, name: str
+) -> Evidence:
+    """Compare a statistic with itself over arrangements of the rows of one variable.
+
+    Args:
+        of_orders: The statistic for each order of the rows, (b, n) to (b,).
+        n_rows: n.
+        n_permutations: How many random orders; all are tried where there are no more than that.
+        rng: Source of randomness.
+        name: What the statistic is.
+    """
+    statistic = float(of_orders(np.arange(n_rows)[None])[0])
+    draws = np.concatenate([of_orders(orders) for orders in arrangements(n_rows, n_permutations, rng)])
+    complete = every_order_is_tried(n_rows, n_permutations)
+    method = f"{name}, {'all' if complete else len(draws)} arrangements of the rows"
+    return Evidence(statistic, permutation_pvalue(statistic, draws, complete), method)
