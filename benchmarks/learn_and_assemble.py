@@ -25,6 +25,7 @@ import featgeo as fg
 from featgeo import datasets
 from featgeo.features import networks
 from featgeo.paper import discrete as discrete_experiment
+from featgeo.paper.orthogonality import samples as cosine_samples
 
 N = 50_000
 SEED = 100  # draws and splits from here on: the defaults of the library were chosen while looking at smaller seeds
@@ -42,15 +43,6 @@ def row(name: str, **figures: object) -> None:
 
 
 # --- the paper's cosine density -------------------------------------------------------------------------------------
-
-
-def cosine_samples(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    x, step = rng.uniform(-1, 1, n), np.empty(0)
-    while len(step) < n:
-        proposal = rng.uniform(-1, 1, n)
-        step = np.concatenate([step, proposal[rng.random(n) < (1 + np.cos(np.pi * proposal)) / 2]])
-    return x, (x + step[:n] + 1) % 2 - 1
 
 
 def h_score(f: torch.Tensor, g: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from featgeo.paper.orthogonality import samples as cosine_samples  # noqa: F401
+
 SEEDS = (0, 1, 2)
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
@@ -113,14 +115,3 @@ def product(f: torch.Tensor, g: torch.Tensor) -> np.ndarray:
 def norm(kernel: np.ndarray, p_x: np.ndarray, p_y: np.ndarray) -> float:
     """The norm of a function on X x Y under P_X P_Y."""
     return float(np.sqrt(np.sum(np.multiply.outer(p_x, p_y) * kernel**2)))
-
-
-def cosine_samples(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of the paper's cosine density (1 + cos(pi (x - y))) / 4 on [-1, 1]^2: sigma = 1/2 twice."""
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(-1, 1, n)
-    step = np.empty(0)
-    while len(step) < n:
-        proposal = rng.uniform(-1, 1, n)
-        step = np.concatenate([step, proposal[rng.random(n) < (1 + np.cos(np.pi * proposal)) / 2]])
-    return x, (x + step[:n] + 1) % 2 - 1

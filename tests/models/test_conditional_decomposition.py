@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from support import random_counts, rows
 
-from featgeo import ConditionalDecomposition, FeatureClassifier, FiniteJoint, Training, load
+from featgeo import ConditionalDecomposition, FeatureClassifier, FiniteJoint, ModalDecomposition, Training, load
 
 
 def triples(seed: int, shape: tuple[int, int, int] = (5, 3, 3)) -> tuple[np.ndarray, ...]:
@@ -35,7 +36,11 @@ def test_finite_alphabets_give_the_exact_components(seed):
     k = len(exact.conditional.sigma)
     np.testing.assert_allclose(model.conditional_.singular_values_[:k], exact.conditional.sigma, atol=1e-8)
     f = model.transform(np.arange(5))
-    np.testing.assert_allclose(np.abs(f[:, 2]), np.abs(exact.conditional.f[:, 0]), atol=1e-7)
+    sign = np.sign(f[:, 2] @ exact.conditional.f[:, 0])
+    np.testing.assert_allclose(sign * f[:, 2], exact.conditional.f[:, 0], atol=1e-7)
+    every_s, every_y = (grid.ravel() for grid in np.indices((3, 3)))
+    g = model.conditional_values(every_s, every_y)[:, 0]
+    np.testing.assert_allclose(sign * g, exact.conditional.g[..., 0].ravel(), atol=1e-7)
     assert model.get_feature_names_out().tolist()[:3] == ["markov1", "markov2", "conditional1"]
 
 
@@ -122,6 +127,8 @@ def test_only_features_of_x_need_to_cross(tmp_path):
 def test_users_may_bring_a_model_of_y_given_s():
     counts, x, s, y = triples(0)
     one_hot = np.eye(3)[s]
+    single = ConditionalDecomposition(10, 10, y_given_s=LogisticRegression()).fit(x, y, s.astype(float))
+    assert single.given(x[:4], s[:4].astype(float)).proba().shape == (4, 3)
     for brought in (LogisticRegression(C=1e8), LogisticRegression(C=1e8).fit(one_hot, y)):
         model = ConditionalDecomposition(10, 10, y_given_s=brought).fit(x, y, one_hot)
         posterior = model.given([2], np.eye(3)[[1]]).proba()[0]
@@ -159,8 +166,71 @@ def test_score_is_half_the_energy_on_the_rows_of_the_fit():
     assert model.score(x, y, s) == pytest.approx(model.conditional_.energy_ / 2, abs=1e-8)
 
 
+def network() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(1, 6), torch.nn.Tanh())
+
+
+def test_networks_of_the_user_come_back_each_to_its_place(tmp_path):
+    x, y, s = gaussian(600, 0)
+    quick = Training(max_epochs=2)
+    model = ConditionalDecomposition(
+        1, 1, x_space=network(), s_space=network(), y_space="network", random_state=0, training=quick
+    ).fit(x, y, s)
+    model.save(tmp_path / "model")
+    modules = {"x": network(), "s": network(), "y_given_s.x": network()}
+    again = load(tmp_path / "model", modules=modules)
+    np.testing.assert_array_equal(again.transform(x), model.transform(x))
+    np.testing.assert_array_equal(again.given(x[:9], s[:9]).mean(), model.given(x[:9], s[:9]).mean())
+    with pytest.raises(ValueError, match=r"y_given_s\.x"):
+        load(tmp_path / "model", modules={"x": network(), "s": network()})
+    with pytest.raises(ValueError, match="y_space='network'"):
+        ConditionalDecomposition(y_space=network()).fit(x, y, s)
+
+
+@pytest.mark.parametrize("values", [[0.25, 0.75], [1, 2], [True, False], ["a", None]])
+def test_finite_values_of_y_of_any_type(values, tmp_path):
+    rng = np.random.default_rng(0)
+    s, x = rng.standard_normal(600), rng.standard_normal(600)
+    index = (x + s + rng.standard_normal(600) > 0).astype(int)
+    y = np.array(values, dtype=object if None in values else None)[index]
+    model = ConditionalDecomposition(1, 1, x_space="spline", random_state=0).fit(x, y, s)
+    posterior = model.given(x, s)
+    assert set(posterior.classes.tolist()) == set(values)
+    of_first = posterior.proba()[:, posterior.classes.tolist().index(values[1])]
+    assert np.corrcoef(of_first, x + s)[0, 1] > 0.8
+    assert of_first.min() > 0  # nothing is impossible
+    assert of_first.max() < 1
+
+
+def test_vectors_missing_values_and_labels_that_the_fit_never_saw():
+    rng = np.random.default_rng(0)
+    side = pd.DataFrame({"u": rng.standard_normal(800), "group": rng.choice(["a", "b"], 800)})
+    side.loc[::7, "u"] = np.nan
+    side.loc[::11, "group"] = None
+    x = rng.standard_normal(800)
+    y = np.stack([x + rng.standard_normal(800), rng.standard_normal(800)], axis=1)
+    model = ConditionalDecomposition(1, 1, x_space="spline", y_space="spline", random_state=0).fit(x, y, side)
+    new = pd.DataFrame({"u": [0.0], "group": ["never"]})
+    mean = model.given([2.0], new).mean(lambda y: y)[0]
+    assert mean[0] > 0.5 > abs(mean[1])
+
+
+def test_a_model_of_y_given_s_from_other_rows():
+    x, y, s = gaussian(3000, 0)
+    _, other_y, other_s = gaussian(3000, 5)
+    brought = ModalDecomposition("auto", random_state=0).fit(other_s, other_y)
+    model = ConditionalDecomposition(y_given_s=brought, random_state=0).fit(x, y, s)
+    truth = 0.5 * s[:300] + 0.4 * x[:300]
+    assert np.sqrt(np.mean((model.given(x[:300], s[:300]).mean() - truth) ** 2)) < 0.15
+
+
 def test_errors_say_what_is_wrong():
     _, x, s, y = triples(0)
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="value of its own"):
+        ConditionalDecomposition(1, 1, solver="exact").fit(*rng.standard_normal((3, 100)))
+    with pytest.raises(ValueError, match="`s_space`"):
+        ConditionalDecomposition(s_space="trees").fit(*rng.standard_normal((3, 200)))
     with pytest.raises(ValueError, match="same rows"):
         ConditionalDecomposition().fit(x, y, s[:-1])
     with pytest.raises(ValueError, match="S never varies"):

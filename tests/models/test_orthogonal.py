@@ -55,7 +55,7 @@ def test_features_are_uncorrelated_with_the_given_ones_on_the_rows_of_the_fit(gi
     x, y = cosine_samples(2000, seed=0)
     model = ModalDecomposition(2, x_space=space, y_space=space, orthogonal_to=given, random_state=0).fit(x, y)
     assert largest_correlation(model.transform(x), phi(x)) < 1e-6
-    assert model.report().orthogonality < 1e-8
+    assert model.report().orthogonality < 1e-6
     # Aligned features lie in the span of the given ones.
     inside = np.column_stack([np.ones(len(x)), phi(x)])
     aligned = model.transform_aligned(x)
@@ -76,16 +76,51 @@ def test_finite_alphabets_give_the_exact_components_and_energies(seed):
     counts = random_counts(seed, (6, 4))
     x, y = (part.numpy() for part in rows(counts))
     table = np.random.default_rng(seed).standard_normal((6, 2))
-    model = ModalDecomposition(5, x_space="table", orthogonal_to=lambda x: table[x], random_state=0).fit(x, y)
+    model = ModalDecomposition(5, orthogonal_to=lambda x: table[x], random_state=0).fit(x, y)
     exact = FiniteJoint(counts).projected(np.hstack([np.ones((6, 1)), table]))
     k = len(exact.orthogonal.sigma)
-    np.testing.assert_allclose(model.orthogonal_.singular_values_[:k], exact.orthogonal.sigma, atol=2e-3)
+    assert model.solver_ == "exact"
+    np.testing.assert_allclose(model.orthogonal_.singular_values_[:k], exact.orthogonal.sigma, atol=1e-8)
     phi = torch.from_numpy(table[x])
     single_sided = single_sided_h_score(phi, torch.eye(4, dtype=torch.float64)[torch.from_numpy(y)])
     assert model.aligned_.energy_ == pytest.approx(2 * float(single_sided), abs=1e-8)
     assert model.aligned_.energy_ == pytest.approx(exact.aligned.energy, abs=1e-8)
     everything = model.given(np.arange(6), aligned=True).proba()
     np.testing.assert_allclose(everything, counts / counts.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+def test_the_aligned_energy_is_that_of_all_functions_of_y_whatever_the_ridge():
+    x, y = cosine_samples(800, seed=0)
+    model = ModalDecomposition(1, x_space="kernel", y_space="spline", orthogonal_to=square).fit(x, y)
+    g = model._main.g.space(model.y_variable_.rows(y))
+    single_sided = single_sided_h_score(torch.from_numpy(square(x))[:, None], torch.from_numpy(g))
+    assert model.aligned_.energy_ == pytest.approx(2 * float(single_sided), abs=1e-6)
+    assert model.report().held_out_score == pytest.approx(model.orthogonal_.held_out_energy_ / 2, abs=1e-12)
+
+
+def table(x):  # a name that means a space elsewhere
+    return np.asarray(x) % 2
+
+
+def test_the_name_of_a_function_means_nothing():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 5, 500)
+    y = (x + rng.integers(0, 2, 500)) % 5
+    named, unnamed = (ModalDecomposition(2, orthogonal_to=given).fit(x, y) for given in (table, lambda x: x % 2))
+    assert named.orthogonal_.energy_ == pytest.approx(unnamed.orthogonal_.energy_)
+    assert named.orthogonal_.energy_ > 0.3
+
+
+def test_what_the_user_brought_may_be_changed_afterwards():
+    x, y = cosine_samples(500, seed=0)
+    pair = np.stack([x, x**2], axis=1)
+    pca = PCA(1).fit(pair)
+    model = ModalDecomposition(1, x_space="spline", orthogonal_to=pca).fit(pair, y)
+    before = model.transform(pair)
+    pca.fit(pair[:, ::-1] * [3, 1])
+    np.testing.assert_array_equal(model.transform(pair), before)
+    by_position = ModalDecomposition(1, x_space="spline", orthogonal_to=np.int64(0)).fit(x, y)
+    assert largest_correlation(by_position.transform(x), x) < 1e-6
 
 
 @pytest.mark.parametrize("space", ["auto", "trees"])
@@ -111,6 +146,8 @@ def test_given_features_may_come_apart_from_x():
     assert model.given(without, Z=sex).proba().shape == (len(X), 2)
     assert model.score(without, y, Z=sex) == pytest.approx(model.orthogonal_.energy_ / 2, abs=1e-3)
     assert model.leakage(without, sex).linear < 0.02
+    hours = model.leakage(without, sex, about=without["hours"])  # Z goes in, something else is measured
+    assert hours.linear == pytest.approx(leakage(f, without["hours"]).linear, abs=1e-12)
     np.testing.assert_array_equal(clone(model).fit_transform(without, y, Z=sex), f)
     both = ModalDecomposition(1, orthogonal_to=PCA(1), random_state=0).fit(without, y, Z=X[["hours"]])
     assert largest_correlation(both.transform(without, Z=X[["hours"]]), X["hours"]) < 1e-6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from featgeo import FiniteJoint, SequentialDecomposition, Training, load
@@ -89,6 +90,25 @@ def test_numbers_are_histories_too():
     assert 0.3 < mean < 1.0
 
 
+def test_a_history_that_never_came_says_nothing_beyond_shorter_ones():
+    sequence = [0, 1, 2] * 40 + [0, 2, 1] * 40
+    model = SequentialDecomposition(order=2, solver="exact").fit(sequence)
+    seen = {tuple(sequence[i : i + 2]) for i in range(len(sequence) - 2)}
+    never = next((a, b) for a in range(3) for b in range(3) if (a, b) not in seen)
+    shorter = SequentialDecomposition(order=1, solver="exact").fit(sequence[1:])
+    np.testing.assert_allclose(model.given([never]).proba(), shorter.given([never]).proba(), atol=1e-8)
+
+
+def test_texts_and_series_are_sequences():
+    text = "".join(letters(600, 0))
+    one = SequentialDecomposition(order=1).fit(text)
+    np.testing.assert_allclose(SequentialDecomposition(order=1).fit([text]).energies_, one.energies_)
+    np.testing.assert_allclose(SequentialDecomposition(order=1).fit(pd.Series(list(text))).energies_, one.energies_)
+    assert one.given(["ab", "cb"]).proba().shape == (2, 3)
+    flags = SequentialDecomposition(order=1).fit(np.array([True, False, False] * 50))
+    assert flags.given([[True]]).map().tolist() == [False]
+
+
 def test_it_can_be_saved(tmp_path):
     model = SequentialDecomposition(order=2).fit(letters(600, 0))
     model.save(tmp_path / "model")
@@ -108,5 +128,12 @@ def test_errors_say_what_is_wrong():
     model = SequentialDecomposition(order=2).fit([0, 1, 1] * 20)
     with pytest.raises(ValueError, match="at least 2 steps"):
         model.given([[1]])
+    for wrong in ({"order": 2.5}, {"n_modes": 0}, {"n_modes": "many"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            SequentialDecomposition(**wrong).fit([0, 1] * 20)
+    with pytest.raises(ValueError, match="got texts"):
+        model.given([["0", "1"]])
+    with pytest.raises(ValueError, match="value of its own"):
+        SequentialDecomposition(order=1, solver="exact").fit(np.random.default_rng(0).standard_normal(50))
     with pytest.raises(ValueError, match="never varies"):
         SequentialDecomposition(order=1).fit([1] * 20)

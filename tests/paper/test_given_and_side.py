@@ -37,6 +37,7 @@ def test_side_information_finds_the_exact_conditional_mode_of_the_sample():
     assert result.posterior_error < 1e-8
     # The network maximises another objective; both agree where the dependence is weak, and nearly so here.
     assert result.multihead_f_correlation > 0.97
+    assert result.multihead_g_correlation > 0.9
 
 
 def test_the_multihead_network_reaches_the_maximum_likelihood_of_a_saturated_model():
@@ -52,4 +53,4 @@ def test_the_multihead_network_reaches_the_maximum_likelihood_of_a_saturated_mod
 def test_chains_have_the_plug_in_energies_and_approach_theory(order):
     result = sequential.run(order, seed=200)
     np.testing.assert_allclose(result.learned, result.exact, atol=1e-8)
-    np.testing.assert_allclose(sequential.run(order, 100_000, seed=200).learned, result.theory, atol=0.01)
+    np.testing.assert_allclose(sequential.run(order, 300_000, seed=200).learned, result.theory, atol=0.005)

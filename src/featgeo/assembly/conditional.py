@@ -167,7 +167,7 @@ class Conditional:
         return support.mass / density
 
     def _f_chunks(self) -> Iterator[Any]:
-        step = max(1, _CELLS_AT_ONCE // self._support.m)
+        step = max(1, _CELLS_AT_ONCE // (self._support.m * max(1, getattr(self._link, "cells_a_value", 1))))
         for start in range(0, len(self), step):
             yield self._f[start : start + step]
 

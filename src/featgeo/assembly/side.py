@@ -17,7 +17,7 @@ from featgeo.assembly.links import mean_under, nearest_density
 from featgeo.assembly.support import Support
 from featgeo.geometry.validation import Array
 
-# Below this 1 + f_markov.g_markov says that x and s never occur together: then x adds nothing to what s says.
+# Below this exact counts say that x and s never occur together: then x adds nothing to what s says.
 NEVER_TOGETHER = 1e-9
 
 
@@ -49,15 +49,22 @@ class SideLink:
     Attributes:
         mass_given: From rows of s to P(y|s) over the support, (n, m).
         g: From rows of s to g(s, y) for each y of the support, (n, m, k).
+        fewest_together: The least that 1 + f_markov.g_markov is taken to be, where it is only an estimate.
+        prior_share: How much of P(y|s) is mixed in, so that nothing is called impossible that the sample did not show.
+        cells_a_value: k: what a row needs for each value of y.
     """
 
     mass_given: Callable[[Any], Array]
     g: Callable[[Any], Array]
+    fewest_together: float = 0.0
+    prior_share: float = 0.0
+    cells_a_value: int = 1
 
     def ratio(self, rows: SideRows, support: Support) -> Array:
         """The nearest densities, in the metric of P(y|s), over the prior of the support, (n, m)."""
         mass = self.mass_given(rows.s)
-        return nearest_density(self._tilt(rows, mass), mass) * mass / support.mass
+        density = nearest_density(self._tilt(rows, mass), mass)
+        return ((1 - self.prior_share) * density + self.prior_share) * mass / support.mass
 
     def likelihood(self, rows: SideRows, support: Support) -> Array:
         """What is proportional to p(x|s, y) for each row, (n, m)."""
@@ -71,6 +78,7 @@ class SideLink:
     def _tilt(self, rows: SideRows, mass: Array) -> Array:
         g = self.g(rows.s)
         g = g - np.einsum("nm,nmk->nk", mass, g)[:, None]  # E[g(s, Y)|s] = 0, also where P(y|s) was estimated apart
-        known = rows.together > NEVER_TOGETHER
-        scale = np.where(known, rows.together, 1.0)
+        together = np.maximum(rows.together, self.fewest_together)
+        known = together > NEVER_TOGETHER
+        scale = np.where(known, together, 1.0)
         return 1 + np.where(known[:, None], np.einsum("nk,nmk->nm", rows.f, g) / scale[:, None], 0.0)

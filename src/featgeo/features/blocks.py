@@ -41,6 +41,15 @@ class SideBySide:
 
 
 @dataclass(frozen=True, eq=False)
+class NoFunctions:
+    """The space of constants: a product with it is the other factor alone."""
+
+    def __call__(self, rows: Any) -> Array:
+        """No features, (n, 0)."""
+        return np.empty((len(rows), 0))
+
+
+@dataclass(frozen=True, eq=False)
 class ProductSpace:
     """Functions of two variables together: products of functions of each.
 

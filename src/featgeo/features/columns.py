@@ -89,6 +89,15 @@ def codes_of(column: Column, array: np.ndarray, name: str) -> np.ndarray:
             f"Column {column.name!r} of {name} held labels such as {column.categories[:1]} in the fit, got numbers. "
             "Convert them to the same labels."
         )
+    if (
+        array.dtype.kind in "US"
+        and column.categories
+        and not any(isinstance(c, str | bytes) for c in column.categories)
+    ):
+        raise ValueError(
+            f"Column {column.name!r} of {name} held labels such as {column.categories[:1]} in the fit, got texts. "
+            "Convert them to the same labels."
+        )
     position = {label: i for i, label in enumerate(column.categories)}
     unknown = len(position) if column.missing else UNKNOWN  # where values missed in the fit, missing is a label
     values = array.tolist()

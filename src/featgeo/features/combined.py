@@ -73,6 +73,8 @@ def as_columns(columns: Any) -> tuple[Any, ...]:
 
 def group_of(rows: Rows, columns: tuple[Any, ...]) -> Any:
     """Some columns of the rows, as they came."""
+    if np.ndim(rows.raw) == 1 and columns == (0,):
+        return rows.raw
     try:
         return _safe_indexing(rows.raw, list(columns), axis=1)
     except (KeyError, IndexError, ValueError) as error:

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from featgeo.features.spaces import Space, TableSpace
-from featgeo.features.variables import Rows
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 
@@ -34,11 +33,18 @@ class SpanFunction:
 
 @dataclass(frozen=True, eq=False)
 class TableFunction:
-    """One value for each symbol of a finite alphabet, (m, k); 0 for symbols that the fit never saw: no change."""
+    """One value for each symbol of a finite alphabet, (m, k); 0 for symbols that the fit never saw: no change.
+
+    Attributes:
+        space: The symbols.
+        values: One row each.
+        of: The variables of the side that the symbols belong to; all when none is named.
+    """
 
     space: TableSpace
     values: Array
+    of: tuple[str, ...] = ()
 
-    def __call__(self, rows: Rows) -> Array:
+    def __call__(self, rows: Any) -> Array:
         """Values at each row, (n, k)."""
-        return np.vstack([self.values, np.zeros(self.values.shape[1])])[self.space.index(rows)]
+        return np.vstack([self.values, np.zeros(self.values.shape[1])])[self.space.index(rows.of(*self.of))]

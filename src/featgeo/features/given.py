@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -40,31 +41,40 @@ class FunctionSpace:
         return values.astype(np.float64)
 
 
-def given_features(features: Any) -> Recipe:
+def given_recipe(features: Any) -> Recipe:
     """The recipe of given features.
 
     Args:
-        features: Names or positions of columns, a function of the rows as they came, a torch module (its parameters
-            stay as they are), a scikit-learn transformer (one that is fitted stays as it is), or None for the columns
-            of a variable themselves.
+        features: Names or positions of columns, a function of the rows as they came, a torch module or a scikit-learn
+            transformer (both are copied; a transformer that is fitted stays as it is), or None for the columns of a
+            variable themselves.
     """
     if features is None:
-        return Recipe("given", lambda rows, seed: LinearSpace.fit(rows))
+        return Recipe("given", lambda rows, seed: LinearSpace.fit(rows), given=True)
     if isinstance(features, torch.nn.Module):
         frozen = copy.deepcopy(features).eval().requires_grad_(False)
-        return Recipe("module", lambda rows, seed: NetworkSpace(frozen, None, "orthogonal_to"))
+        return Recipe("module", lambda rows, seed: NetworkSpace(frozen, None, "orthogonal_to"), given=True)
     if hasattr(features, "transform"):
-        return Recipe(type(features).__name__, lambda rows, seed: _transformer(rows, features))
+        return Recipe(type(features).__name__, lambda rows, seed: _transformer(rows, features), given=True)
     if callable(features):
-        return Recipe(getattr(features, "__name__", "function"), lambda rows, seed: FunctionSpace(features))
-    if isinstance(features, str | int) or (isinstance(features, Sequence) and len(features) > 0):
-        columns = as_columns(features)
-        if all(isinstance(column, str | int) for column in columns):
-            return Recipe(", ".join(map(str, columns)), lambda rows, seed: _columns(rows, columns))
+        name = getattr(features, "__name__", "function")
+        return Recipe(name, lambda rows, seed: FunctionSpace(features), given=True)
+    columns = _as_names(features)
+    if columns:
+        return Recipe(", ".join(map(str, columns)), lambda rows, seed: _columns(rows, columns), given=True)
     raise ValueError(
         "Given features must be column names, a function of the rows, a torch module or a scikit-learn transformer, "
         f"got {features!r}. Arrays are passed to `fit` as Z."
     )
+
+
+def _as_names(features: Any) -> tuple[Any, ...]:
+    """Names or positions of columns; none where it is something else, such as the values of features."""
+    if isinstance(features, str | Integral):
+        return as_columns(features if isinstance(features, str) else int(features))
+    names = list(features) if isinstance(features, Sequence) or hasattr(features, "get_indexer") else []
+    named = all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names)
+    return tuple(name if isinstance(name, str) else int(name) for name in names) if named else ()
 
 
 def _transformer(rows: Rows, transformer: Any) -> TransformerSpace:
@@ -72,7 +82,7 @@ def _transformer(rows: Rows, transformer: Any) -> TransformerSpace:
         check_is_fitted(transformer)
     except NotFittedError:
         return TransformerSpace.fit(rows, transformer)
-    return TransformerSpace(transformer)
+    return TransformerSpace(copy.deepcopy(transformer))  # the user may fit it again
 
 
 def _columns(rows: Rows, columns: tuple[Any, ...]) -> Space:

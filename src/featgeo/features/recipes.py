@@ -32,12 +32,14 @@ class Recipe:
         fit: From rows and a seed to the fitted space; None where the space is learned together with the other side.
         learned: "regressor" or "network" for spaces that need the other variable to be learned, else "".
         argument: The scikit-learn regressor or torch module to learn with, where the user brought one.
+        given: Whether its features are given, and not there to be chosen from.
     """
 
     name: str
     fit: Callable[[Rows, int], Space] | None = None
     learned: str = ""
     argument: Any = None
+    given: bool = False
 
     @property
     def kind(self) -> str:

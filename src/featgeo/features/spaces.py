@@ -174,11 +174,11 @@ class TransformerSpace:
     @classmethod
     def fit(cls, rows: Rows, transformer: Any) -> TransformerSpace:
         """Fit a copy of the transformer."""
-        return cls(clone(transformer).fit(_two_dimensional(rows)))
+        return cls(clone(transformer).fit(two_dimensional(rows)))
 
     def __call__(self, rows: Rows) -> Array:
         """The transformed rows."""
-        features = self.transformer.transform(_two_dimensional(rows))
+        features = self.transformer.transform(two_dimensional(rows))
         if sparse.issparse(features):
             features = features.toarray()
         values = np.asarray(features)
@@ -197,7 +197,7 @@ class NetworkSpace:
     Attributes:
         module: Maps a batch of inputs to features, (n, d).
         encoding: For tables, how columns become inputs; None where the network reads the values as they are.
-        side: "x" or "y", the argument it came from.
+        side: The argument it came from: "x" or "y", "s", "orthogonal_to".
     """
 
     module: torch.nn.Module
@@ -224,7 +224,7 @@ def network_inputs(rows: Rows, encoding: Encoding | None) -> torch.Tensor:
     return tensor if tensor.dtype in (torch.uint8, torch.float32) else tensor.float()
 
 
-def _two_dimensional(rows: Rows) -> Any:
+def two_dimensional(rows: Rows) -> Any:
     """Rows as they came; scikit-learn's transformers want a column where a single variable came."""
     if isinstance(rows.raw, Table):
         raise ValueError(

@@ -144,14 +144,21 @@ class SpanProblem:
         )
 
     def best(self, dims: Sequence[int | None], ridge: float) -> tuple[SpanModes, ...]:
-        """At most `dims[i]` modes of level i: directions chosen with the ridge, decomposed inside them without it."""
+        """At most `dims[i]` modes of level i: directions chosen with the ridge, decomposed inside them without it.
+
+        Where `dims[i]` is None all modes are kept, and there is nothing for a ridge to choose.
+        """
         return tuple(self._span_modes(*level) for level in self.best_directions(dims, ridge))
 
     def best_directions(self, dims: Sequence[int | None], ridge: float) -> list[tuple[Array, Array, Array]]:
         """The same in the coordinates of the flags: (r_x, k), (k,) and (r_y, k) for each level."""
         x_length, y_length = self.x_flag.shrinkage(ridge), self.y_flag.shrinkage(ridge)
         result = []
-        for (left, _, right), k in zip(self._level_modes(x_length, y_length), dims, strict=True):
+        free = self._level_modes(np.ones_like(x_length), np.ones_like(y_length)) if None in dims else []
+        for i, ((left, _, right), k) in enumerate(zip(self._level_modes(x_length, y_length), dims, strict=True)):
+            if k is None:
+                result.append(free[i])
+                continue
             left, right = (np.linalg.qr(z[:, :k])[0] for z in (x_length[:, None] * left, y_length[:, None] * right))
             u, sigma, vt = np.linalg.svd(left.T @ self.core @ right)
             result.append((left @ u, sigma, right @ vt.T))

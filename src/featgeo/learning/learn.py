@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from featgeo.features.functions import SpanFunction
+from featgeo.features.blocks import PartSpace
+from featgeo.features.functions import FeatureFunction, SpanFunction, TableFunction
 from featgeo.features.recipes import TABLE, Recipe, recipes
 from featgeo.features.spaces import Space, TableSpace
 from featgeo.features.trees import RegressorSpace
@@ -66,13 +67,14 @@ def learn(
     sample = data.sample(SPACE_ROWS, seed)
     choices = {name: block.recipes(getattr(sample, side)) for name, (side, block) in setting.blocks.items()}
     kinds = [recipe for side in choices.values() for recipe in side]
-    finite = {recipe.name for recipe in kinds} == {"table"}
+    finite = all(recipe is TABLE or recipe.given for recipe in kinds)
     if solver == "exact":
-        _check_finite(setting)
+        _check_finite(setting, choices)
     if solver == "exact" or (solver == "auto" and finite and isinstance(data, Pairs)):
         if setting.is_bivariate and not any(block.of for _, block in setting.blocks.values()):
             return learn_exact(data, setting.steps[0].n_modes, seed)
-        return _closed(data, setting, {name: [TABLE] for name in choices}, seed, unseen, exact=True)
+        tables = {name: side if side[0].given else [TABLE] for name, side in choices.items()}
+        return _closed(data, setting, tables, seed, unseen, exact=True)
     if solver == "neural" or any(recipe.learned == "network" for recipe in kinds):
         if solver == "closed":
             raise ValueError(
@@ -83,9 +85,10 @@ def learn(
     return _closed(data, setting, choices, seed, unseen)
 
 
-def _check_finite(setting: Setting) -> None:
+def _check_finite(setting: Setting, choices: Mapping[str, list[Recipe]]) -> None:
     for name, (_, block) in setting.blocks.items():
-        if not isinstance(block.space, str) or block.space not in ("auto", "table"):
+        named = isinstance(block.space, str) and block.space in ("auto", "table")
+        if not named and not choices[name][0].given:
             raise ValueError(
                 f"The exact solver allows all functions of finite variables, and `{name}_space` is {block.space!r}. "
                 "Use 'table', or solver='closed'."
@@ -127,7 +130,11 @@ def _closed(
     if only_regressor:  # a pilot finds the functions of Y that are worth predicting
         given[x_name] = recipes("kernel", data.sample(1, seed).x.of(*setting.x[x_name].of))[-1:]
     candidates = _fitted_candidates(data, setting, given, seed)
+    if exact:
+        _check_repeats(data, candidates)
     learned = _solved(data, setting, candidates, seed, unseen, exact=exact)
+    if exact and not any(recipe.given for side in choices.values() for recipe in side):
+        return _as_tables(learned, data, setting)
     if regressor is None or not isinstance(data, Pairs) or (len(data) < TREE_ROWS and not only_regressor):
         return learned
     y_space = candidates.y[learned.spaces[1]]
@@ -138,6 +145,38 @@ def _closed(
     with_trees = replace(candidates, x=trees, y={learned.spaces[1]: y_space})
     grown = _solved(data, setting, with_trees, seed, unseen, features)
     return grown if only_regressor or grown.held_out_score > learned.held_out_score else learned
+
+
+def _check_repeats(data: Pairs | Stream, candidates: _Candidates) -> None:
+    for space in (*candidates.x.values(), *candidates.y.values(), *candidates.others.values()):
+        table = space.space if isinstance(space, PartSpace) else space
+        if isinstance(data, Pairs) and isinstance(table, TableSpace) and len(table.shares) == len(data) > 2:
+            raise ValueError(
+                "Every row of a variable has a value of its own, so a table of counts says nothing. Use another solver."
+            )
+
+
+def _as_tables(learned: Learned, data: Pairs | Stream, setting: Setting) -> Learned:
+    """Functions of finite alphabets by their values: a symbol that the fit never saw gets 0, it says nothing.
+
+    The newest block of a level holds all functions of the blocks before it.
+    """
+    if not isinstance(data, Pairs):
+        return learned
+    components = []
+    for component, reach in zip(learned.components, setting.reach, strict=True):
+        sides = zip((data.x, data.y), (component.f, component.g), (setting.x, setting.y), reach, strict=True)
+        f, g = (_as_table(function, rows, list(blocks.values())[n - 1].of) for rows, function, blocks, n in sides)
+        components.append(replace(component, f=f, g=g))
+    return replace(learned, components=tuple(components))
+
+
+def _as_table(function: FeatureFunction, rows: Any, of: tuple[str, ...]) -> TableFunction:
+    space = TableSpace.fit(rows.of(*of))
+    first = np.empty(len(space.shares), dtype=np.int64)
+    index = space.index(rows.of(*of))
+    first[index[::-1]] = np.arange(len(index))[::-1]
+    return TableFunction(space, function(rows.take(first)), of)
 
 
 def _fitted_candidates(
@@ -262,7 +301,8 @@ def _solved_levels(folds: Folds, setting: Setting, called: Mapping[str, str], ri
         dims = (*dims, counts[-1])
         last = i == len(setting.steps) - 1
         if last or step.n_modes == "auto":
-            solution = solve(folds, setting.nesting(dims, called), ridges, mode_counts=counts)
+            everything = [step.n_modes == "all" for step in setting.steps[: i + 1]]
+            solution = solve(folds, setting.nesting(dims, called), ridges, mode_counts=counts, everything=everything)
             dims = (*dims[:-1], max(1, len(solution.levels[-1])))
     return solution
 

@@ -39,6 +39,7 @@ class _Trunk:
 
     side: str
     block: Block
+    key: str
     name: str
     module: nn.Module
     encoding: Encoding | None = None
@@ -52,7 +53,7 @@ class _Trunk:
         return network_inputs(rows, self.encoding)
 
     def space(self, module: nn.Module) -> Space:
-        space = NetworkSpace(module, self.encoding, self.side) if self.fixed is None else self.fixed
+        space = NetworkSpace(module, self.encoding, self.key) if self.fixed is None else self.fixed
         return self.block.seen_from_side(space)
 
     @property
@@ -68,7 +69,7 @@ def learn_neural(data: Pairs | Stream, setting: Setting, seed: int, training: Tr
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # default networks draw their parameters here
         trunks = {
-            name: _trunk(block, side, getattr(head, side), seed + (side == "y"))
+            name: _trunk(block, side, name, getattr(head, side), seed + (side == "y"))
             for name, (side, block) in setting.blocks.items()
         }
     dims, room = _dims(setting, trunks)
@@ -192,7 +193,7 @@ def _overlap(other: Array, ours: Array) -> Array:
     return result
 
 
-def _trunk(block: Block, side: str, rows_of_side: Any, seed: int) -> _Trunk:
+def _trunk(block: Block, side: str, key: str, rows_of_side: Any, seed: int) -> _Trunk:
     rows = rows_of_side.of(*block.of)
     recipe = _recipe(block.space, rows)
     if recipe.learned == "regressor":
@@ -200,13 +201,13 @@ def _trunk(block: Block, side: str, rows_of_side: Any, seed: int) -> _Trunk:
     if recipe.fit is not None:
         fixed = recipe.fit(rows, seed)
         basis = complement(Moments.from_features({"z": fixed(rows)}), "z", ())
-        return _Trunk(side, block, recipe.name, Orthonormal(), fixed=fixed, basis=basis)
+        return _Trunk(side, block, key, recipe.name, Orthonormal(), fixed=fixed, basis=basis)
     if recipe.argument is not None:
-        return _Trunk(side, block, recipe.name, recipe.argument)
+        return _Trunk(side, block, key, recipe.name, recipe.argument)
     if recipe.name == "sequence":
-        return _Trunk(side, block, recipe.name, networks.sequence(*_sequence_shape(rows)))
+        return _Trunk(side, block, key, recipe.name, networks.sequence(*_sequence_shape(rows)))
     if recipe.name == "image" or (rows.variable.is_tensor and len(rows.variable.shape) == 3):
-        return _Trunk(side, block, "image", networks.image(*_image_shape(rows)))
+        return _Trunk(side, block, key, "image", networks.image(*_image_shape(rows)))
     if rows.variable.is_tensor:
         argument = f"{rows.variable.name.lower()}_space"
         raise ValueError(
@@ -216,8 +217,8 @@ def _trunk(block: Block, side: str, rows_of_side: Any, seed: int) -> _Trunk:
     encoding = Encoding.fit(rows, "standard")
     n_inputs, n_columns = encoding(rows.take(slice(0, 1))).shape[1], len(rows.variable.columns)
     if recipe.name == "causal" and n_inputs % n_columns == 0:
-        return _Trunk(side, block, "causal", networks.causal(n_columns, n_inputs // n_columns), encoding)
-    return _Trunk(side, block, "network", networks.mlp(n_inputs), encoding)
+        return _Trunk(side, block, key, "causal", networks.causal(n_columns, n_inputs // n_columns), encoding)
+    return _Trunk(side, block, key, "network", networks.mlp(n_inputs), encoding)
 
 
 def _recipe(space: Any, rows: Rows) -> Recipe:

@@ -126,6 +126,7 @@ def solve(
     ridges: Sequence[float] = RIDGES,
     mode_counts: Sequence[int] | None = None,
     held_out: Sequence[int] | None = None,
+    everything: Sequence[bool] | None = None,
 ) -> Solution:
     """The modes of each level inside the spans of its blocks; ridge and number of modes chosen on held-out rows.
 
@@ -137,9 +138,18 @@ def solve(
         mode_counts: Numbers of modes of the last level to choose from; its dimension when None.
         held_out: The folds to hold out, one after the other; all when None. Where features were learned from some of
             the folds, only the others can tell.
+        everything: For each level whether all its modes are kept: then no ridge chooses among its directions.
     """
+    kept_whole = [False] * len(nesting.dims) if everything is None else everything
     counts = [nesting.dims[-1]] if mode_counts is None else list(mode_counts)
-    choices = [((*nesting.dims[:-1], count), ridge) for ridge in ridges for count in counts]
+    choices = [
+        (
+            tuple(None if whole else dim for dim, whole in zip((*nesting.dims[:-1], count), kept_whole, strict=True)),
+            ridge,
+        )
+        for ridge in ridges
+        for count in counts
+    ]
     left_out = tuple(range(len(folds.parts)) if held_out is None else held_out)
     if len(folds.parts) < 2:
         left_out = ()
@@ -201,12 +211,12 @@ def _after(
 
 
 def _held_out_scores(
-    problem: SpanProblem, unseen: Moments, choices: Sequence[tuple[tuple[int, ...], float]]
+    problem: SpanProblem, unseen: Moments, choices: Sequence[tuple[tuple[int | None, ...], float]]
 ) -> list[float]:
     """H-score of all modes together, f and g each carrying sqrt(sigma), on rows that the problem has not seen."""
     x_gram, y_gram, covariance = problem.seen_by(unseen)
 
-    def score(dims: tuple[int, ...], ridge: float) -> float:
+    def score(dims: tuple[int | None, ...], ridge: float) -> float:
         parts = zip(*problem.best_directions(dims, ridge), strict=True)
         left, sigma, right = (np.concatenate(part, axis=-1) for part in parts)
         f, g = left * np.sqrt(sigma), right * np.sqrt(sigma)
@@ -236,7 +246,8 @@ def _correlations(modes: SpanModes, moments: Moments, k: int) -> Array:
     if len(modes) == 0:
         return result
     seen = moments.through({"f": (modes.x, modes.f), "g": (modes.y, modes.g)})
-    variances = np.diag(seen.covariance("f")) * np.diag(seen.covariance("g"))
+    # Rounding can push the variance of a feature that is constant on these rows below zero.
+    variances = np.diag(seen.covariance("f")).clip(min=0) * np.diag(seen.covariance("g")).clip(min=0)
     covariance = np.diag(seen.covariance("f", "g"))
     correlation = np.divide(covariance, np.sqrt(variances), out=np.zeros_like(covariance), where=variances > 0)
     result[: min(k, len(correlation))] = correlation[:k]

@@ -106,7 +106,7 @@ def diagnose(learned: Learned, support: Support, data: Pairs, seed: int) -> Repo
         sigma=component.sigma,
         held_out_sigma=held_out,
         held_out_error=error,
-        held_out_score=learned.held_out_score,
+        held_out_score=float(component.held_out_energies.mean() / 2) if len(folds) else float("nan"),
         effective_rows=np.minimum(_effective(f), _effective(g)) * (len(data) / max(len(f), 1)),
         blocks=tuple((block[0] + 1, block[-1] + 1) for block in blocks),
         agreement=np.array([_agreement(component.rotations, block) for block in blocks]),

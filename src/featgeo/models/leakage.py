@@ -21,7 +21,9 @@ from featgeo.learning.setting import Setting
 from featgeo.models.components import mean_and_error
 
 FEWEST_ROWS = 2 * N_FOLDS
-ROUNDING = 1e-9  # share of the variance below which a direction of collinear features is rounding, not information
+# Share of the variance below which a combination of nearly collinear features counts as rounding. Erasers leave an
+# exact copy of what they erase in such combinations, too small for any use.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,10 @@ def leakage(features: Any, Z: Any, random_state: int = 0) -> Leakage:
         Z: What they should not tell: numbers, labels, or several columns, of the same rows.
         random_state: Seed of folds and spaces.
     """
-    values = as_features(features, "features").cpu().numpy()
+    values = np.asarray(features, dtype=np.float64)
+    if values.ndim == 2 and values.shape[1] == 0:
+        return Leakage(0.0, 0.0, 0.0, 0.0, 0.0)  # no features tell nothing
+    values = as_features(values, "features").numpy()
     x_variable, z_variable = Variable.seen(values, "features"), Variable.seen(Z, "Z")
     data = Pairs(x_variable.rows(values), z_variable.rows(Z))
     if len(data) < FEWEST_ROWS:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from featgeo.assembly import Conditional
 from featgeo.assembly.links import LinearLink, Link, Recalibration
 from featgeo.assembly.support import Support
-from featgeo.features.given import given_features
+from featgeo.features.given import given_recipe
 from featgeo.features.parts import Parts
 from featgeo.features.raw import dimensions
 from featgeo.features.spaces import check_not_constant
@@ -52,7 +52,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         y_space: Functions of Y to allow.
         orthogonal_to: Given features phi that the learned features of X are to be uncorrelated with, exactly so on the
             rows of the fit: names of columns, a function of X, a torch module (it stays as it is), or a scikit-learn
-            transformer. Where `fit` gets Z, phi are functions of Z instead; its columns themselves when None.
+            transformer (one that is fitted stays as it is; inside a search, which clones, wrap it in a
+            `FrozenEstimator`). Where `fit` gets Z, phi are functions of Z instead; its columns themselves when None.
         random_state: Seed of all that is random: folds, centres of kernels, networks.
         training: Options for networks, a `Training`; defaults when None.
 
@@ -186,20 +187,21 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             f = np.hstack([first.f(rows) * first.sigma, f])
         return Conditional(support, f, prior, self.link_, self.recalibration_)
 
-    def leakage(self, X: Any, Z: Any = None) -> Leakage:
+    def leakage(self, X: Any, Z: Any = None, about: Any = None) -> Leakage:
         """How much the features tell about Z, linearly and in any way, on rows that were not fitted to.
 
         Args:
             X: Rows of X, not those of the fit.
-            Z: What the features should not tell: numbers, labels, or several columns. The given features themselves
-                when None.
+            Z: What the features should not tell: numbers, labels, or several columns; rows of Z where the fit had them.
+                The given features themselves when None.
+            about: Something else to measure instead of Z.
         """
         check_is_fitted(self)
-        f = self.transform(X, Z=Z) if hasattr(self, "z_variable_") else self.transform(X)
-        if Z is None:
+        rows = self._x_side(X, Z if hasattr(self, "z_variable_") else None)
+        if about is None and Z is None:
             self._component("aligned")
-            Z = self.learned_.components[0].f.space(self._x_side(X, None))  # type: ignore[attr-defined]
-        return leakage(f, Z, seed_of(self.random_state))
+            about = self.learned_.components[0].f.space(rows)  # type: ignore[attr-defined]
+        return leakage(self._main.f(rows), Z if about is None else about, seed_of(self.random_state))
 
     def report(self) -> Report:
         """How far the fit can be trusted: held-out spectrum, stability, orthogonality, rows behind each mode."""
@@ -261,7 +263,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             return Setting.bivariate(self._n_modes(), self.x_space, self._y_space())
         return Setting(
             {
-                "orthogonal_to": Block(given_features(given), of=("z",) if with_z else ()),
+                "orthogonal_to": Block(given_recipe(given), of=("z",) if with_z else ()),
                 "x": Block(self.x_space, of=("x",) if with_z else ()),
             },
             {"y": Block(self._y_space())},

@@ -8,6 +8,7 @@ saved by its parameters alone, and handed in again at load.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import json
@@ -69,6 +70,7 @@ RECORDS: dict[str, Any] = {
         spans.AffineFeatures,
         blocks.PartSpace,
         blocks.SideBySide,
+        blocks.NoFunctions,
         blocks.ProductSpace,
         given.FunctionSpace,
         learned.Component,
@@ -126,9 +128,10 @@ def load(
 
     Args:
         path: The file.
-        modules: For models with networks of the user: modules of the same architecture, by side ("x", "y",
-            "orthogonal_to"). Their parameters are replaced by those in the file. For a model that is orthogonal to a
-            function of the user, that function, as "orthogonal_to".
+        modules: For models with networks of the user: modules of the same architecture, by the argument they came from
+            ("x", "y", "s", "orthogonal_to", and "y_given_s.x" for the model of Y given S). They are copied, with the
+            parameters in the file. For a model that is orthogonal to a function of the user, that function, as
+            "orthogonal_to".
         trusted: Full names of types other than scikit-learn's own that the file may create.
 
     Raises:
@@ -258,11 +261,14 @@ class _Writer:
 class _Reader:
     """The way back."""
 
-    def __init__(self, members: dict[str, bytes], modules: dict[str, Any], trusted: tuple[str, ...]) -> None:
+    def __init__(
+        self, members: dict[str, bytes], modules: dict[str, Any], trusted: tuple[str, ...], inside: str = ""
+    ) -> None:
         self._members = members
         self._tensors = safetensors.numpy.load(members[_TENSORS])
         self._modules = modules
         self._trusted = trusted
+        self._inside = inside  # the argument that holds this model, where it is part of another
         self._objects: dict[str, Any] = {}
 
     def model(self, value: dict[str, Any]) -> Any:
@@ -297,7 +303,8 @@ class _Reader:
         if "module" in value:
             return self._module(value)
         if "model" in value:
-            return self.model(value)
+            inner = _Reader(self._members, self._modules, self._trusted, f"{self._inside}y_given_s.")
+            return inner.model(value)
         if "function" in value:
             return self._function(value["function"])
         return self._record(value)
@@ -352,12 +359,12 @@ class _Reader:
             module = networks.build(value["module"])
         elif side is None:
             return None
-        elif side in self._modules:
-            module = self._modules[side]
+        elif self._inside + side in self._modules:
+            module = copy.deepcopy(self._modules[self._inside + side])
         else:
             raise ValueError(
-                f"This model has a network of your own on the side of {side}. Pass one of the same architecture: "
-                f"load(path, modules={{{side!r}: module}})."
+                f"This model has a network of your own on the side of {self._inside + side}. Pass one of the same "
+                f"architecture: load(path, modules={{{self._inside + side!r}: module}})."
             )
         try:
             module.load_state_dict(state)

@@ -72,14 +72,16 @@ class SequentialDecomposition(BaseEstimator):
 
         Args:
             sequences: One sequence of symbols or numbers, (length,); several of the same length, (n, length); or a list
-                of sequences. Every stretch of `order + 1` steps is a row.
+                of sequences. A text is a sequence of letters, and a list of texts several of them. Every stretch of
+                `order + 1` steps is a row.
             y: Nothing; there for scikit-learn.
         """
         self.orders_ = self._check_parameters()
         arrays = _as_sequences(sequences)
         self.symbol_ = _symbol(arrays)
         windows = _windows(arrays, max(self.orders_) + 1)
-        self.alphabet_ = np.array(self.symbol_.categories) if self.symbol_.kind == "label" else None
+        every = [*self.symbol_.categories, *([None] if self.symbol_.missing else [])]
+        self.alphabet_ = _as_array(every) if self.symbol_.kind == "label" else None
         histories, following = self._parts(windows[:, :-1]), self._rows(windows[:, -1], "next symbol")
         data = Pairs(histories, following)
         data.check_y()
@@ -113,6 +115,7 @@ class SequentialDecomposition(BaseEstimator):
         Args:
             histories: The steps before it, oldest first, (n, at least the longest order).
         """
+        check_is_fitted(self)
         sigma = np.concatenate([component.sigma for component in self.learned_.components])
         return Conditional(self.support_, self.transform(histories) * sigma)
 
@@ -151,7 +154,8 @@ class SequentialDecomposition(BaseEstimator):
         return Variable(name, (replace(self.symbol_, name=name),)).rows(values)
 
     def _last_steps(self, histories: Any) -> np.ndarray:
-        values = np.asarray(histories)
+        texts = isinstance(histories, list | tuple) and all(isinstance(part, str) for part in histories)
+        values = np.asarray([list(part) for part in histories] if texts else histories)
         longest = max(self.orders_)
         if values.ndim != 2 or values.shape[1] < longest:
             raise ValueError(
@@ -164,13 +168,25 @@ class SequentialDecomposition(BaseEstimator):
         check_training(self.solver, self.training)
         if self.solver == "closed":
             raise ValueError("`solver` must be 'auto', 'exact' or 'neural' here, got 'closed'.")
-        single = isinstance(self.order, Integral)
-        orders = tuple(range(1, self.order + 1)) if single else tuple(self.order)  # type: ignore[operator, arg-type]
+        if self.n_modes not in ("auto", "all") and (not isinstance(self.n_modes, Integral) or self.n_modes < 1):
+            raise ValueError(f"`n_modes` must be a whole number, at least 1, 'auto' or 'all', got {self.n_modes!r}.")
+        if isinstance(self.order, Integral):
+            orders = tuple(range(1, int(self.order) + 1))
+        else:
+            orders = tuple(self.order) if isinstance(self.order, Sequence | np.ndarray) else ()
         if not orders or any(not isinstance(order, Integral) or order < 1 for order in orders):
             raise ValueError(f"`order` must be a whole number, at least 1, or a list of them, got {self.order!r}.")
         if list(orders) != sorted(set(orders)):
             raise ValueError(f"The lengths in `order` must rise, got {self.order!r}. Sort them.")
         return tuple(int(order) for order in orders)
+
+
+def _as_array(labels: list[Any]) -> np.ndarray:
+    if None not in labels:
+        return np.array(labels)
+    result = np.empty(len(labels), dtype=object)
+    result[:] = labels
+    return result
 
 
 def _back(step: int) -> str:
@@ -180,7 +196,9 @@ def _back(step: int) -> str:
 def _as_sequences(sequences: Any) -> list[np.ndarray]:
     values = sequences.detach().cpu().numpy() if hasattr(sequences, "detach") else sequences
     if isinstance(values, str):
-        values = [list(values)]
+        values = [values]
+    if isinstance(values, list | tuple) and values and all(isinstance(part, str) and len(part) > 1 for part in values):
+        values = [list(part) for part in values]  # texts are sequences of letters
     nested = isinstance(values, list | tuple) and len(values) > 0 and np.ndim(values[0]) == 1
     arrays = [np.asarray(part) for part in values] if nested else [np.asarray(values)]
     if not nested and arrays[0].ndim == 2:
