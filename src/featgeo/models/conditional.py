@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-import copy
 import os
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.side import SideLink, SideRows
-from featgeo.features.blocks import NoFunctions, ProductSpace
 from featgeo.features.parts import Parts
-from featgeo.features.recipes import Recipe, is_finite, recipes
-from featgeo.features.spaces import KernelSpace, Space, SplineSpace, check_not_constant, two_dimensional
+from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_features
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent
-from featgeo.models.modal import ModalDecomposition, check_training, seed_of
+from featgeo.models.given_s import default_model, fitted_model, mass_given
+from featgeo.models.modal import check_training, seed_of
 from featgeo.models.pairs import over_pairs
-from featgeo.models.predictors import FeatureClassifier
+from featgeo.models.products import products_block
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 
-# Products of functions of s and of y: few enough of each that all products together stay a few hundred.
-S_FEATURES, Y_FEATURES = 24, 12
-MOST_ADDITIVE = 80  # splines of all columns of S; beyond, functions linear in the columns
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
 # rarely five times less likely together than if they were independent, and a small estimate is mostly error.
 FEWEST_TOGETHER = 0.2
 SHARES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of P(y|s), to choose from
 CALIBRATION_ROWS = 4000
 SMALLEST = 1e-12
-NETWORKS = ("network", "image", "sequence", "causal")
 
 
 class ConditionalDecomposition(BaseEstimator):
@@ -125,7 +117,10 @@ class ConditionalDecomposition(BaseEstimator):
         g = np.vstack([self.learned_.components[1].g(chunk.y) for chunk in data.chunks()])
         self.g_range_ = np.stack([g.min(axis=0), g.max(axis=0)])
         self.support_ = support_of(self.y_variable_, y_rows, lambda rows: np.zeros((len(rows), 0)), seed)
-        self.y_given_s_ = self._fitted_y_given_s(s_rows, y_rows, seed)
+        model = self.y_given_s
+        if model is None:
+            model = default_model(self.support_, s_rows, self.s_space, self.y_space, seed, self.training)
+        self.y_given_s_ = fitted_model(model, s_rows, y_rows)
         self.prior_share_ = 0.0
         self._mass_given(s_rows.take(slice(0, 1)))  # a model that does not fit is better known now
         if self.solver_ != "exact" and self.support_.kind != "rows" and not self.support_.continuous:
@@ -209,45 +204,12 @@ class ConditionalDecomposition(BaseEstimator):
     def _setting(self, s_rows: Rows, y_rows: Rows) -> Setting:
         return Setting(
             {"x": Block(self.x_space)},
-            {"s": Block(self.s_space, of=("s",)), "sy": self._products(s_rows, y_rows)},
+            {
+                "s": Block(self.s_space, of=("s",)),
+                "sy": products_block(self.s_space, self.y_space, self.solver, s_rows, y_rows),
+            },
             (Step(self.n_markov_modes, ("x",), ("s",)), Step(self.n_modes, (), ("sy",))),
         )
-
-    def _products(self, s_rows: Rows, y_rows: Rows) -> Block:
-        """Functions of s and y together."""
-        spaces = ((self.s_space, s_rows), (self.y_space, y_rows))
-        if isinstance(self.y_space, torch.nn.Module):
-            raise ValueError(
-                "Functions of S and Y together are learned by a network that reads both, and `y_space` is a module of "
-                "Y alone. Use y_space='network'."
-            )
-        if self.solver == "exact" or all(_is_table(space, rows) for space, rows in spaces):
-            return Block("table", of=("s", "y"))
-        if self.solver == "neural" or any(_is_network(space) for space, _ in spaces):
-            return Block("network", of=("s", "y"))
-        s_factors = _factors("s_space", self.s_space, s_rows, S_FEATURES)
-        y_factors = _factors("y_space", self.y_space, y_rows, Y_FEATURES)
-        pairs = [(s, y) for s in s_factors for y in y_factors if len(s_factors) != len(y_factors) or s.kind == y.kind]
-        pairs = pairs or [(s_factors[0], y_factors[0])]
-        return Block([*(_product(ALONE, y) for y in y_factors), *(_product(s, y) for s, y in pairs)])
-
-    def _fitted_y_given_s(self, s: Rows, y: Rows, seed: int) -> Any:
-        model = self.y_given_s
-        if model is None:
-            options = {"x_space": self.s_space, "random_state": seed, "training": self.training}
-            values = self.support_.values
-            if self.support_.continuous or self.support_.kind == "rows":
-                model = ModalDecomposition("auto", y_space=self.y_space, **options)
-            elif is_finite(s) or values.dtype.kind == "f" or None in values.tolist():
-                model = ModalDecomposition(self.support_.m, y_space="table", **options)
-            else:
-                model = FeatureClassifier(**options)
-            return model.fit(s.raw, y.raw)
-        try:
-            check_is_fitted(model)
-        except NotFittedError:
-            return clone(model).fit(s.raw if hasattr(model, "given") else two_dimensional(s), y.raw)
-        return copy.deepcopy(model)  # the user may fit it again
 
     def _best_share(self, sample: Pairs) -> float:
         """How much of P(y|s) to mix in: the share of the smallest log loss on rows of the fit."""
@@ -262,23 +224,7 @@ class ConditionalDecomposition(BaseEstimator):
         return SHARES[int(np.argmin(losses))]
 
     def _mass_given(self, s: Rows) -> Array:
-        """P(y|s) over the support, (n, m)."""
-        model, support = self.y_given_s_, self.support_
-        if hasattr(model, "given"):
-            conditional = model.given(s.raw)
-            if support.continuous and not np.array_equal(conditional.classes, support.values):
-                edges = (support.values[1:] + support.values[:-1]) / 2  # fitted to other rows: its mass around ours
-                return np.diff(conditional.cdf(edges), axis=1, prepend=0.0, append=1.0)
-            mass, classes = conditional.proba(), conditional.classes
-        elif hasattr(model, "predict_proba"):
-            mass = np.asarray(model.predict_proba(two_dimensional(s)), dtype=np.float64)
-            classes = np.asarray(model.classes_)
-        else:
-            raise ValueError(
-                f"`y_given_s` must have `given` or `predict_proba`, and {type(model).__name__} has neither. Pass a "
-                "classifier of scikit-learn or a model of this library."
-            )
-        return _in_order(mass, classes, support.values)
+        return mass_given(self.y_given_s_, s, self.support_)
 
     def _g_given(self, s: Rows) -> Array:
         """G(s, y) for each row of s and each y of the support, (n, m, k).
@@ -300,65 +246,6 @@ class ConditionalDecomposition(BaseEstimator):
         check_training(self.solver, self.training)
 
 
-def _is_table(space: Any, rows: Rows) -> bool:
-    return isinstance(space, str) and (space == "table" or (space == "auto" and is_finite(rows)))
-
-
-def _is_network(space: Any) -> bool:
-    return isinstance(space, torch.nn.Module) or (isinstance(space, str) and space in NETWORKS)
-
-
-def _factors(argument: str, space: Any, rows: Rows, n_features: int) -> list[Recipe]:
-    """Spaces of a few functions of a variable, for products with those of another."""
-    if _is_table(space, rows):
-        return recipes("table", rows)
-    smooth = Recipe("kernel", lambda rows, seed: _small_kernel(rows, n_features, seed))
-    if isinstance(space, str) and space == "kernel":
-        return [smooth]
-    if not isinstance(space, str) or space != "auto":
-        given = [recipe for recipe in recipes(space, rows) if recipe.fit is not None]
-        if not given:
-            raise ValueError(f"`{argument}` must be a space that is given, got {space!r}. Use 'kernel' or 'spline'.")
-        return given
-    splines = SplineSpace.fit(rows)(rows.take(slice(0, 1))).shape[1]
-    additive = "spline" if splines <= MOST_ADDITIVE else "linear"
-    return [*recipes(additive, rows), smooth]
-
-
-def _small_kernel(rows: Rows, n_features: int, seed: int) -> Space:
-    return replace(KernelSpace.fit(rows, seed=seed, features=n_features), additive=None)
-
-
-# Functions of y alone: all that is needed where y says the same whatever s is, and the safest with few rows.
-ALONE = Recipe("alone", lambda rows, seed: NoFunctions())
-
-
-def _product(s: Recipe, y: Recipe) -> Recipe:
-    def fit(side: Any, seed: int) -> Space:
-        factors = zip(("s", "y"), (s, y), strict=True)
-        return ProductSpace(*(Block(recipe, of=(name,)).fitted(recipe, side, seed) for name, recipe in factors))
-
-    if s is ALONE:
-        return Recipe(f"{y.name} of y", fit)
-    return Recipe(s.name if s.name == y.name else f"{s.name} x {y.name}", fit)
-
-
-def _in_order(mass: Array, classes: np.ndarray, values: np.ndarray) -> Array:
-    """Masses of `classes` as masses of `values`; classes that the fit never saw have no place there."""
-    if classes.shape == values.shape and bool(np.all(classes == values)):
-        return mass
-    position = {_key(label): i for i, label in enumerate(classes.tolist())}
-    wanted = [_key(value) for value in values.tolist()]
-    missing = [value for value in wanted if value not in position]
-    if missing:
-        raise ValueError(
-            f"`y_given_s` knows {len(position)} values of Y, and {len(missing)} of the {len(wanted)} of the fit, such "
-            f"as {missing[0]!r}, are not among them. Fit it to the same rows."
-        )
-    ordered = mass[:, [position[value] for value in wanted]]
-    return ordered / ordered.sum(axis=1, keepdims=True)
-
-
 def _positions(y: Rows, values: np.ndarray) -> np.ndarray:
     """Where each row's value stands among those of the support, (n,)."""
     position = {value: i for i, value in enumerate(values.tolist())}
@@ -366,7 +253,3 @@ def _positions(y: Rows, values: np.ndarray) -> np.ndarray:
         return np.array([position[number] for number in y.table.numbers[:, 0].tolist()])
     every = [*y.variable.columns[0].categories, None]
     return np.array([position[every[code]] for code in y.table.codes[:, 0]])
-
-
-def _key(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
