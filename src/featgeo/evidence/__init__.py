@@ -1,0 +1,1 @@
+"""How sure: tests of independence and of conditional independence."""
