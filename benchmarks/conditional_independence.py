@@ -13,17 +13,20 @@ where, drawn anew for each repetition:
 - E is normal, uniform, or Student's t with 5 degrees of freedom, scaled to variance 1.
 - G is one of u, u^2, u^3, tanh(u), cos(u), of its argument divided by its standard deviation.
 
-Under the alternative, in repetitions 0, 1 of every four, both arguments of G1 and G2 contain the same noise 0.8 E_b, E_b
-drawn like E; in repetitions 2, 3 the argument of G2 contains 0.8 tanh(X), X standardised, and tanh(X) standardised again.
+Under the alternative, in repetitions 0, 1 of every four, both arguments of G1 and G2 contain the same noise 0.8 E_b,
+E_b drawn like E; in repetitions 2, 3 the argument of G2 contains 0.8 tanh(X), X standardised, and tanh(X) standardised
+again.
 
 Mixed data: of the columns of S, half (rounded up and down in turns, every four repetitions) are cut into 2 to 5 levels
-*before* they enter F, so that the given S separates X from Y under the null hypothesis; and X (in even repetitions) or Y
-(in odd ones) is cut into 2 to 5 levels at the end. Cuts are, with probability 1/2 each, at equally spaced quantiles or at
-equally spaced points between -1.5 and 1.5 standard deviations. Levels are numbers 0, 1, ..., given to every method as such.
+*before* they enter F, so that the given S separates X from Y under the null hypothesis; and X (in even repetitions) or
+Y (in odd ones) is cut into 2 to 5 levels at the end. Cuts are, with probability 1/2 each, at equally spaced quantiles
+or at equally spaced points between -1.5 and 1.5 standard deviations. Levels are numbers 0, 1, ..., given to every
+method as such.
 
-Each cell is one n, d, kind of data and hypothesis; the figures are shares of repetitions with p <= 0.05. Repetition r has
-the seed first-seed + r: 0 to 9,999 served to tune the method, 10,000 on to report it. causal-learn's tests run with their
-defaults and one worker. P-values are appended to the file of results, and those that it holds are not computed again.
+Each cell is one n, d, kind of data and hypothesis; the figures are shares of repetitions with p <= 0.05. Repetition r
+has the seed first-seed + r: 0 to 9,999 served to tune the method, 10,000 on to report it. causal-learn's tests run with
+their defaults and one worker. P-values are appended to the file of results, and those that it holds are not computed
+again.
 """
 
 from __future__ import annotations
@@ -144,7 +147,7 @@ def run(options: argparse.Namespace, chosen: dict[str, Test]) -> list[dict]:
         for n, repetition, (d, kind, hypothesis) in product(options.rows, range(options.repetitions), cells):
             seed = options.first_seed + repetition
             for method, test in chosen.items():
-                record = dict(method=method, n=n, d=d, kind=kind, hypothesis=hypothesis, seed=seed)
+                record = {"method": method, "n": n, "d": d, "kind": kind, "hypothesis": hypothesis, "seed": seed}
                 if _key(record) in done:
                     continue
                 record |= _timed(test, sample(n, d, kind, hypothesis, seed), seed)

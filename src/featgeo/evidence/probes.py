@@ -1,7 +1,7 @@
 """Probes: a few functions of a variable, each with a weight, on which dependence would show.
 
-Of a number, the first cosines of its rank; of symbols, one function for each symbol beyond the first; of several columns
-together, the leading eigenvectors of their kernel. Probes have mean 0 and variance 1; the first are the smoothest.
+Of a number, the first cosines of its rank; of symbols, one function for each symbol beyond the first; of several
+columns together, the leading eigenvectors of their kernel. Probes have mean 0 and variance 1; the smoothest come first.
 """
 
 from __future__ import annotations

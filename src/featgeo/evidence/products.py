@@ -4,13 +4,13 @@ X and Y are independent given S exactly if, for all functions phi of X, psi of Y
 
     E[ m(S) (phi(X) - E[phi(X) | S]) (psi(Y) - E[psi(Y) | S]) ] = 0.
 
-A few probes stand in for phi and psi, and kernel ridge regression for the conditional means. An error in one of the two
-regressions is multiplied by a residual of the other, so only the product of both errors can disturb the level: it may be
-small where neither error is. The functions m find dependence whose sign changes with S, which cancels without them.
+A few probes stand in for phi and psi, and kernel ridge regression for the conditional means. An error in one of the
+two regressions is multiplied by a residual of the other, whose mean is 0: only the product of both errors can disturb
+the level. The functions m find dependence whose sign changes with S, which cancels without them.
 
-The statistic is the weighted sum of the squared means, times n. Under the null hypothesis it is a weighted sum of
-chi-squares whose weights are the eigenvalues of the covariance matrix of the products; that holds whatever the residuals'
-variances are as functions of S.
+The statistic is the weighted sum of the squared means, times n. Under the null hypothesis it is, for large n, a
+weighted sum of chi-squares whose weights are the eigenvalues of the covariance matrix of the products, however the
+variances of the residuals change with S.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _quadratic_form(x: Array, y: Array, modulating: Array, ratio: Array) -> tupl
         rows = slice(start, start + CHUNK)
         plain = x[rows, :, None] * y[rows, None, :]
         leading = plain[:, :lead_x, :lead_y, None] * modulating[rows, None, None, :]
-        block = np.hstack([plain.reshape(-1, size), leading.reshape(-1, modulated)])
+        block = np.hstack([plain.reshape(len(plain), size), leading.reshape(len(plain), modulated)])
         total += block.sum(axis=0)
         gram += block.T @ block
         fourth += float(np.square(np.square(block).sum(axis=1)).sum())
