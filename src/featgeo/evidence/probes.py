@@ -39,7 +39,7 @@ def probes(columns: Sequence[Scored], n: int, rng: np.random.Generator) -> Probe
         return column_probes(columns[0])
     basis = kernel_basis(columns, n, rng)
     leading = basis.eigenvalues[:MOST_PROBES]
-    return Probes(basis.vectors[:, :MOST_PROBES] * np.sqrt(n), leading / leading[0])
+    return Probes(basis.vectors[:, :MOST_PROBES] * np.sqrt(n), np.sqrt(leading / leading[0]))
 
 
 def column_probes(column: Scored, cosines: int = COSINES) -> Probes:

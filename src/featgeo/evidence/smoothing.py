@@ -18,7 +18,7 @@ from featgeo.evidence.scored import Ranks, Scored
 from featgeo.geometry.validation import Array
 
 LANDMARKS = 300
-RIDGES = np.geomspace(1e-5, 1.0, 11)  # over the largest eigenvalue
+RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue
 SINGLE_WIDTH = 0.7  # of the Gaussian kernel of one column, in normal scores
 ADDITIVE_WIDTH = 1.0
 JOINT_WIDTH = 1.0  # times the root of the number of columns
@@ -58,7 +58,7 @@ def kernel_basis(columns: Sequence[Scored], n: int, rng: np.random.Generator) ->
     if not columns:
         return Basis(np.empty((n, 0)), np.empty(0))
     chosen = np.arange(n) if n <= LANDMARKS else rng.permutation(n)[:LANDMARKS]
-    kernel = _kernel(columns, chosen)
+    kernel = _kernel(columns, n, chosen)
     eigenvalues, vectors = eigh(kernel[chosen])
     kept = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
     features = kernel @ (vectors[:, kept] / np.sqrt(eigenvalues[kept]))
@@ -69,13 +69,15 @@ def kernel_basis(columns: Sequence[Scored], n: int, rng: np.random.Generator) ->
     return Basis(features @ (vectors / np.sqrt(eigenvalues)), eigenvalues)
 
 
-def _kernel(columns: Sequence[Scored], chosen: np.ndarray) -> Array:
+def _kernel(columns: Sequence[Scored], n: int, chosen: np.ndarray) -> Array:
     """Half additive, half joint Gaussian kernel between all rows and the chosen ones, (n, m)."""
-    distances = [_squared_distances(column, chosen) for column in columns]
-    total = np.sum(distances, axis=0)
     if len(columns) == 1:
-        return np.exp(-total / (2 * SINGLE_WIDTH**2))
-    additive = np.mean([np.exp(-each / (2 * ADDITIVE_WIDTH**2)) for each in distances], axis=0)
+        return np.exp(-_squared_distances(columns[0], chosen) / (2 * SINGLE_WIDTH**2))
+    additive, total = np.zeros((2, n, len(chosen)))
+    for column in columns:
+        distances = _squared_distances(column, chosen)
+        total += distances
+        additive += np.exp(-distances / (2 * ADDITIVE_WIDTH**2)) / len(columns)
     return (additive + np.exp(-total / (2 * JOINT_WIDTH**2 * len(columns)))) / 2
 
 
