@@ -46,6 +46,12 @@ def unequal_variances(rng: np.random.Generator, n: int) -> tuple:
     return x, y, s
 
 
+def strongly_confounded(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.standard_normal(n)
+    x, y = (np.sin(3 * s) + 0.2 * rng.standard_normal(n) for _ in range(2))
+    return x, y, s
+
+
 def mixed(rng: np.random.Generator, n: int) -> tuple:
     s = np.column_stack([rng.standard_normal(n), rng.integers(0, 3, n)])
     x = np.array(["low", "middle", "high"])[np.digitize(s[:, 0] + rng.standard_normal(n), [-0.5, 0.5])]
@@ -83,6 +89,7 @@ def no_condition(rng: np.random.Generator, n: int) -> tuple:
     [
         (continuous, 200),
         (unequal_variances, 200),
+        (strongly_confounded, 500),
         (mixed, 200),
         (vectors, 200),
         (with_missing, 200),

@@ -19,7 +19,7 @@ from featgeo.geometry.validation import Array
 
 LANDMARKS = 300
 RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue
-SINGLE_WIDTH = 0.7  # of the Gaussian kernel of one column, in normal scores
+SINGLE_WIDTHS = (0.3, 1.0)  # of the Gaussian kernels of one column, in normal scores: rows suffice for both
 ADDITIVE_WIDTH = 1.0
 JOINT_WIDTH = 1.0  # times the root of the number of columns
 SYMBOL_DISTANCE = 4.0  # squared, between two symbols
@@ -72,7 +72,8 @@ def kernel_basis(columns: Sequence[Scored], n: int, rng: np.random.Generator) ->
 def _kernel(columns: Sequence[Scored], n: int, chosen: np.ndarray) -> Array:
     """Half additive, half joint Gaussian kernel between all rows and the chosen ones, (n, m)."""
     if len(columns) == 1:
-        return np.exp(-_squared_distances(columns[0], chosen) / (2 * SINGLE_WIDTH**2))
+        distances = _squared_distances(columns[0], chosen)
+        return np.mean([np.exp(-distances / (2 * width**2)) for width in SINGLE_WIDTHS], axis=0)
     additive, total = np.zeros((2, n, len(chosen)))
     for column in columns:
         distances = _squared_distances(column, chosen)
