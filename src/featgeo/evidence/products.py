@@ -91,8 +91,8 @@ def _quadratic_form(x: Array, y: Array, modulating: Array, ratio: Array) -> tupl
         gram += block.T @ block
         fourth += float(np.square(np.square(block).sum(axis=1)).sum())
     mean = total / n
-    # A modulator differs between rows that correlate, which takes away about half of what the correlation adds.
-    modulated_ratio = np.repeat(np.sqrt(ratio[:lead_x, :lead_y]).ravel(), modulating.shape[1])
+    # A modulator differs between rows that correlate, so that for these products the ratio is an upper bound.
+    modulated_ratio = np.repeat(ratio[:lead_x, :lead_y].ravel(), modulating.shape[1])
     scale = np.sqrt(np.concatenate([ratio.ravel(), modulated_ratio]))
     covariance = (gram / n - np.outer(mean, mean)) * np.outer(scale, scale)
     spectrum = np.maximum(eigvalsh(covariance), 0.0)

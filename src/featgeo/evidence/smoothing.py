@@ -1,8 +1,10 @@
 """Regression on the condition S: kernel ridge regression in the eigenvectors of the kernel.
 
 With K = U diag(lambda) U^T the centred kernel matrix of S, a target t is predicted by U diag(lambda / (lambda + ridge))
-U^T t: one decomposition serves every target and every ridge. The ridge of each target minimises its generalised
-cross-validation. Many rows share the kernel's Nystroem approximation on a few hundred of them.
+U^T t: one decomposition serves every target and every ridge. The ridge of each target is a tenth of the one that
+minimises its generalised cross-validation: that one balances the error's variance, which products of residuals forgive,
+with its bias, which X and Y may have in common. Many rows share the kernel's Nystroem approximation on a few hundred of
+them.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from featgeo.geometry.validation import Array
 
 LANDMARKS = 300
 RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue
+UNDERSMOOTHING = 2  # steps of the ridge, each a factor of about 3
 SINGLE_WIDTHS = (0.3, 1.0)  # of the Gaussian kernels of one column, in normal scores: rows suffice for both
 ADDITIVE_WIDTH = 1.0
 JOINT_WIDTH = 1.0  # times the root of the number of columns
@@ -109,6 +112,7 @@ def residuals(basis: Basis, targets: Array) -> Residuals:
     allowed = (degrees <= MOST_DEGREES * n) | (ridges == ridges[-1])
     criterion = unexplained / (1 - np.minimum(degrees / n, MOST_DEGREES))[:, None] ** 2
     best = np.argmin(np.where(allowed[:, None], criterion, np.inf), axis=0)
+    best = np.maximum(best - UNDERSMOOTHING, np.argmax(allowed))
     return Residuals(targets - basis.vectors @ ((1 - left[:, best]) * coefficients), left[:, best])
 
 
