@@ -49,7 +49,9 @@ def conditional_independence_test(
         Statistic, p-value and the method that gave them.
 
     Where S determines X or Y as far as a regression can tell (less than a thousandth of the variance is left), the
-    p-value is 1: such data hold no evidence against independence.
+    p-value is 1: such data hold no evidence against independence. Products of residuals hold their level as far as the
+    regressions on S are right: with many columns of S, or functions of S too rough for the rows at hand, that X and Y
+    share, what the regressions miss in both looks like dependence.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
