@@ -1,6 +1,7 @@
 """Feature geometry: what depends on what, as pairs of functions f(x), g(y) with strengths sigma."""
 
 from featgeo.assembly import Conditional
+from featgeo.evidence import conditional_independence_test, held_out_spectrum, independence_test, mode_pvalues
 from featgeo.features.combined import Joint, Sum
 from featgeo.geometry import (
     FiniteJoint,
@@ -45,11 +46,15 @@ __all__ = [
     "Sum",
     "Training",
     "complement",
+    "conditional_independence_test",
     "decompose",
     "h_score",
+    "held_out_spectrum",
     "heterogeneous_estimate",
+    "independence_test",
     "leakage",
     "load",
+    "mode_pvalues",
     "moments_h_score",
     "nested_h_score",
     "project",

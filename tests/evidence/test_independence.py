@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy.stats import chi2, chi2_contingency, fisher_exact
+from scipy.stats import chi2_contingency, fisher_exact
 from support import rows
 
-from featgeo.evidence import Evidence, independence_test, weighted_chi_square_tail
+from featgeo.evidence import Evidence, independence_test
 from featgeo.evidence.blocks import LIMIT_ROWS, limit_draws, limit_pvalue
 from featgeo.evidence.ladders import RUNGS, orthonormal, smooth_ladder
 from featgeo.features.variables import Variable
@@ -245,36 +245,3 @@ def test_seeds():
 def test_messages(X, Y, options, message):
     with pytest.raises(ValueError, match=message):
         independence_test(X, Y, **options)
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 5, 144])
-@pytest.mark.parametrize("tail", [0.999, 0.5, 0.05, 1e-8, 1e-100])
-def test_equal_weights_are_chi_square(freedom, tail):
-    at = chi2.isf(tail, freedom)
-    assert weighted_chi_square_tail(3 * at, np.full(freedom, 3.0)) == pytest.approx(tail, rel=1e-8)
-
-
-def test_two_pairs_of_weights_have_a_closed_form():
-    """Pairs of equal weights are exponentials: P = (a e^(-q/2a) - b e^(-q/2b)) / (a - b)."""
-    a, b, q = 2.0, 0.5, np.array([0.1, 3.0, 40.0])
-    exact = (a * np.exp(-q / 2 / a) - b * np.exp(-q / 2 / b)) / (a - b)
-    np.testing.assert_allclose([weighted_chi_square_tail(at, [a, a, b, b]) for at in q], exact, rtol=1e-10)
-
-
-def test_weighted_tail_agrees_with_draws():
-    weights = np.arange(1, 9) ** -1.5
-    draws = np.random.default_rng(0).chisquare(1, (100_000, 8)) @ weights
-    for at in (0.5, 2.0, 6.0):
-        tail = weighted_chi_square_tail(at, weights)
-        assert np.mean(draws > at) == pytest.approx(tail, abs=4 * np.sqrt(tail * (1 - tail) / 100_000))
-
-
-def test_ends_of_the_weighted_tail():
-    assert weighted_chi_square_tail(0, [1, 2]) == 1
-    assert weighted_chi_square_tail(np.inf, [1, 2]) == 0
-    assert weighted_chi_square_tail(2, [1, 0, 1e-30]) == pytest.approx(chi2.sf(2, 1))
-    assert weighted_chi_square_tail(1, [0, 0]) == 1
-    with pytest.raises(ValueError, match="at least 0"):
-        weighted_chi_square_tail(1, [1, -0.5])
-    with pytest.raises(ValueError, match="NaN"):
-        weighted_chi_square_tail(np.nan, [1])

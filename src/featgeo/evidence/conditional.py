@@ -1,0 +1,121 @@
+"""Whether X and Y are independent given S.
+
+Two methods. Given a finite S, rows of Y are permuted within the values of S: exact at any number of rows
+(`featgeo.evidence.strata`). Otherwise what S explains is taken out of functions of X and of Y, and the products of what
+is left are tested (`featgeo.evidence.products`). Numbers enter by rank, so strictly monotone maps of any column change
+nothing; columns of labels or of few distinct numbers enter as symbols, so renaming them changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from featgeo.evidence.independence import independence_test
+from featgeo.evidence.products import product_test
+from featgeo.evidence.result import Evidence
+from featgeo.evidence.scored import Scored, Symbols, joint_symbols, scored_columns
+from featgeo.evidence.strata import MOST_CELLS, stratified_chi_square_test, stratified_probe_test
+from featgeo.features.spaces import check_not_constant
+from featgeo.features.variables import Table, Variable
+
+METHODS = ("auto", "products", "strata")
+FEWEST_ROWS = 4
+MOST_PERMUTED = 5000  # rows; with more, products of residuals are as good and faster
+
+
+def conditional_independence_test(
+    X: Any,
+    Y: Any,
+    S: Any,
+    *,
+    method: Literal["auto", "products", "strata"] = "auto",
+    random_state: int | None = None,
+) -> Evidence:
+    """Test whether X and Y are independent given S.
+
+    Args:
+        X: n rows of one or more columns: numbers, labels, dates, or a mixture, as an array, a data frame or a list. A
+            missing value is a value of its own, so that what is missing may be evidence too.
+        Y: Rows of the other variable.
+        S: Rows of the condition. Columns that never vary say nothing and do not count; where none varies, or S is None,
+            this is `independence_test`.
+        method: "strata" permutes Y within the values of S; "products" tests products of residuals; "auto" takes strata
+            where S is finite, that is a single column of labels or at most min(32, sqrt(n)) distinct rows.
+        random_state: Seed of permutations and of the choice of kernel centres; None is 0. The same seed gives the same
+            answer.
+
+    Returns:
+        Statistic, p-value and the method that gave them.
+
+    Where S determines X or Y as far as a regression can tell (less than a thousandth of the variance is left), the
+    p-value is 1: such data hold no evidence against independence. Products of residuals hold their level as far as the
+    regressions on S are right: with many columns of S, or functions of S too rough for the rows at hand, that X and Y
+    share, what the regressions miss in both looks like dependence.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    seed = 0 if random_state is None else int(random_state)
+    if S is None:
+        return independence_test(X, Y, random_state=seed)
+    x, y, s = _read(X, "X"), _read(Y, "Y"), _read(S, "S")
+    _check_rows(x, y, s)
+    for table, name in ((x, "X"), (y, "Y")):
+        check_not_constant(table, name)
+    if not scored_columns(s):
+        return independence_test(X, Y, random_state=seed)
+    strata = _strata(s, len(x), method)
+    alphabets = joint_symbols(x), joint_symbols(y)
+    if strata is not None:
+        evidence = _given_strata(alphabets, x, y, strata, seed, forced=method == "strata")
+        if evidence is not None:
+            return evidence
+    columns_x, columns_y = (_columns(alphabet, table) for alphabet, table in zip(alphabets, (x, y), strict=True))
+    return product_test(columns_x, columns_y, scored_columns(s), len(x), seed)
+
+
+def _given_strata(
+    alphabets: tuple[Symbols | None, Symbols | None], x: Table, y: Table, strata: Symbols, seed: int, forced: bool
+) -> Evidence | None:
+    """The test within strata; None where the rows are too many to permute and nothing forces it."""
+    finite_x, finite_y = alphabets
+    if finite_x and finite_y and finite_x.size * finite_y.size * strata.size <= MOST_CELLS:
+        return stratified_chi_square_test(finite_x, finite_y, strata, seed)
+    if len(x) > MOST_PERMUTED and not forced:
+        return None
+    return stratified_probe_test(_columns(finite_x, x), _columns(finite_y, y), strata, seed)
+
+
+def _columns(alphabet: Symbols | None, table: Table) -> Sequence[Scored]:
+    return scored_columns(table) if alphabet is None else [alphabet]
+
+
+def _strata(s: Table, n: int, method: str) -> Symbols | None:
+    """The values of S as strata; None for the other method."""
+    if method == "products":
+        return None
+    strata = joint_symbols(s)
+    if strata is None and method == "strata":
+        raise ValueError(
+            "method='strata' needs an S that is a single column of labels or has at most min(32, sqrt(n)) distinct "
+            f"rows, got more in n = {n} rows. Use method='products', or group the values of S."
+        )
+    return strata
+
+
+def _read(values: Any, name: str) -> Table:
+    variable = Variable.seen(values, name)
+    if variable.is_tensor:
+        raise ValueError(
+            f"{name} must have one or two dimensions, got rows of shape {variable.shape}. Flatten each row, or pass "
+            "features of it, such as those of a network."
+        )
+    return variable.rows(values).table
+
+
+def _check_rows(x: Table, y: Table, s: Table) -> None:
+    sizes = [len(x), len(y), len(s)]
+    if len(set(sizes)) > 1:
+        raise ValueError(f"X, Y and S must have the same number of rows, got {sizes}. Pass rows observed together.")
+    if sizes[0] < FEWEST_ROWS:
+        raise ValueError(f"A test needs at least {FEWEST_ROWS} rows, got {sizes[0]}. Pass more.")

@@ -1,0 +1,116 @@
+"""Conditional independence from products of residuals.
+
+X and Y are independent given S exactly if, for all functions phi of X, psi of Y and m of S,
+
+    E[ m(S) (phi(X) - E[phi(X) | S]) (psi(Y) - E[psi(Y) | S]) ] = 0.
+
+A few probes stand in for phi and psi, and kernel ridge regression for the conditional means. An error in one of the
+two regressions is multiplied by a residual of the other, whose mean is 0: only the product of both errors can disturb
+the level. The functions m find dependence whose sign changes with S, which cancels without them.
+
+The statistic is the weighted sum of the squared means, times n. Under the null hypothesis it is, for large n, a
+weighted sum of chi-squares whose weights are the eigenvalues of the covariance matrix of the products, however the
+variances of the residuals change with S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import eigvalsh
+
+from featgeo.evidence.null import weighted_chi_square_tail
+from featgeo.evidence.probes import Probes, column_probes, probes
+from featgeo.evidence.result import Evidence
+from featgeo.evidence.scored import Scored
+from featgeo.evidence.smoothing import Basis, Residuals, kernel_basis, residuals, variance_ratio
+from featgeo.geometry.validation import Array
+
+MODULATING_COSINES = 2
+MODULATION = 1.5  # weight of all functions of S together; the constant has weight 1
+MOST_MODULATORS = 16
+MODULATED = 4  # leading probes of X and of Y
+DETERMINED = 1e-3  # a probe with this share of its variance left is a function of S as far as a regression can tell
+CHUNK = 8192
+
+
+def product_test(x: Sequence[Scored], y: Sequence[Scored], s: Sequence[Scored], n: int, seed: int) -> Evidence:
+    """Test the independence of the columns x and y given the columns s; none of s: plain independence."""
+    rng = np.random.default_rng(seed)
+    basis = kernel_basis(s, n, rng)
+    residuals_x, weights_x = _probe_residuals(basis, probes(x, n, rng))
+    residuals_y, weights_y = _probe_residuals(basis, probes(y, n, rng))
+    if not (weights_x.size and weights_y.size):
+        return Evidence(0.0, 1.0, "products of residuals")
+    ratio = variance_ratio(basis, residuals_x, residuals_y)
+    statistic, weights = _quadratic_form(
+        _scaled(residuals_x.values, weights_x), _scaled(residuals_y.values, weights_y), modulators(s, basis), ratio
+    )
+    return Evidence(statistic, weighted_chi_square_tail(statistic, weights), "products of residuals")
+
+
+def _probe_residuals(basis: Basis, given: Probes) -> tuple[Residuals, Array]:
+    """Residuals of the probes that S does not determine, and the weights of these probes."""
+    left = residuals(basis, given.values)
+    free = left.values.var(axis=0) > DETERMINED * given.values.var(axis=0)
+    return Residuals(left.values[:, free], left.left[:, free]), given.weights[free]
+
+
+def _scaled(values: Array, weights: Array) -> Array:
+    """Columns of variance 1, times the roots of their weights."""
+    return values / values.std(axis=0) * np.sqrt(weights)
+
+
+def modulators(s: Sequence[Scored], basis: Basis) -> Array:
+    """Functions of S that multiply the products, times the roots of their weights, (n, q)."""
+    n = len(basis.vectors)
+    if len(s) > MOST_MODULATORS:
+        leading = basis.eigenvalues[:MOST_MODULATORS]
+        return basis.vectors[:, :MOST_MODULATORS] * np.sqrt(n * MODULATION * leading / leading.sum())
+    parts = [np.empty((n, 0))]
+    for column in s:
+        given = column_probes(column, MODULATING_COSINES)
+        weights = given.weights[: MOST_MODULATORS // len(s)]
+        parts.append(given.values[:, : len(weights)] * np.sqrt(MODULATION / len(s) * weights / weights.sum()))
+    return np.hstack(parts)
+
+
+def _quadratic_form(x: Array, y: Array, modulating: Array, ratio: Array) -> tuple[float, Array]:
+    """The statistic and the weights of its null distribution."""
+    n, size = len(x), x.shape[1] * y.shape[1]
+    lead_x, lead_y = min(MODULATED, x.shape[1]), min(MODULATED, y.shape[1])
+    modulated = lead_x * lead_y * modulating.shape[1]
+    total, gram, fourth = np.zeros(size + modulated), np.zeros((size + modulated, size + modulated)), 0.0
+    for start in range(0, n, CHUNK):
+        rows = slice(start, start + CHUNK)
+        plain = x[rows, :, None] * y[rows, None, :]
+        leading = plain[:, :lead_x, :lead_y, None] * modulating[rows, None, None, :]
+        block = np.hstack([plain.reshape(len(plain), size), leading.reshape(len(plain), modulated)])
+        total += block.sum(axis=0)
+        gram += block.T @ block
+        fourth += float(np.square(np.square(block).sum(axis=1)).sum())
+    mean = total / n
+    # A modulator differs between rows that correlate, so that for these products the ratio is an upper bound.
+    modulated_ratio = np.repeat(ratio[:lead_x, :lead_y].ravel(), modulating.shape[1])
+    scale = np.sqrt(np.concatenate([ratio.ravel(), modulated_ratio]))
+    covariance = (gram / n - np.outer(mean, mean)) * np.outer(scale, scale)
+    spectrum = np.maximum(eigvalsh(covariance), 0.0)
+    return float(n * mean @ mean), _less_spread(spectrum, np.square(gram).sum(), fourth, n)
+
+
+def _less_spread(spectrum: Array, squares: float, fourth: float, n: int) -> Array:
+    """Eigenvalues drawn towards their mean, by as much as those of an empirical covariance matrix spread too far.
+
+    Args:
+        spectrum: Eigenvalues, (m,).
+        squares: Sum over all pairs of rows i, j of (p_i . p_j)^2, the sum of the squared entries of the Gram matrix.
+        fourth: The part of it from i = j, which is noise: the others alone estimate the squared covariances.
+        n: Number of rows.
+    """
+    trace_part = spectrum.sum() ** 2 / len(spectrum)
+    with_noise = np.square(spectrum).sum() - trace_part
+    without = np.square(spectrum).sum() * (1 - fourth / squares) * n / (n - 1) - trace_part
+    if with_noise <= 0:
+        return spectrum
+    return spectrum.mean() + np.sqrt(np.clip(without / with_noise, 0.0, 1.0)) * (spectrum - spectrum.mean())

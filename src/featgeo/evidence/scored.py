@@ -1,0 +1,87 @@
+"""Columns as tests see them: by rank, or by symbol.
+
+Independence does not change under monotone maps of a number, nor under any renaming of symbols: so a column of many
+numbers enters by its *ranks*, a column of labels or of few numbers by its *symbols*, and nothing else is read. A
+missing number has no rank, and a column of symbols beside it says where it is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from featgeo.features.recipes import FINITE_VALUES
+from featgeo.features.variables import Table, symbol_keys
+from featgeo.geometry.validation import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """A column of numbers.
+
+    Attributes:
+        values: Mid-ranks over n, strictly between 0 and 1, NaN where missing; shape (n,).
+    """
+
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Symbols:
+    """A column with few values.
+
+    Attributes:
+        codes: Integers 0, ..., size - 1, each of which occurs; shape (n,).
+        size: The number of symbols, at least 2.
+    """
+
+    codes: np.ndarray
+    size: int
+
+
+Scored = Ranks | Symbols
+
+
+def scored_columns(table: Table) -> list[Scored]:
+    """The columns that vary."""
+    columns: list[Scored] = []
+    for numbers in table.numbers.T:
+        missing = np.isnan(numbers)
+        if few_values(codes := codes_of(np.where(missing, np.inf, numbers))):
+            columns.append(Symbols(codes, int(codes.max()) + 1))
+            continue
+        columns.append(Ranks(ranks(numbers)))
+        if missing.any():
+            columns.append(Symbols(missing.astype(np.int64), 2))
+    for labels in table.codes.T:
+        codes = codes_of(labels)
+        columns.append(Symbols(codes, int(codes.max()) + 1))
+    return [column for column in columns if isinstance(column, Ranks) or column.size > 1]
+
+
+def joint_symbols(table: Table) -> Symbols | None:
+    """All columns together as one column of symbols; None where they take many values.
+
+    A single column of labels is one, however many there are: they have no order that could serve instead.
+    """
+    codes = codes_of(symbol_keys(table))
+    single = table.codes.shape[1] == 1 and table.numbers.shape[1] == 0
+    return Symbols(codes, int(codes.max()) + 1) if single or few_values(codes) else None
+
+
+def codes_of(values: np.ndarray) -> np.ndarray:
+    """The position of each value, or row, among the distinct ones in order."""
+    return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def few_values(codes: np.ndarray) -> bool:
+    """Whether a finite alphabet is behind them."""
+    return int(codes.max()) < max(2, min(FINITE_VALUES, int(np.sqrt(len(codes)))))
+
+
+def ranks(numbers: Array) -> Array:
+    """Mid-ranks among those that are not missing, strictly between 0 and 1."""
+    known = int((~np.isnan(numbers)).sum())
+    return (rankdata(numbers, nan_policy="omit") - 0.5) / known

@@ -1,0 +1,135 @@
+"""Conditional independence given a finite S: permutations within strata.
+
+Where X and Y are independent given S, the rows of Y that share a value of S are exchangeable: permuting them changes
+nothing, so the rank of the statistic among those of the permuted rows is an exact p-value, for any number of rows. The
+statistic is the chi-square statistic summed over the strata where X and Y are finite too (its limiting distribution
+serves where counts are ample), and else the weighted sum of squared moments of probes that
+`featgeo.evidence.products` uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations, product
+from math import factorial, prod
+
+import numpy as np
+from scipy.stats import chi2
+
+from featgeo.evidence.probes import contrasts, probes
+from featgeo.evidence.products import MODULATION
+from featgeo.evidence.result import Evidence
+from featgeo.evidence.scored import Ranks, Scored, Symbols, ranks
+from featgeo.geometry.validation import Array
+
+PERMUTATIONS = 999
+MOST_ENUMERATED = 5000  # arrangements; up to so many, all are taken
+AMPLE_COUNT = 5.0  # least expected count for the limiting distribution
+MOST_CELLS = 2**22  # of all tables together
+EQUAL = 1e-9  # relative; statistics so close are ties
+
+
+def stratified_chi_square_test(x: Symbols, y: Symbols, s: Symbols, seed: int) -> Evidence:
+    """Chi-square test summed over strata.
+
+    Args:
+        x: A finite variable.
+        y: Another.
+        s: The strata; the tables of all of them together must have at most `MOST_CELLS` cells.
+        seed: Of the permutations, where counts are too small for the limiting distribution.
+    """
+    shape = (s.size, x.size, y.size)
+    counts = np.bincount(np.ravel_multi_index((s.codes, x.codes, y.codes), shape), minlength=prod(shape)).reshape(shape)
+    of_x, of_y, of_s = counts.sum(axis=2), counts.sum(axis=1), counts.sum(axis=(1, 2))
+    expected = of_x[:, :, None] * of_y[:, None, :] / of_s[:, None, None]
+    possible = expected > 0
+    inverse = np.divide(1.0, expected, where=possible, out=np.zeros(shape)).ravel()
+    rows = np.ravel_multi_index((s.codes, x.codes), shape[:2]) * y.size
+
+    def statistic(order: np.ndarray) -> float:
+        observed = np.bincount(rows + y.codes[order], minlength=inverse.size)
+        return float(observed**2 @ inverse) - len(order)
+
+    if expected[possible].min() >= AMPLE_COUNT:
+        degrees = int((((of_x > 0).sum(axis=1) - 1) * ((of_y > 0).sum(axis=1) - 1)).sum())
+        value = statistic(np.arange(len(rows)))
+        return Evidence(value, float(chi2.sf(value, degrees)) if degrees else 1.0, "chi-square within strata")
+    return _permuted(statistic, s.codes, seed)
+
+
+def stratified_probe_test(x: Sequence[Scored], y: Sequence[Scored], s: Symbols, seed: int) -> Evidence:
+    """Permutation test of squared moments of probes of x and y, centred in each stratum, over all and by stratum."""
+    n, rng = len(s.codes), np.random.default_rng(seed)
+    of_x, of_y = (probes([_within(column, s) for column in columns], n, rng) for columns in (x, y))
+    by_stratum = contrasts(s)
+    weights = np.full(by_stratum.shape[1], MODULATION / max(by_stratum.shape[1], 1))
+    modulating = np.hstack([np.ones((n, 1)), by_stratum * np.sqrt(weights)])
+    left = _centred(of_x.values, s) * np.sqrt(of_x.weights)
+    right = _centred(of_y.values, s) * np.sqrt(of_y.weights)
+    modulated = (left[:, :, None] * modulating[:, None, :]).reshape(n, -1).T
+
+    def statistic(order: np.ndarray) -> float:
+        return float(np.square(modulated @ right[order]).sum()) / n
+
+    return _permuted(statistic, s.codes, seed)
+
+
+def _within(column: Scored, s: Symbols) -> Scored:
+    """Ranks among the rows of the same stratum: there each number is spread evenly, wherever S has moved it."""
+    if isinstance(column, Symbols):
+        return column
+    values = np.empty_like(column.values)
+    for rows in _groups(s.codes):
+        known = ~np.isnan(column.values[rows])
+        values[rows] = ranks(column.values[rows]) if known.any() else np.nan
+    return Ranks(values)
+
+
+def _centred(values: Array, s: Symbols) -> Array:
+    sums = np.zeros((s.size, values.shape[1]))
+    np.add.at(sums, s.codes, values)
+    return values - (sums / np.bincount(s.codes)[:, None])[s.codes]
+
+
+def _permuted(statistic: Callable[[np.ndarray], float], strata: np.ndarray, seed: int) -> Evidence:
+    """The rank of the statistic among all arrangements, or among random ones and itself."""
+    observed = statistic(np.arange(len(strata)))
+    reached = observed - EQUAL * max(abs(observed), 1.0)
+    groups = _groups(strata)
+    if _arrangements([len(group) for group in groups]) <= MOST_ENUMERATED:
+        values = np.array([statistic(order) for order in _all_orders(groups, len(strata))])
+        return Evidence(observed, float(np.mean(values >= reached)), "all permutations within strata")
+    values = np.array([statistic(order) for order in _random_orders(strata, seed)])
+    return Evidence(observed, float((1 + np.sum(values >= reached)) / (1 + len(values))), "permutations within strata")
+
+
+def _groups(strata: np.ndarray) -> list[np.ndarray]:
+    """The rows of each stratum."""
+    order = np.argsort(strata, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(strata[order])) + 1)
+
+
+def _arrangements(sizes: list[int]) -> int:
+    total = 1
+    for size in sizes:
+        if size > 12 or total > MOST_ENUMERATED:
+            return MOST_ENUMERATED + 1
+        total *= factorial(size)
+    return total
+
+
+def _all_orders(groups: list[np.ndarray], n: int) -> Iterator[np.ndarray]:
+    for arranged in product(*(permutations(group.tolist()) for group in groups)):
+        order = np.empty(n, dtype=np.int64)
+        for group, rows in zip(groups, arranged, strict=True):
+            order[group] = rows
+        yield order
+
+
+def _random_orders(strata: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    sorted_rows = np.argsort(strata, kind="stable")
+    order = np.empty_like(sorted_rows)
+    for _ in range(PERMUTATIONS):
+        order[sorted_rows] = np.argsort(strata + rng.random(len(strata)))  # random within, sorted over the strata
+        yield order

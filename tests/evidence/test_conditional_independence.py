@@ -1,0 +1,306 @@
+"""Level, power, exactness and invariance of the tests of conditional independence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from scipy.stats import binom, kstest
+
+from featgeo.evidence.conditional import conditional_independence_test
+from featgeo.evidence.probes import contrasts
+from featgeo.evidence.scored import Symbols
+
+Draw = Callable[[np.random.Generator, int], tuple]
+
+
+def pvalues(draw: Draw, n: int, repetitions: int, **options: object) -> np.ndarray:
+    samples = (draw(np.random.default_rng([7, seed]), n) for seed in range(repetitions))
+    return np.array([conditional_independence_test(*sample, **options).pvalue for sample in samples])
+
+
+def assert_level(p: np.ndarray, alpha: float = 0.1) -> None:
+    """The number of rejections is one that a test of this level has in 999 of 1000 cases."""
+    rejections = int((p <= alpha).sum())
+    low, high = binom.ppf([0.0005, 0.9995], len(p), alpha)
+    assert low <= rejections <= high, f"{rejections} of {len(p)} rejected, due between {low} and {high}"
+
+
+# Null hypotheses: X and Y depend on S, and on nothing else that they share.
+
+
+def continuous(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.standard_normal((n, 2))
+    x = np.tanh(s[:, 0] + s[:, 1]) + 0.5 * rng.standard_normal(n)
+    y = np.exp(np.cos(2 * s[:, 0]) + 0.5 * rng.standard_t(5, n))
+    return x, y, s
+
+
+def unequal_variances(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.standard_normal(n)
+    x, y = (np.abs(s) * rng.standard_normal(n) for _ in range(2))
+    return x, y, s
+
+
+def strongly_confounded(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.standard_normal(n)
+    x, y = (np.sin(3 * s) + 0.2 * rng.standard_normal(n) for _ in range(2))
+    return x, y, s
+
+
+def mixed(rng: np.random.Generator, n: int) -> tuple:
+    s = np.column_stack([rng.standard_normal(n), rng.integers(0, 3, n)])
+    x = np.array(["low", "middle", "high"])[np.digitize(s[:, 0] + rng.standard_normal(n), [-0.5, 0.5])]
+    y = s[:, 0] * (s[:, 1] == 1) + s[:, 1] + rng.uniform(-1, 1, n)
+    return x, y, s
+
+
+def vectors(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.standard_normal((n, 2))
+    return s + rng.standard_normal((n, 2)), s[:, ::-1] ** 2 + rng.standard_normal((n, 2)), s
+
+
+def with_missing(rng: np.random.Generator, n: int) -> tuple:
+    x, y, s = continuous(rng, n)
+    x[rng.random(n) < 0.2], s[rng.random(n) < 0.1, 0] = np.nan, np.nan
+    return x, y[rng.permutation(n)], s
+
+
+def finite(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.integers(0, 3, n)
+    return (rng.integers(0, 3, n) + s) % 4, rng.random(n) < 0.2 + 0.2 * s, s
+
+
+def finite_condition(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.integers(0, 4, n)
+    return s + rng.standard_normal(n), np.exp(s * rng.standard_normal(n)), s
+
+
+def no_condition(rng: np.random.Generator, n: int) -> tuple:
+    return rng.standard_normal(n), rng.exponential(size=n), None
+
+
+@pytest.mark.parametrize(
+    ("draw", "n"),
+    [
+        (continuous, 200),
+        (unequal_variances, 200),
+        (strongly_confounded, 500),
+        (mixed, 200),
+        (vectors, 200),
+        (with_missing, 200),
+        (finite, 200),
+        (finite, 30),
+        (finite_condition, 100),
+        (no_condition, 100),
+    ],
+)
+def test_level_holds(draw: Draw, n: int) -> None:
+    assert_level(pvalues(draw, n, 80))
+
+
+def test_level_holds_with_few_rows() -> None:
+    assert_level(pvalues(unequal_variances, 30, 200))
+
+
+def test_pvalues_are_uniform() -> None:
+    assert kstest(pvalues(continuous, 150, 120), "uniform").pvalue > 1e-3
+
+
+def test_chain_is_separated_by_its_middle_and_collider_is_not() -> None:
+    def chain(rng: np.random.Generator, n: int) -> tuple:
+        x = rng.standard_normal(n)
+        s = x**3 + rng.standard_normal(n)
+        return x, np.cos(s) + 0.5 * rng.standard_normal(n), s
+
+    def collider(rng: np.random.Generator, n: int) -> tuple:
+        x, y = rng.standard_normal((2, n))
+        return x, y, np.abs(x + y) + 0.3 * rng.standard_normal(n)
+
+    assert_level(pvalues(chain, 300, 40))
+    assert np.mean(pvalues(collider, 300, 30) <= 0.01) > 0.95
+    without = lambda rng, n: (*collider(rng, n)[:2], None)  # noqa: E731
+    assert_level(pvalues(without, 300, 40))
+
+
+@pytest.mark.parametrize("finite_s", [False, True])
+def test_dependence_whose_sign_changes_with_the_condition_is_found(finite_s: bool) -> None:
+    def draw(rng: np.random.Generator, n: int) -> tuple:
+        s = rng.integers(0, 2, n) * 2 - 1 if finite_s else rng.standard_normal(n)
+        x = rng.standard_normal(n)
+        return x, np.sign(s) * x + rng.standard_normal(n), s
+
+    assert np.mean(pvalues(draw, 200, 30) <= 0.01) > 0.9
+
+
+@pytest.mark.parametrize("kind", ["labels", "numbers"])
+def test_dependence_of_vectors_that_no_pair_of_columns_shows_is_found(kind: str) -> None:
+    def draw(rng: np.random.Generator, n: int) -> tuple:
+        s = rng.standard_normal(n)
+        signs = rng.integers(0, 2, (n, 2)) * 2 - 1
+        x = signs if kind == "labels" else signs * rng.uniform(0.5, 1.5, (n, 2))
+        return x, signs.prod(axis=1) * 1.0 + rng.standard_normal(n) + s, s
+
+    assert np.mean(pvalues(draw, 300, 20) <= 0.01) > 0.9
+
+
+# Exactness.
+
+
+def enumerated_pvalue(x: np.ndarray, y: np.ndarray, s: np.ndarray) -> float:
+    """The chi-square statistic summed over strata, over all arrangements of y within the strata, the slow way."""
+
+    def statistic(arranged: np.ndarray) -> float:
+        total = 0.0
+        for value in np.unique(s):
+            inside = s == value
+            for a, b in product(np.unique(x[inside]), np.unique(arranged[inside])):
+                observed = np.sum(inside & (x == a) & (arranged == b))
+                due = np.sum(inside & (x == a)) * np.sum(inside & (arranged == b)) / inside.sum()
+                total += (observed - due) ** 2 / due
+        return total
+
+    values = []
+    for arranged in product(*(permutations(y[s == value]) for value in np.unique(s))):
+        whole = np.empty_like(y)
+        for value, part in zip(np.unique(s), arranged, strict=True):
+            whole[s == value] = part
+        values.append(statistic(whole))
+    return float(np.mean(np.array(values) >= statistic(y) - 1e-9))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_tiny_tables_are_enumerated(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    s = np.array([0, 0, 0, 1, 1, 1, 1, 2, 2])
+    x, y = rng.integers(0, 2, 9), rng.integers(0, 2, 9)
+    evidence = conditional_independence_test(x, y, s, method="strata")
+    assert evidence.method == "all permutations within strata"
+    assert evidence.pvalue == pytest.approx(enumerated_pvalue(x, y, s))
+
+
+def test_random_permutations_agree_with_the_limit_where_counts_are_ample(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, s = finite(np.random.default_rng(3), 400)
+    limit = conditional_independence_test(x, y, s)
+    monkeypatch.setattr("featgeo.evidence.strata.AMPLE_COUNT", np.inf)
+    permuted = conditional_independence_test(x, y, s)
+    assert (limit.method, permuted.method) == ("chi-square within strata", "permutations within strata")
+    assert permuted.statistic == pytest.approx(limit.statistic)
+    assert permuted.pvalue == pytest.approx(limit.pvalue, abs=0.06)
+
+
+def test_contrasts_are_an_orthonormal_basis() -> None:
+    codes = np.repeat([0, 1, 2, 3], [5, 1, 9, 3])
+    values = contrasts(Symbols(codes, 4))
+    np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(values.T @ values / len(codes), np.eye(3), atol=1e-12)
+
+
+# Invariance.
+
+
+@pytest.mark.parametrize("draw", [continuous, finite_condition])
+def test_monotone_maps_change_nothing(draw: Draw) -> None:
+    x, y, s = draw(np.random.default_rng(0), 150)
+    plain = conditional_independence_test(x, y, s)
+    mapped = conditional_independence_test(np.exp(x), -(y**3), 5 * s + 2)
+    assert mapped.statistic == pytest.approx(plain.statistic, rel=1e-6)
+    assert mapped.pvalue == pytest.approx(plain.pvalue, rel=1e-6)
+
+
+def test_names_of_symbols_and_constant_columns_change_nothing() -> None:
+    x, y, s = mixed(np.random.default_rng(0), 150)
+    plain = conditional_independence_test(x, y, s)
+    renamed = np.array([{"low": 7, "middle": 1, "high": 3}[label] for label in x])
+    wider = np.column_stack([s, np.ones(150)])
+    assert conditional_independence_test(renamed, y, wider).pvalue == pytest.approx(plain.pvalue, abs=0.02)
+    assert conditional_independence_test(x, y, np.ones(150)) == conditional_independence_test(x, y, None)
+
+
+def test_the_seed_decides() -> None:
+    x, y, s = finite_condition(np.random.default_rng(0), 100)
+    first = conditional_independence_test(x, y, s)
+    assert first == conditional_independence_test(x, y, s, random_state=0)
+    assert first.pvalue != conditional_independence_test(x, y, s, random_state=1).pvalue
+
+
+# What the condition determines, and what cannot be tested.
+
+
+def determined(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.standard_normal(n)
+    return s**3, s + rng.standard_normal(n), s
+
+
+def both_determined(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.standard_normal(n)
+    return s**3, np.sin(2 * s), s
+
+
+def label_determined(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.integers(0, 4, n)
+    return s % 2, s + rng.standard_normal(n), s
+
+
+def jump_determined(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.standard_normal(n)
+    return s > 0, s + rng.standard_normal(n), s
+
+
+@pytest.mark.parametrize("draw", [determined, both_determined, label_determined, jump_determined])
+def test_what_the_condition_determines_is_independent(draw: Draw) -> None:
+    p = pvalues(draw, 200, 40)
+    assert np.isfinite(p).all()
+    assert (p <= 0.05).sum() <= binom.ppf(0.9995, 40, 0.05)
+
+
+def test_every_row_a_stratum_of_its_own_is_no_evidence() -> None:
+    x, y = np.random.default_rng(0).standard_normal((2, 50))
+    assert conditional_independence_test(x, y, [f"row {i}" for i in range(50)]).pvalue == 1.0
+
+
+def test_more_rows_than_are_permuted_and_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("featgeo.evidence.conditional.MOST_PERMUTED", 50)
+    x, y, s = finite_condition(np.random.default_rng(0), 200)
+    assert conditional_independence_test(x, y, s).method == "products of residuals"
+    wide = np.random.default_rng(1).standard_normal((200, 20))
+    assert 0 < conditional_independence_test(wide[:, :2], wide[:, 2] + y, wide[:, 3:]).pvalue <= 1
+
+
+def test_errors_say_the_way_out() -> None:
+    x, y, s = continuous(np.random.default_rng(0), 50)
+    with pytest.raises(ValueError, match="never varies"):
+        conditional_independence_test(np.ones(50), y, s)
+    with pytest.raises(ValueError, match="same number of rows"):
+        conditional_independence_test(x[:-1], y, s)
+    with pytest.raises(ValueError, match="Flatten"):
+        conditional_independence_test(np.zeros((50, 3, 3)), y, s)
+    with pytest.raises(ValueError, match="group the values of S"):
+        conditional_independence_test(x, y, s, method="strata")
+    with pytest.raises(ValueError, match="method must be one of"):
+        conditional_independence_test(x, y, s, method="kernel")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="at least 4 rows"):
+        conditional_independence_test([1, 2, 3], [1, 2, 3], [1, 2, 3])
+
+
+def test_causal_learn_orients_a_collider() -> None:
+    search = pytest.importorskip("causallearn.search.ConstraintBased.PC")
+    from featgeo.evidence.causal_learn import register
+
+    a, b, noise, last = np.random.default_rng(0).standard_normal((4, 400))
+    c = a**2 + b + 0.5 * noise
+    d = np.tanh(c) + 0.3 * last
+    graph = search.pc(np.column_stack([a, b, c, d]), 0.05, indep_test=register(), show_progress=False).G.graph
+    arrows = {(i, j) for i, j in product(range(4), repeat=2) if graph[i, j] == -1 and graph[j, i] == 1}
+    assert arrows == {(0, 2), (1, 2), (2, 3)}
+
+
+def test_causal_learn_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from featgeo.evidence.causal_learn import register
+
+    monkeypatch.setitem(sys.modules, "causallearn.utils.cit", None)
+    with pytest.raises(ImportError, match=r"featgeo\[causal\]"):
+        register()
