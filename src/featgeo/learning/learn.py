@@ -33,7 +33,7 @@ from featgeo.learning.learned import (
 )
 from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import ModeCount, Setting
-from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve
+from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve, solve_levels
 from featgeo.nesting import Nesting
 
 Solver = Literal["auto", "exact", "closed", "neural"]
@@ -275,9 +275,13 @@ def _solved(
     chunks = [data] if isinstance(data, Pairs) and x_features is not None else data.chunks()
     folds = Folds.from_chunks((features(chunk) for chunk in chunks), N_FOLDS, seed, fold_of_row)
 
+    counts = [mode_counts(step.n_modes) for step in setting.steps]
+    everything = [step.n_modes == "all" for step in setting.steps]
+
     def solved(x: str, y: str) -> Solution:
         called = {x_name: f"x {x}", y_name: f"y {y}"}
-        return _solved_levels(folds, setting, called, NO_RIDGE if exact else RIDGES)
+        nesting = setting.nesting(tuple(choices[-1] for choices in counts), called)
+        return solve_levels(folds, nesting, counts, NO_RIDGE if exact else RIDGES, everything=everything)
 
     names, solution = _best_pair(list(candidates.x), list(candidates.y), solved)
     spaces = dict(candidates.others) | {x_name: candidates.x[names[0]], y_name: candidates.y[names[1]]}
@@ -291,20 +295,6 @@ def _solved(
         return learned
     n_given = sum(folds.whole.dims[name] for name in list(setting.x)[:-1])
     return replace(learned, components=_orthogonal_as_deployed(learned.components, data, n_given))
-
-
-def _solved_levels(folds: Folds, setting: Setting, called: Mapping[str, str], ridges: tuple[float, ...]) -> Solution:
-    """Solve level by level where numbers of modes are to be chosen: each choice rests on the levels before it."""
-    dims: tuple[int, ...] = ()
-    for i, step in enumerate(setting.steps):
-        counts = mode_counts(step.n_modes)
-        dims = (*dims, counts[-1])
-        last = i == len(setting.steps) - 1
-        if last or step.n_modes == "auto":
-            everything = [step.n_modes == "all" for step in setting.steps[: i + 1]]
-            solution = solve(folds, setting.nesting(dims, called), ridges, mode_counts=counts, everything=everything)
-            dims = (*dims[:-1], max(1, len(solution.levels[-1])))
-    return solution
 
 
 def _orthogonal_as_deployed(components: tuple[Component, ...], data: Pairs, n_given: int) -> tuple[Component, ...]:

@@ -24,7 +24,7 @@ from featgeo.learning.heads import Orthonormal
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, deal, from_solution, unseen_features
 from featgeo.learning.options import Training
 from featgeo.learning.setting import Block, Setting
-from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve
+from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve_levels
 from featgeo.learning.train import Trained, train
 from featgeo.nesting import Nesting
 
@@ -77,8 +77,10 @@ def learn_neural(data: Pairs | Stream, setting: Setting, seed: int, training: Tr
     batches = _batches(data, trunks, options, seed)
     nesting = setting.nesting(dims)
     trained = train({name: trunk.module for name, trunk in trunks.items()}, batches, nesting, options, seed)
-    automatic = setting.steps[-1].n_modes == "auto"
-    counts = [*(count for count in MODE_COUNTS if count < dims[-1] and automatic), dims[-1]]
+    counts = [
+        [dim] if isinstance(step.n_modes, int) else [*(count for count in MODE_COUNTS if count < dim), dim]
+        for step, dim in zip(setting.steps, dims, strict=True)
+    ]
     apart = getattr(batches, "validation_rows", None)
     finish = _Finish(data, trunks, nesting, counts, apart, seed)
     spaces, solution = finish(trained)
@@ -123,7 +125,7 @@ class _Finish:
     data: Pairs | Stream
     trunks: Mapping[str, _Trunk]
     nesting: Nesting
-    counts: list[int]
+    counts: list[list[int]]
     apart: np.ndarray | None
     seed: int
 
@@ -153,9 +155,9 @@ class _Finish:
         The readouts have few dimensions and so little room for noise; the trunks' last layer has more room for the
         truth.
         """
-        wide = solve(folds, self.nesting, mode_counts=self.counts, held_out=held_out)
+        wide = solve_levels(folds, self.nesting, self.counts, held_out=held_out)
         # No ridge in the narrow span: which of its few directions vary most says nothing about what they know.
-        narrow = solve(folds.through(readouts), self.nesting, RIDGES[:1], mode_counts=self.counts, held_out=held_out)
+        narrow = solve_levels(folds.through(readouts), self.nesting, self.counts, RIDGES[:1], held_out)
         gain = wide.held_out_scores - narrow.held_out_scores
         error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
         return wide if gain.mean() > error else narrow.before(readouts, folds)

@@ -17,7 +17,7 @@ from featgeo.geometry.decomposition import SpanModes, SpanProblem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.nesting import Nesting
+from featgeo.nesting import Level, Nesting
 
 # Relative to features of unit variance. Few: the held-out H-score is flat around its maximum.
 RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -168,6 +168,34 @@ def solve(
         for level, modes in enumerate(levels)
     )
     return Solution(levels, ridge, scores[:, best] if left_out else np.empty(0), sigma, parts, left_out, folds)
+
+
+def solve_levels(
+    folds: Folds,
+    nesting: Nesting,
+    counts: Sequence[Sequence[int]],
+    ridges: Sequence[float] = RIDGES,
+    held_out: Sequence[int] | None = None,
+    everything: Sequence[bool] | None = None,
+) -> Solution:
+    """Solve where several levels have numbers of modes to choose from: each choice rests on the levels before it.
+
+    Args:
+        folds: As in `solve`.
+        nesting: The levels; their dimensions are replaced.
+        counts: For each level the numbers of modes to choose from.
+        ridges: As in `solve`.
+        held_out: As in `solve`.
+        everything: As in `solve`.
+    """
+    levels: list[Level] = []
+    for i, (level, choices) in enumerate(zip(nesting.levels, counts, strict=True)):
+        levels.append(replace(level, dim=choices[-1]))
+        if len(choices) > 1 or i == len(counts) - 1:
+            whole = None if everything is None else everything[: i + 1]
+            solution = solve(folds, Nesting(levels), ridges, choices, held_out, whole)
+            levels[-1] = replace(level, dim=max(1, len(solution.levels[-1])))
+    return solution
 
 
 def simplest(scores: Array) -> int:

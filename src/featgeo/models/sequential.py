@@ -38,9 +38,9 @@ class SequentialDecomposition(BaseEstimator):
     Args:
         order: How many symbols back to look. A list of them has one level for each length of history.
         n_modes: How many modes of each level to keep at most, "auto" for as many as raise the H-score on held-out rows,
-            or "all".
+            or "all" (with networks: as "auto").
         solver: "exact" (a table of all histories), "neural" (a causal network for each length of history), or "auto":
-            exact for finite alphabets while histories repeat often enough, else neural.
+            tables for the lengths whose histories repeat often enough, networks for longer ones.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`; defaults when None.
 
@@ -128,17 +128,21 @@ class SequentialDecomposition(BaseEstimator):
 
     def _setting(self, histories: Parts, following: Rows) -> Setting:
         names = [_back(step) for step in range(1, max(self.orders_) + 1)]
-        space = self._space(histories.of(*names), following)
-        blocks = {f"last {order}": Block(space, of=tuple(names[:order])) for order in self.orders_}
+        parts = {order: tuple(names[:order]) for order in self.orders_}
+        blocks = {
+            f"last {order}": Block(self._space(histories.of(*part), following), of=part)
+            for order, part in parts.items()
+        }
         steps = [Step(self.n_modes, (name,), ("y",) if i == 0 else ()) for i, name in enumerate(blocks)]
         return Setting(blocks, {"y": Block("auto")}, tuple(steps))
 
-    def _space(self, longest: Rows, following: Rows) -> str:
+    def _space(self, histories: Rows, following: Rows) -> str:
+        """A table of all histories of a length while they repeat often enough, else a network."""
         if self.solver == "exact":
             return "table"
         if self.solver == "auto" and is_finite(following):
-            n_histories = len(np.unique(symbol_keys(longest.table), axis=0))
-            if n_histories <= min(MOST_SYMBOLS, len(longest) / ROWS_A_HISTORY):
+            n_histories = len(np.unique(symbol_keys(histories.table), axis=0))
+            if n_histories <= min(MOST_SYMBOLS, len(histories) / ROWS_A_HISTORY):
                 return "table"
         return "causal"
 
