@@ -15,7 +15,7 @@ singular values that are correlations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -107,6 +107,7 @@ class SpanProblem:
         x: Names of the blocks of x, in order.
         y: Names of the blocks of y.
         removed: Share of energy by which the moments did not fit together.
+        memo: The modes for each ridge that was asked for: several numbers of modes share them.
     """
 
     x_flag: Flag
@@ -116,6 +117,7 @@ class SpanProblem:
     x: tuple[str, ...]
     y: tuple[str, ...]
     removed: float
+    memo: dict[float, list[tuple[Array, Array, Array]]] = field(default_factory=dict)
 
     @classmethod
     def from_moments(
@@ -140,7 +142,7 @@ class SpanProblem:
         x_length, y_length = self.x_flag.shrinkage(ridge), self.y_flag.shrinkage(ridge)
         return tuple(
             self._span_modes(x_length[:, None] * left, sigma, y_length[:, None] * right)
-            for left, sigma, right in self._level_modes(x_length, y_length)
+            for left, sigma, right in self._level_modes(ridge)
         )
 
     def best(self, dims: Sequence[int | None], ridge: float) -> tuple[SpanModes, ...]:
@@ -154,10 +156,10 @@ class SpanProblem:
         """The same in the coordinates of the flags: (r_x, k), (k,) and (r_y, k) for each level."""
         x_length, y_length = self.x_flag.shrinkage(ridge), self.y_flag.shrinkage(ridge)
         result = []
-        free = self._level_modes(np.ones_like(x_length), np.ones_like(y_length)) if None in dims else []
-        for i, ((left, _, right), k) in enumerate(zip(self._level_modes(x_length, y_length), dims, strict=True)):
+        for i, k in enumerate(dims):
+            left, sigma, right = self._level_modes(0.0 if k is None else ridge)[i]
             if k is None:
-                result.append(free[i])
+                result.append((left, sigma, right))
                 continue
             left, right = (np.linalg.qr(z[:, :k])[0] for z in (x_length[:, None] * left, y_length[:, None] * right))
             u, sigma, vt = np.linalg.svd(left.T @ self.core @ right)
@@ -173,8 +175,12 @@ class SpanProblem:
             grams.append(basis.T @ other.joint_covariance(names, names) @ basis + np.outer(step, step))
         return grams[0], grams[1], x.T @ other.joint_covariance(self.x, self.y) @ y
 
-    def _level_modes(self, x_length: Array, y_length: Array) -> list[tuple[Array, Array, Array]]:
-        return level_modes(x_length[:, None] * self.core * y_length, self.x_flag.ends, self.y_flag.ends)
+    def _level_modes(self, ridge: float) -> list[tuple[Array, Array, Array]]:
+        if ridge not in self.memo:
+            x_length, y_length = self.x_flag.shrinkage(ridge), self.y_flag.shrinkage(ridge)
+            shrunk = x_length[:, None] * self.core * y_length
+            self.memo[ridge] = level_modes(shrunk, self.x_flag.ends, self.y_flag.ends)
+        return self.memo[ridge]
 
     def _span_modes(self, left: Array, sigma: Array, right: Array) -> SpanModes:
         f, g = self.x_flag.basis @ left, self.y_flag.basis @ right
