@@ -274,7 +274,7 @@ def test_errors_say_the_way_out() -> None:
     x, y, s = continuous(np.random.default_rng(0), 50)
     with pytest.raises(ValueError, match="never varies"):
         conditional_independence_test(np.ones(50), y, s)
-    with pytest.raises(ValueError, match="same number of rows"):
+    with pytest.raises(ValueError, match="same rows"):
         conditional_independence_test(x[:-1], y, s)
     with pytest.raises(ValueError, match="Flatten"):
         conditional_independence_test(np.zeros((50, 3, 3)), y, s)
@@ -287,7 +287,7 @@ def test_errors_say_the_way_out() -> None:
 
 
 def test_causal_learn_orients_a_collider() -> None:
-    search = pytest.importorskip("causallearn.search.ConstraintBased.PC")
+    from causallearn.search.ConstraintBased import PC as search
     from featgeo.evidence.causal_learn import register
 
     a, b, noise, last = np.random.default_rng(0).standard_normal((4, 400))

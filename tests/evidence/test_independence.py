@@ -233,7 +233,7 @@ def test_seeds():
     ("X", "Y", "options", "message"),
     [
         (np.ones(10), np.arange(10), {}, "X never varies.*Pass rows"),
-        (np.arange(10), np.arange(9), {}, "10 and 9.*Align"),
+        (np.arange(10), np.arange(9), {}, r"10, 9.*Align"),
         (np.zeros((10, 4, 4)), np.arange(10), {}, r"X must have shape.*\(4, 4\).*Flatten"),
         (np.arange(10), np.arange(10), {"method": "fast"}, "method.*'fast'.*'auto'"),
         (np.arange(10), np.arange(10), {"n_permutations": 0}, "n_permutations.*0.*999"),

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from featgeo.evidence.independence import independence_test
 from featgeo.evidence.products import product_test
+from featgeo.evidence.reading import read_tables
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Scored, Symbols, joint_symbols, scored_columns
 from featgeo.evidence.strata import MOST_CELLS, stratified_chi_square_test, stratified_probe_test
-from featgeo.features.spaces import check_not_constant
-from featgeo.features.variables import Table, Variable
+from featgeo.features.variables import Table
 
 METHODS = ("auto", "products", "strata")
 FEWEST_ROWS = 4
@@ -58,10 +58,9 @@ def conditional_independence_test(
     seed = 0 if random_state is None else int(random_state)
     if S is None:
         return independence_test(X, Y, random_state=seed)
-    x, y, s = _read(X, "X"), _read(Y, "Y"), _read(S, "S")
-    _check_rows(x, y, s)
-    for table, name in ((x, "X"), (y, "Y")):
-        check_not_constant(table, name)
+    x, y, s = (rows.table for rows in read_tables(X=X, Y=Y, S=S))
+    if len(x) < FEWEST_ROWS:
+        raise ValueError(f"A test given S needs at least {FEWEST_ROWS} rows, got {len(x)}. Pass more.")
     if not scored_columns(s):
         return independence_test(X, Y, random_state=seed)
     strata = _strata(s, len(x), method)
@@ -101,21 +100,3 @@ def _strata(s: Table, n: int, method: str) -> Symbols | None:
             f"rows, got more in n = {n} rows. Use method='products', or group the values of S."
         )
     return strata
-
-
-def _read(values: Any, name: str) -> Table:
-    variable = Variable.seen(values, name)
-    if variable.is_tensor:
-        raise ValueError(
-            f"{name} must have one or two dimensions, got rows of shape {variable.shape}. Flatten each row, or pass "
-            "features of it, such as those of a network."
-        )
-    return variable.rows(values).table
-
-
-def _check_rows(x: Table, y: Table, s: Table) -> None:
-    sizes = [len(x), len(y), len(s)]
-    if len(set(sizes)) > 1:
-        raise ValueError(f"X, Y and S must have the same number of rows, got {sizes}. Pass rows observed together.")
-    if sizes[0] < FEWEST_ROWS:
-        raise ValueError(f"A test needs at least {FEWEST_ROWS} rows, got {sizes[0]}. Pass more.")

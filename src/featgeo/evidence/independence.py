@@ -53,7 +53,7 @@ def independence_test(
         raise ValueError(f"`method` must be one of {METHODS}, got {method!r}. Use 'auto' to let the columns decide.")
     if not isinstance(n_permutations, Integral) or n_permutations < 1:
         raise ValueError(f"`n_permutations` must be a whole number, at least 1, got {n_permutations!r}. 999 is usual.")
-    x, y = read_tables(X, Y)
+    x, y = read_tables(X=X, Y=Y)
     rng = np.random.default_rng(0 if random_state is None else random_state)
     if method == "auto":
         method = "table" if is_finite(x) and is_finite(y) else "smooth"

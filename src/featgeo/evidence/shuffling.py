@@ -45,7 +45,7 @@ def permutation_pvalue(statistic: float, draws: Array, complete: bool) -> float:
         draws: Of the arrangements, (B,).
         complete: Whether the arrangements are all there are, the one observed included.
     """
-    reached = int(np.sum(draws >= statistic - _TIE * abs(statistic)))
+    reached = int(np.sum(draws >= statistic - _TIE * max(abs(statistic), 1.0)))
     return reached / len(draws) if complete else (1 + reached) / (1 + len(draws))
 
 

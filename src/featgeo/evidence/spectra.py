@@ -81,7 +81,7 @@ def held_out_spectrum(
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` must lie between 0 and 1, got {level}. 0.95 is usual.")
-    x, y = read_rows(X, Y)
+    x, y = read_rows(X=X, Y=Y)
     n = len(x)
     if n < FEWEST_ROWS:
         raise ValueError(
@@ -106,7 +106,7 @@ def mode_pvalues(X: Any, Y: Any) -> Array:
         as many modes are real, at level a, as p-values lie below a. They need many rows, and features without extreme
         values.
     """
-    x, y = (linear_ladder(rows) for rows in read_tables(X, Y))
+    x, y = (linear_ladder(rows) for rows in read_tables(X=X, Y=Y))
     check_dimensions(x, y)
     n, p, q = len(x.features), x.features.shape[1], y.features.shape[1]
     return bartlett_pvalues(canonical_correlations(x.features.T @ y.features / n), n, p, q)

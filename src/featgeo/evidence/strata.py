@@ -20,13 +20,13 @@ from featgeo.evidence.probes import contrasts, probes
 from featgeo.evidence.products import MODULATION
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Ranks, Scored, Symbols, ranks
+from featgeo.evidence.shuffling import permutation_pvalue
 from featgeo.geometry.validation import Array
 
 PERMUTATIONS = 999
 MOST_ENUMERATED = 5000  # arrangements; up to so many, all are taken
 AMPLE_COUNT = 5.0  # least expected count for the limiting distribution
 MOST_CELLS = 2**22  # of all tables together
-EQUAL = 1e-9  # relative; statistics so close are ties
 
 
 def stratified_chi_square_test(x: Symbols, y: Symbols, s: Symbols, seed: int) -> Evidence:
@@ -94,13 +94,11 @@ def _centred(values: Array, s: Symbols) -> Array:
 def _permuted(statistic: Callable[[np.ndarray], float], strata: np.ndarray, seed: int) -> Evidence:
     """The rank of the statistic among all arrangements, or among random ones and itself."""
     observed = statistic(np.arange(len(strata)))
-    reached = observed - EQUAL * max(abs(observed), 1.0)
     groups = _groups(strata)
-    if _arrangements([len(group) for group in groups]) <= MOST_ENUMERATED:
-        values = np.array([statistic(order) for order in _all_orders(groups, len(strata))])
-        return Evidence(observed, float(np.mean(values >= reached)), "all permutations within strata")
-    values = np.array([statistic(order) for order in _random_orders(strata, seed)])
-    return Evidence(observed, float((1 + np.sum(values >= reached)) / (1 + len(values))), "permutations within strata")
+    complete = _arrangements([len(group) for group in groups]) <= MOST_ENUMERATED
+    orders = _all_orders(groups, len(strata)) if complete else _random_orders(strata, seed)
+    pvalue = permutation_pvalue(observed, np.array([statistic(order) for order in orders]), complete)
+    return Evidence(observed, pvalue, f"{'all ' * complete}permutations within strata")
 
 
 def _groups(strata: np.ndarray) -> list[np.ndarray]:
