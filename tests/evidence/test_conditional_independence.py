@@ -287,13 +287,14 @@ def test_errors_say_the_way_out() -> None:
 
 
 def test_causal_learn_orients_a_collider() -> None:
-    from causallearn.search.ConstraintBased import PC as search
+    from causallearn.search.ConstraintBased.PC import pc
+
     from featgeo.evidence.causal_learn import register
 
     a, b, noise, last = np.random.default_rng(0).standard_normal((4, 400))
     c = a**2 + b + 0.5 * noise
     d = np.tanh(c) + 0.3 * last
-    graph = search.pc(np.column_stack([a, b, c, d]), 0.05, indep_test=register(), show_progress=False).G.graph
+    graph = pc(np.column_stack([a, b, c, d]), 0.05, indep_test=register(), show_progress=False).G.graph
     arrows = {(i, j) for i, j in product(range(4), repeat=2) if graph[i, j] == -1 and graph[j, i] == 1}
     assert arrows == {(0, 2), (1, 2), (2, 3)}
 
