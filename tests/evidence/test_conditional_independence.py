@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import permutations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom, kstest
 
@@ -262,12 +263,45 @@ def test_every_row_a_stratum_of_its_own_is_no_evidence() -> None:
     assert conditional_independence_test(x, y, [f"row {i}" for i in range(50)]).pvalue == 1.0
 
 
-def test_more_rows_than_are_permuted_and_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("featgeo.evidence.conditional.MOST_PERMUTED", 50)
-    x, y, s = finite_condition(np.random.default_rng(0), 200)
-    assert conditional_independence_test(x, y, s).method == "products of residuals"
-    wide = np.random.default_rng(1).standard_normal((200, 20))
-    assert 0 < conditional_independence_test(wide[:, :2], wide[:, 2] + y, wide[:, 3:]).pvalue <= 1
+def test_level_holds_where_rows_are_too_many_to_permute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("featgeo.evidence.strata.MOST_PERMUTED", 50)
+    assert conditional_independence_test(*finite_condition(np.random.default_rng(0), 200)).method.startswith("products")
+    assert_level(pvalues(finite_condition, 300, 80))
+
+
+def many_labels(rng: np.random.Generator, n: int) -> tuple:
+    label, effect = rng.integers(0, 60, n), rng.standard_normal(60)
+    s = pd.DataFrame({"city": label.astype(str), "u": rng.standard_normal(n)})
+    return effect[label] + rng.standard_normal(n), effect[label] + rng.standard_normal(n), s
+
+
+def one_combination_for_both(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.standard_normal((n, 10))
+    cause = s.sum(axis=1) / np.sqrt(10)
+    return cause + 0.5 * rng.standard_normal(n), np.exp(cause + 0.5 * rng.standard_normal(n)), s
+
+
+@pytest.mark.parametrize(("draw", "n"), [(many_labels, 600), (one_combination_for_both, 500)])
+def test_level_holds_where_x_and_y_follow_s_alike(draw: Draw, n: int) -> None:
+    assert_level(pvalues(draw, n, 80))
+
+
+def test_rare_labels_that_never_meet_are_no_evidence() -> None:
+    def rare(rng: np.random.Generator, n: int) -> tuple:
+        return (rng.random(n) < 0.03) * 1, (rng.random(n) < 0.03) * 1, rng.standard_normal(n)
+
+    assert (pvalues(rare, 1000, 60) <= 0.05).mean() <= 0.1
+    x, _, s = rare(np.random.default_rng(0), 1000)
+    assert conditional_independence_test(x, x * (np.random.default_rng(1).random(1000) < 0.9), s).pvalue < 1e-3
+
+
+@pytest.mark.parametrize("columns", [3, 7])
+def test_what_is_a_column_of_s_is_independent_of_all_else(columns: int) -> None:
+    rng = np.random.default_rng(0)
+    s = rng.standard_normal((300, columns))
+    y = np.sin(2 * s[:, 0]) + s[:, -1] + 0.5 * rng.standard_normal(300)
+    assert conditional_independence_test(np.exp(-s[:, 0]), y, s).pvalue == 1
+    assert conditional_independence_test(y, s[:, 0], s).pvalue == 1
 
 
 def test_errors_say_the_way_out() -> None:

@@ -1,5 +1,7 @@
 """Held-out spectra: intervals cover, p-values hold their level, and real modes are told from chance."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -131,3 +133,21 @@ def test_bartletts_tests_need_rows():
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="6 and 5 features need at least 13 rows, got 12"):
         mode_pvalues(rng.random((12, 6)), rng.random((12, 5)))
+
+
+def test_features_that_rest_on_few_rows_are_compared_with_arrangements():
+    rejected = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        rare = np.isin(np.arange(2400), rng.choice(2400, 6, replace=False)).astype(int)
+        with contextlib.suppress(ValueError):  # all rare rows may be in one half
+            spectrum = held_out_spectrum(rare, rng.integers(0, 2, 2400), ModalDecomposition(1), random_state=seed)
+            rejected += (spectrum.pvalue < 0.05).tolist()
+    assert len(rejected) > 30
+    assert np.mean(rejected) < 0.12
+
+
+def test_a_half_without_variation_is_named():
+    rare = (np.arange(100) == 0).astype(int)
+    with pytest.raises(ValueError, match="half of the rows"):
+        held_out_spectrum(rare, np.arange(100) % 2, ModalDecomposition(1))

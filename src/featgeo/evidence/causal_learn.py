@@ -44,7 +44,7 @@ def register(name: str = NAME) -> str:
         def __init__(self, data: np.ndarray, **options: Any) -> None:
             super().__init__(data, **options)
             self.options = {key: options[key] for key in ("method", "random_state") if key in options}
-            written = json.dumps(self.options, sort_keys=True).encode()
+            written = json.dumps(self.options, sort_keys=True, default=str).encode()
             self.check_cache_method_consistent(name, hashlib.sha256(written).hexdigest())
 
         def __call__(self, X: int, Y: int, condition_set: Iterable[int] | None = None) -> float:

@@ -1,9 +1,10 @@
 """Whether X and Y are independent given S.
 
-Two methods. Given a finite S, rows of Y are permuted within the values of S: exact at any number of rows
-(`featgeo.evidence.strata`). Otherwise what S explains is taken out of functions of X and of Y, and the products of what
-is left are tested (`featgeo.evidence.products`). Numbers enter by rank, so strictly monotone maps of any column change
-nothing; columns of labels or of few distinct numbers enter as symbols, so renaming them changes nothing.
+Two methods. Given a finite S, rows are compared within its values (`featgeo.evidence.strata`): rows of Y are permuted
+there, which is exact, or, with ample counts or many rows, a limit is used. Otherwise what S explains is taken out of
+functions of X and of Y, and the products of what is left are tested (`featgeo.evidence.products`). Numbers enter by
+rank, so strictly monotone maps of any column change nothing; columns of labels or of few distinct numbers enter as
+symbols, so renaming them changes nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Scored, Symbols, joint_symbols, scored_columns
 from featgeo.evidence.strata import MOST_CELLS, stratified_chi_square_test, stratified_probe_test
 from featgeo.features.variables import Table
+from featgeo.models.modal import seed_of
 
 METHODS = ("auto", "products", "strata")
 FEWEST_ROWS = 4
-MOST_PERMUTED = 5000  # rows; with more, products of residuals are as good and faster
 
 
 def conditional_independence_test(
@@ -30,7 +31,7 @@ def conditional_independence_test(
     S: Any,
     *,
     method: Literal["auto", "products", "strata"] = "auto",
-    random_state: int | None = None,
+    random_state: Any = None,
 ) -> Evidence:
     """Test whether X and Y are independent given S.
 
@@ -55,7 +56,7 @@ def conditional_independence_test(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
-    seed = 0 if random_state is None else int(random_state)
+    seed = seed_of(random_state)
     if S is None:
         return independence_test(X, Y, random_state=seed)
     x, y, s = (rows.table for rows in read_tables(X=X, Y=Y, S=S))
@@ -65,24 +66,13 @@ def conditional_independence_test(
         return independence_test(X, Y, random_state=seed)
     strata = _strata(s, len(x), method)
     alphabets = joint_symbols(x), joint_symbols(y)
-    if strata is not None:
-        evidence = _given_strata(alphabets, x, y, strata, seed, forced=method == "strata")
-        if evidence is not None:
-            return evidence
     columns_x, columns_y = (_columns(alphabet, table) for alphabet, table in zip(alphabets, (x, y), strict=True))
-    return product_test(columns_x, columns_y, scored_columns(s), len(x), seed)
-
-
-def _given_strata(
-    alphabets: tuple[Symbols | None, Symbols | None], x: Table, y: Table, strata: Symbols, seed: int, forced: bool
-) -> Evidence | None:
-    """The test within strata; None where the rows are too many to permute and nothing forces it."""
+    if strata is None:
+        return product_test(columns_x, columns_y, scored_columns(s), len(x), seed)
     finite_x, finite_y = alphabets
     if finite_x and finite_y and finite_x.size * finite_y.size * strata.size <= MOST_CELLS:
         return stratified_chi_square_test(finite_x, finite_y, strata, seed)
-    if len(x) > MOST_PERMUTED and not forced:
-        return None
-    return stratified_probe_test(_columns(finite_x, x), _columns(finite_y, y), strata, seed)
+    return stratified_probe_test(columns_x, columns_y, strata, seed)
 
 
 def _columns(alphabet: Symbols | None, table: Table) -> Sequence[Scored]:

@@ -33,7 +33,8 @@ def independence_test(
 
             - "table": any, between finite alphabets, by Pearson's chi-square on the table of counts.
             - "smooth": any, by features of either side, from smooth to rough: cosines of the rank of a number,
-              indicators of a label, components of a kernel of several columns. Monotone maps of numbers change nothing.
+              indicators of a label, components of a kernel of several columns. Monotone maps of a number change nothing
+              (next to nothing where there are several columns).
               Choose it for numbers of few values whose order matters.
             - "linear": between the columns as they are, labels as indicators, by their canonical correlations. Pass
               features of your own and it tests inside their spans.
@@ -54,6 +55,8 @@ def independence_test(
     if not isinstance(n_permutations, Integral) or n_permutations < 1:
         raise ValueError(f"`n_permutations` must be a whole number, at least 1, got {n_permutations!r}. 999 is usual.")
     x, y = read_tables(X=X, Y=Y)
+    if method == "table":
+        _check_repeats(x, y)
     rng = np.random.default_rng(0 if random_state is None else random_state)
     if method == "auto":
         method = "table" if is_finite(x) and is_finite(y) else "smooth"
@@ -63,6 +66,14 @@ def independence_test(
         return _linear_evidence(linear_ladder(x), linear_ladder(y), int(n_permutations), rng)
     seed = int(rng.integers(2**31))  # of the centres of kernels
     return block_evidence(smooth_ladder(x, seed), smooth_ladder(y, seed), int(n_permutations), rng)
+
+
+def _check_repeats(x: Rows, y: Rows) -> None:
+    for name, rows in (("X", x), ("Y", y)):
+        if len(np.unique(_symbols(rows))) == len(rows):
+            raise ValueError(
+                f"Every row of {name} has a value of its own: a table of counts says nothing. Use method='smooth'."
+            )
 
 
 def _symbols(rows: Rows) -> np.ndarray:

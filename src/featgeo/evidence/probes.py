@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from featgeo.evidence.scored import Ranks, Scored, Symbols
-from featgeo.evidence.smoothing import kernel_basis
+from featgeo.evidence.smoothing import cosines_of, kernel_basis
 from featgeo.geometry.validation import Array
 
 COSINES = 4
@@ -49,11 +49,6 @@ def column_probes(column: Scored, cosines: int = COSINES) -> Probes:
         return Probes(cosines_of(column.values, cosines), 1.0 / order)
     values = contrasts(column)
     return Probes(values, np.ones(values.shape[1]))
-
-
-def cosines_of(ranks: Array, count: int) -> Array:
-    """sqrt(2) cos(pi k r) for k = 1, ..., count, (n, count): orthonormal functions of a rank r; 0 where missing."""
-    return np.nan_to_num(np.sqrt(2) * np.cos(np.pi * np.outer(ranks, np.arange(1, count + 1))))
 
 
 def contrasts(column: Symbols) -> Array:

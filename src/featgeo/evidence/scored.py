@@ -61,6 +61,16 @@ def scored_columns(table: Table) -> list[Scored]:
     return [column for column in columns if isinstance(column, Ranks) or column.size > 1]
 
 
+def same(one: Scored, other: Scored) -> bool:
+    """Whether two columns say the same: equal ranks, in either direction, or symbols that go with each other."""
+    if isinstance(one, Ranks) and isinstance(other, Ranks):
+        turned = (other.values, 1 - other.values)
+        return any(np.allclose(one.values, values, rtol=0, atol=1e-12, equal_nan=True) for values in turned)
+    if isinstance(one, Symbols) and isinstance(other, Symbols) and one.size == other.size:
+        return len(np.unique(one.codes * other.size + other.codes)) == one.size
+    return False
+
+
 def joint_symbols(table: Table) -> Symbols | None:
     """All columns together as one column of symbols; None where they take many values.
 

@@ -5,6 +5,10 @@ U^T t: one decomposition serves every target and every ridge. The ridge of each 
 minimises its generalised cross-validation: that one balances the error's variance, which products of residuals forgive,
 with its bias, which X and Y may have in common. Many rows share the kernel's Nystroem approximation on a few hundred of
 them.
+
+What is simple and often there goes without any penalty, as eigenvectors of infinite eigenvalue: lines in the normal
+score of each number, the mean of each label, and waves along the best combination of these for X and for Y. A kernel on
+a few hundred rows would miss most of many labels, and a penalty would leave a share of the same function in X and Y.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import ndtri
 
-from featgeo.evidence.scored import Ranks, Scored
+from featgeo.evidence.scored import Ranks, Scored, ranks
 from featgeo.geometry.validation import Array
 
 LANDMARKS = 300
@@ -27,6 +31,9 @@ ADDITIVE_WIDTH = 1.0
 JOINT_WIDTH = 1.0  # times the root of the number of columns
 SYMBOL_DISTANCE = 4.0  # squared, between two symbols
 SMALLEST_EIGENVALUE = 1e-9
+COLLINEAR = 1e-8
+WAVES = 5  # half-waves along a fit
+MOST_FREE = 0.25  # terms without penalty, over n; beyond it the rarest labels of a column count as one
 MOST_DEGREES = 0.5  # of freedom, over n: beyond it cross-validation mistakes interpolation for a good fit
 
 
@@ -36,7 +43,7 @@ class Basis:
 
     Attributes:
         vectors: Orthonormal and orthogonal to constants, (n, r), the largest eigenvalue first.
-        eigenvalues: Shape (r,).
+        eigenvalues: Shape (r,); infinite for terms without penalty.
     """
 
     vectors: Array
@@ -56,20 +63,64 @@ class Residuals:
     left: Array
 
 
-def kernel_basis(columns: Sequence[Scored], n: int, rng: np.random.Generator) -> Basis:
-    """The basis of smooth functions of the columns, sums of functions of single columns foremost."""
-    if not columns:
-        return Basis(np.empty((n, 0)), np.empty(0))
+def kernel_basis(columns: Sequence[Scored], n: int, rng: np.random.Generator, leading: Array | None = None) -> Basis:
+    """The basis of smooth functions of the columns, sums of functions of single columns foremost.
+
+    Args:
+        columns: At least one.
+        n: Number of rows.
+        rng: Of the landmarks.
+        leading: Targets, (n, k), for whose sake simple terms go without penalty; none do when None.
+    """
     chosen = np.arange(n) if n <= LANDMARKS else rng.permutation(n)[:LANDMARKS]
     kernel = _kernel(columns, n, chosen)
     eigenvalues, vectors = eigh(kernel[chosen])
     kept = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
     features = kernel @ (vectors[:, kept] / np.sqrt(eigenvalues[kept]))
     features -= features.mean(axis=0)
+    largest = np.square(features).sum()
+    first = np.empty((n, 0)) if leading is None else _free_terms(columns, leading)
+    features -= first @ (first.T @ features)
     eigenvalues, vectors = eigh(features.T @ features)
-    kept = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
+    kept = eigenvalues > SMALLEST_EIGENVALUE * largest / features.shape[1]
     eigenvalues, vectors = eigenvalues[kept][::-1], vectors[:, kept][:, ::-1]
-    return Basis(features @ (vectors / np.sqrt(eigenvalues)), eigenvalues)
+    smooth = features @ (vectors / np.sqrt(eigenvalues))
+    return Basis(np.hstack([first, smooth]), np.concatenate([np.full(first.shape[1], np.inf), eigenvalues]))
+
+
+def _free_terms(columns: Sequence[Scored], leading: Array) -> Array:
+    """Orthonormal terms without penalty, orthogonal to constants, (n, r).
+
+    Lines in numbers and indicators of labels; and waves along the best such fit of each leading target, since many
+    variables follow one combination of others, in whatever way.
+    """
+    n = len(leading)
+    most = max(1, int(MOST_FREE * n / len(columns)))
+    parts = []
+    for column in columns:
+        if isinstance(column, Ranks):
+            parts.append(np.nan_to_num(ndtri(column.values))[:, None])
+            continue
+        frequent = np.argsort(-np.bincount(column.codes), kind="stable")[: min(column.size - 1, most)]
+        parts.append((column.codes[:, None] == frequent).astype(np.float64))
+    straight = _orthonormal(np.hstack(parts))
+    fits = straight @ (straight.T @ leading)
+    waves = [cosines_of(ranks(fit), WAVES) for fit in fits.T]
+    return _orthonormal(np.hstack([straight, *waves]))
+
+
+def _orthonormal(terms: Array) -> Array:
+    """A basis of the span of centred terms, (n, r)."""
+    n = len(terms)
+    terms = (terms - terms.mean(axis=0)) / terms.std(axis=0).clip(min=1e-12)
+    energies, directions = eigh(terms.T @ terms / n)
+    kept = energies > COLLINEAR
+    return terms @ (directions[:, kept] / np.sqrt(energies[kept] * n))
+
+
+def cosines_of(ranks: Array, count: int) -> Array:
+    """sqrt(2) cos(pi k r) for k = 1, ..., count, (n, count): orthonormal functions of a rank r; 0 where missing."""
+    return np.nan_to_num(np.sqrt(2) * np.cos(np.pi * np.outer(ranks, np.arange(1, count + 1))))
 
 
 def _kernel(columns: Sequence[Scored], n: int, chosen: np.ndarray) -> Array:
@@ -100,11 +151,9 @@ def residuals(basis: Basis, targets: Array) -> Residuals:
         targets: Shape (n, k).
     """
     targets = targets - targets.mean(axis=0)
-    if not basis.eigenvalues.size:
-        return Residuals(targets, np.empty((0, targets.shape[1])))
     n = len(targets)
     coefficients = basis.vectors.T @ targets
-    ridges = RIDGES * basis.eigenvalues[0]
+    ridges = RIDGES * np.max(basis.eigenvalues, where=np.isfinite(basis.eigenvalues), initial=1e-300)
     left = ridges / (basis.eigenvalues[:, None] + ridges)  # (r, ridges)
     explained = (1 - left**2).T @ coefficients**2
     degrees = 1 + (1 - left).sum(axis=0)

@@ -2,7 +2,7 @@
 
 The rows are parted in two; modes are learned on either part and measured on the other. Measured on rows of its own, the
 correlation r of f_i and g_i is an ordinary correlation of two given functions. Its standard error comes from its
-influence function, u v - r (u^2 + v^2) / 2 with u and v the standardised f_i and g_i, whatever their distribution.
+influence function, u v - r (u^2 + v^2) / 2 with u and v the standardised f_i and g_i.
 
 The two measurements are not independent: each part taught the modes that the other measured (in the span of one
 feature a side, chance gives both the same sign). So they are combined by rules that hold under any dependence: twice
@@ -28,6 +28,7 @@ from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 
 FEWEST_ROWS = 20
+ROWS_PER_KURTOSIS = 5
 SHUFFLED_ROWS = 1000  # parts with more rows are compared with Student's distribution
 N_PERMUTATIONS = 999
 _BELOW_ONE = 1 - 1e-12
@@ -124,11 +125,19 @@ class _Measured:
 def _measured(
     model: ModalDecomposition, seen: tuple[Rows, Rows], held_out: tuple[Rows, Rows], rng: np.random.Generator
 ) -> _Measured:
-    f, g = clone(model).fit(*(rows.raw for rows in seen)).transform(*(rows.raw for rows in held_out))
+    try:
+        fitted = clone(model).fit(*(rows.raw for rows in seen))
+    except ValueError as reason:
+        raise ValueError(
+            f"A half of the rows cannot be learned from: {reason} A value that few rows have may be in the other half "
+            "alone. Pass more rows, or merge rare values."
+        ) from reason
+    f, g = fitted.transform(*(rows.raw for rows in held_out))
     u, v = _standardised(f), _standardised(g)
     r, error = studentised(u, v)
     ratio = r / error
-    if len(u) > SHUFFLED_ROWS:
+    few = ROWS_PER_KURTOSIS * np.max(np.mean(u**4, axis=0) * np.mean(v**4, axis=0), initial=0) > len(u)
+    if len(u) > SHUFFLED_ROWS and not few:  # where features rest on few rows, Student's distribution is not reached
         return _Measured(r, error, student.sf(ratio, len(u) - 2))
     # Shuffled and studentised: exact where X and Y are independent, right in the limit where only this mode is nothing.
     draws = np.concatenate([

@@ -17,13 +17,14 @@ import numpy as np
 from scipy.stats import chi2
 
 from featgeo.evidence.probes import contrasts, probes
-from featgeo.evidence.products import MODULATION
+from featgeo.evidence.products import MODULATION, moment_evidence, scaled
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Ranks, Scored, Symbols, ranks
 from featgeo.evidence.shuffling import permutation_pvalue
 from featgeo.geometry.validation import Array
 
 PERMUTATIONS = 999
+MOST_PERMUTED = 5000  # rows; with more the limit is as good and faster
 MOST_ENUMERATED = 5000  # arrangements; up to so many, all are taken
 AMPLE_COUNT = 5.0  # least expected count for the limiting distribution
 MOST_CELLS = 2**22  # of all tables together
@@ -58,7 +59,10 @@ def stratified_chi_square_test(x: Symbols, y: Symbols, s: Symbols, seed: int) ->
 
 
 def stratified_probe_test(x: Sequence[Scored], y: Sequence[Scored], s: Symbols, seed: int) -> Evidence:
-    """Permutation test of squared moments of probes of x and y, centred in each stratum, over all and by stratum."""
+    """Test of squared moments of probes of x and y, centred in each stratum, over all and by stratum.
+
+    By permutations, or, where rows are many, by the limit that `featgeo.evidence.products` uses.
+    """
     n, rng = len(s.codes), np.random.default_rng(seed)
     of_x, of_y = (probes([_within(column, s) for column in columns], n, rng) for columns in (x, y))
     by_stratum = contrasts(s)
@@ -67,6 +71,18 @@ def stratified_probe_test(x: Sequence[Scored], y: Sequence[Scored], s: Symbols, 
     left = _centred(of_x.values, s) * np.sqrt(of_x.weights)
     right = _centred(of_y.values, s) * np.sqrt(of_y.weights)
     modulated = (left[:, :, None] * modulating[:, None, :]).reshape(n, -1).T
+
+    if n > MOST_PERMUTED:
+        vary = left.std(axis=0) > 0, right.std(axis=0) > 0
+        if not (vary[0].any() and vary[1].any()):
+            return Evidence(0.0, 1.0, "products within strata")
+        of_rows = 1 - 1 / np.bincount(s.codes)[s.codes]  # what centring leaves of the variance of each row
+        ratio = np.full((vary[0].sum(), vary[1].sum()), (n - s.size) / np.square(of_rows).sum())
+        x_part, y_part = (
+            scaled(values[:, kept], given.weights[kept])
+            for values, kept, given in ((left, vary[0], of_x), (right, vary[1], of_y))
+        )
+        return moment_evidence(x_part, y_part, by_stratum * np.sqrt(weights), ratio, "products within strata")
 
     def statistic(order: np.ndarray) -> float:
         return float(np.square(modulated @ right[order]).sum()) / n

@@ -57,11 +57,15 @@ class Encoding:
         missing = np.isnan(numbers)
         known = (~missing).sum(axis=0).clip(min=1)
         centre = np.where(missing, 0, numbers).sum(axis=0) / known
-        spread = np.sqrt(np.square(np.where(missing, 0, numbers - centre)).sum(axis=0) / known)
+        away = np.abs(np.where(missing, 0, numbers - centre))
+        size = np.maximum(away.max(axis=0, initial=0), 1e-300)  # squares of huge or tiny numbers are not numbers
+        spread = size * np.sqrt(np.square(away / size).sum(axis=0) / known)
         ranks = None
         if numbers.shape[1] and scores != "standard":
             if "ranks" not in rows.memo:
-                rows.memo["ranks"] = QuantileTransformer(n_quantiles=min(QUANTILES, n), subsample=None).fit(numbers)
+                known_or_zero = np.where(missing.all(axis=0), 0.0, numbers)  # a column that is never known has no ranks
+                quantiles = QuantileTransformer(n_quantiles=min(QUANTILES, n), subsample=None)
+                rows.memo["ranks"] = quantiles.fit(known_or_zero)
             ranks = rows.memo["ranks"]
         columns = zip(rows.variable.labels, table.codes.T, strict=True)
         shares = tuple(
