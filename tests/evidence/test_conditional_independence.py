@@ -267,6 +267,7 @@ def test_level_holds_where_rows_are_too_many_to_permute(monkeypatch: pytest.Monk
     monkeypatch.setattr("featgeo.evidence.strata.MOST_PERMUTED", 50)
     assert conditional_independence_test(*finite_condition(np.random.default_rng(0), 200)).method.startswith("products")
     assert_level(pvalues(finite_condition, 300, 80))
+    assert (pvalues(label_determined, 200, 10) == 1).all()
 
 
 def many_labels(rng: np.random.Generator, n: int) -> tuple:

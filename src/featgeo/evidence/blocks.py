@@ -17,12 +17,12 @@ import numpy as np
 from scipy.special import chdtrc
 
 from featgeo.evidence.ladders import Ladder
+from featgeo.evidence.null import rests_on_few_rows
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.shuffling import permutation_evidence
 from featgeo.geometry.validation import Array
 
 LIMIT_ROWS = 1000
-ROWS_PER_KURTOSIS = 5  # for indicators: expected counts of at least five
 LIMIT_DRAWS = 19_999
 TAIL_DRAWS = 100
 _SMALLEST = 1e-300
@@ -46,7 +46,7 @@ def block_evidence(x: Ladder, y: Ladder, n_permutations: int, rng: np.random.Gen
 def limit_holds(x: Ladder, y: Ladder) -> bool:
     """Whether rows are many, and no feature rests on few of them, so that cross-moments are normal."""
     n = len(x.features)
-    return n > LIMIT_ROWS and ROWS_PER_KURTOSIS * x.kurtosis * y.kurtosis <= n
+    return n > LIMIT_ROWS and not rests_on_few_rows(x.kurtosis, y.kurtosis, n)
 
 
 def cross_moments(f: Array, g: Array) -> Array:

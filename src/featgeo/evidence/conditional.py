@@ -41,18 +41,17 @@ def conditional_independence_test(
         Y: Rows of the other variable.
         S: Rows of the condition. Columns that never vary say nothing and do not count; where none varies, or S is None,
             this is `independence_test`.
-        method: "strata" permutes Y within the values of S; "products" tests products of residuals; "auto" takes strata
-            where S is finite, that is a single column of labels or at most min(32, sqrt(n)) distinct rows.
+        method: "strata" compares rows within the values of S; "products" tests products of residuals; "auto" takes
+            strata where S is finite, that is a single column of labels or at most min(32, sqrt(n)) distinct rows.
         random_state: Seed of permutations and of the choice of kernel centres; None is 0. The same seed gives the same
             answer.
 
     Returns:
         Statistic, p-value and the method that gave them.
 
-    Where S determines X or Y as far as a regression can tell (less than a thousandth of the variance is left), the
-    p-value is 1: such data hold no evidence against independence. Products of residuals hold their level as far as the
-    regressions on S are right: with many columns of S, or functions of S too rough for the rows at hand, that X and Y
-    share, what the regressions miss in both looks like dependence.
+    Where X or Y is part of S, or a regression on S leaves less than a thousandth of its variance, the p-value is 1:
+    such data hold no evidence against independence. Products of residuals hold their level as far as the regressions
+    are right: what they miss of a function of S that X and Y share looks like dependence. The guide has measured cases.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")

@@ -26,6 +26,14 @@ _NEGLIGIBLE = 1e-12  # weights below this share of the largest are dropped
 _ROUNDING = 1e-6  # eigenvalues may come out as far below zero
 
 
+ROWS_PER_KURTOSIS = 5  # for indicators: expected counts of at least five
+
+
+def rests_on_few_rows(kurtosis_x: float, kurtosis_y: float, n_rows: int) -> bool:
+    """Whether products of two features, of these kurtoses, vary on too few rows for their mean to be normal."""
+    return ROWS_PER_KURTOSIS * kurtosis_x * kurtosis_y > n_rows
+
+
 def weighted_chi_square_tail(statistic: float, weights: Any) -> float:
     """P(sum_i w_i Z_i^2 > statistic) for independent standard normals Z_i.
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from featgeo.evidence.null import weighted_chi_square_tail
+from featgeo.evidence.null import rests_on_few_rows, weighted_chi_square_tail
 from featgeo.evidence.probes import Probes, column_probes, probes
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Scored, same
@@ -32,7 +32,6 @@ MODULATION = 1.5  # weight of all functions of S together; the constant has weig
 MOST_MODULATORS = 16
 MODULATED = 4  # leading probes of X and of Y
 DETERMINED = 1e-3  # a probe with this share of its variance left is a function of S as far as a regression can tell
-ROWS_PER_KURTOSIS = 5  # for indicators: expected counts of at least five
 FITTED = 1  # leading probes along whose linear fits waves go without penalty
 CHUNK = 8192
 NAME = "products of residuals"
@@ -67,7 +66,7 @@ def moment_evidence(x: Array, y: Array, modulating: Array, ratio: Array, name: s
     """
     statistic, weights = _quadratic_form(x, y, modulating, ratio)
     pvalue = weighted_chi_square_tail(statistic, weights)
-    if ROWS_PER_KURTOSIS * _kurtosis(x) * _kurtosis(y) > len(x):
+    if rests_on_few_rows(_kurtosis(x), _kurtosis(y), len(x)):
         # Residuals rest on few rows: where these never meet, the products hardly vary, and their own variance says too
         # little. Then the variance that independence implies must not be exceeded either.
         pvalue = max(pvalue, weighted_chi_square_tail(statistic, _implied_weights(x, y, modulating)))

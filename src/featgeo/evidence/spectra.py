@@ -21,6 +21,7 @@ from sklearn.base import clone
 
 from featgeo.evidence.bartlett import bartlett_pvalues, canonical_correlations, check_dimensions
 from featgeo.evidence.ladders import linear_ladder
+from featgeo.evidence.null import rests_on_few_rows
 from featgeo.evidence.reading import read_rows, read_tables
 from featgeo.evidence.shuffling import arrangements, permutation_pvalue
 from featgeo.features.variables import Rows
@@ -28,7 +29,6 @@ from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 
 FEWEST_ROWS = 20
-ROWS_PER_KURTOSIS = 5
 SHUFFLED_ROWS = 1000  # parts with more rows are compared with Student's distribution
 N_PERMUTATIONS = 999
 _BELOW_ONE = 1 - 1e-12
@@ -136,7 +136,8 @@ def _measured(
     u, v = _standardised(f), _standardised(g)
     r, error = studentised(u, v)
     ratio = r / error
-    few = ROWS_PER_KURTOSIS * np.max(np.mean(u**4, axis=0) * np.mean(v**4, axis=0), initial=0) > len(u)
+    kurtosis = np.mean(u**4, axis=0).max(initial=0), np.mean(v**4, axis=0).max(initial=0)
+    few = rests_on_few_rows(*kurtosis, len(u))
     if len(u) > SHUFFLED_ROWS and not few:  # where features rest on few rows, Student's distribution is not reached
         return _Measured(r, error, student.sf(ratio, len(u) - 2))
     # Shuffled and studentised: exact where X and Y are independent, right in the limit where only this mode is nothing.

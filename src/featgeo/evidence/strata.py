@@ -16,8 +16,8 @@ from math import factorial, prod
 import numpy as np
 from scipy.stats import chi2
 
-from featgeo.evidence.probes import contrasts, probes
-from featgeo.evidence.products import MODULATION, moment_evidence, scaled
+from featgeo.evidence.probes import Probes, contrasts, probes
+from featgeo.evidence.products import DETERMINED, MODULATION, moment_evidence, scaled
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Ranks, Scored, Symbols, ranks
 from featgeo.evidence.shuffling import permutation_pvalue
@@ -67,27 +67,32 @@ def stratified_probe_test(x: Sequence[Scored], y: Sequence[Scored], s: Symbols, 
     of_x, of_y = (probes([_within(column, s) for column in columns], n, rng) for columns in (x, y))
     by_stratum = contrasts(s)
     weights = np.full(by_stratum.shape[1], MODULATION / max(by_stratum.shape[1], 1))
-    modulating = np.hstack([np.ones((n, 1)), by_stratum * np.sqrt(weights)])
+    by_stratum = by_stratum * np.sqrt(weights)
+    if n > MOST_PERMUTED:
+        return _limit(of_x, of_y, by_stratum, s)
+    modulating = np.hstack([np.ones((n, 1)), by_stratum])
     left = _centred(of_x.values, s) * np.sqrt(of_x.weights)
     right = _centred(of_y.values, s) * np.sqrt(of_y.weights)
     modulated = (left[:, :, None] * modulating[:, None, :]).reshape(n, -1).T
-
-    if n > MOST_PERMUTED:
-        vary = left.std(axis=0) > 0, right.std(axis=0) > 0
-        if not (vary[0].any() and vary[1].any()):
-            return Evidence(0.0, 1.0, "products within strata")
-        of_rows = 1 - 1 / np.bincount(s.codes)[s.codes]  # what centring leaves of the variance of each row
-        ratio = np.full((vary[0].sum(), vary[1].sum()), (n - s.size) / np.square(of_rows).sum())
-        x_part, y_part = (
-            scaled(values[:, kept], given.weights[kept])
-            for values, kept, given in ((left, vary[0], of_x), (right, vary[1], of_y))
-        )
-        return moment_evidence(x_part, y_part, by_stratum * np.sqrt(weights), ratio, "products within strata")
 
     def statistic(order: np.ndarray) -> float:
         return float(np.square(modulated @ right[order]).sum()) / n
 
     return _permuted(statistic, s.codes, seed)
+
+
+def _limit(of_x: Probes, of_y: Probes, by_stratum: Array, s: Symbols) -> Evidence:
+    """The same statistic against its limit: products of what centring within strata leaves of the probes."""
+    name, parts = "products within strata", []
+    for given in (of_x, of_y):
+        left = _centred(given.values, s)
+        free = left.var(axis=0) > DETERMINED * given.values.var(axis=0)
+        if not free.any():
+            return Evidence(0.0, 1.0, name)
+        parts.append(scaled(left[:, free], given.weights[free]))
+    of_rows = 1 - 1 / np.bincount(s.codes)[s.codes]  # what centring leaves of the variance of each row
+    ratio = np.full((parts[0].shape[1], parts[1].shape[1]), (len(of_rows) - s.size) / np.square(of_rows).sum())
+    return moment_evidence(parts[0], parts[1], by_stratum, ratio, name)
 
 
 def _within(column: Scored, s: Symbols) -> Scored:

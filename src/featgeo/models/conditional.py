@@ -96,9 +96,8 @@ class ConditionalDecomposition(BaseEstimator):
             S: Rows of the side information: numbers, labels, several columns, or mixed.
         """
         self._check_parameters()
-        names = {"x": (X, "X"), "y": (y, "Y"), "s": (S, "S")}
         self.x_variable_, self.y_variable_, self.s_variable_ = (
-            Variable.seen(values, name) for values, name in names.values()
+            Variable.seen(values, name) for values, name in ((X, "X"), (y, "Y"), (S, "S"))
         )
         y_rows, s_rows = self.y_variable_.rows(y), self.s_variable_.rows(S)
         data = Pairs(self.x_variable_.rows(X), Parts({"s": s_rows, "y": y_rows}))

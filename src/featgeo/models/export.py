@@ -69,7 +69,7 @@ def as_module(model: ModalDecomposition, part: Part) -> nn.Module:
         A module from the tensor that `encode_inputs` makes to the part's values, in double precision.
 
     Raises:
-        NotImplementedError: If the features are made by trees or by objects of scikit-learn.
+        NotImplementedError: If the features are made by trees or by objects of scikit-learn, or leave given ones out.
     """
     check_is_fitted(model)
     variable = _variable(model, part)

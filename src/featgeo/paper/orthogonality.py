@@ -25,7 +25,6 @@ TRUTH: dict[str, Callable[[Array], Array]] = {
 }
 # The aligned energy is |E[phi cos(pi X)]|^2 + |E[phi sin(pi X)]|^2 over var(phi), times 2 sigma^2 = 1/2.
 ALIGNED_ENERGY = {"x": 1.5 / np.pi**2, "x^2": (2 / np.pi**2) ** 2 / 2 / (4 / 45)}
-ORTHOGONAL_SIGMA = 0.5
 
 
 @dataclass(frozen=True, eq=False)
