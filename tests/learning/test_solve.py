@@ -8,7 +8,7 @@ import torch
 from support import SEEDS, random_counts, rows
 
 from featgeo import FiniteJoint, Moments, Nesting, decompose, h_score
-from featgeo.geometry.decomposition import SpanProblem
+from featgeo.geometry.problem import SpanProblem
 from featgeo.learning.solve import Folds, solve
 
 
@@ -93,7 +93,7 @@ def test_folds_of_a_stream_add_up_to_all_rows():
     chunks = [{name: z[start : start + 70] for name, z in features.items()} for start in range(0, 600, 70)]
     whole = Moments.from_features(features)
     for folds in (Folds.from_chunks(chunks, 3, 0), Folds.from_chunks(iter(chunks), 5, 1)):
-        np.testing.assert_allclose(folds.whole.covariance("x", "y"), whole.covariance("x", "y"), atol=1e-12)
+        np.testing.assert_allclose(folds.whole.all.covariance("x", "y"), whole.covariance("x", "y"), atol=1e-12)
 
 
 def test_moments_seen_through_affine_maps_are_those_of_the_images():

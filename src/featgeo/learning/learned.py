@@ -10,12 +10,11 @@ import numpy as np
 from featgeo.features.blocks import SideBySide
 from featgeo.features.functions import FeatureFunction, SpanFunction
 from featgeo.features.spaces import Space
-from featgeo.geometry.decomposition import SpanModes
-from featgeo.geometry.moments import Moments
+from featgeo.geometry.problem import SpanModes
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.setting import Setting
-from featgeo.learning.solve import Solution, held_out_energy
+from featgeo.learning.solve import Solution
 
 N_FOLDS = 5
 UNSEEN_ROWS = 10_000
@@ -99,18 +98,14 @@ def from_solution(
         solver: How they were found.
         unseen: Held-out features of some rows.
     """
+    dims = solution.folds.whole.dims
     components = tuple(
         Component(
             modes.sigma,
-            _function(modes.f, [spaces[name] for name in setting.x], modes.x[: reach[0]], solution.folds.whole),
-            _function(modes.g, [spaces[name] for name in setting.y], modes.y[: reach[1]], solution.folds.whole),
+            _function(modes.f, [spaces[name] for name in setting.x], modes.x[: reach[0]], dims),
+            _function(modes.g, [spaces[name] for name in setting.y], modes.y[: reach[1]], dims),
             solution.held_out_sigma[level],
-            np.array(
-                [
-                    held_out_energy(part[level], solution.folds.parts[fold])
-                    for part, fold in zip(solution.parts, solution.held_out, strict=True)
-                ]
-            ),
+            solution.held_out_energies[level],
             _rotations(solution, level),
         )
         for level, (modes, reach) in enumerate(zip(solution.levels, setting.reach, strict=True))
@@ -119,9 +114,9 @@ def from_solution(
     return Learned(components, solution.held_out_score, solver, names, solution.ridge, residual, unseen)
 
 
-def _function(affine: AffineFeatures, spaces: list[Space], names: tuple[str, ...], moments: Moments) -> SpanFunction:
+def _function(affine: AffineFeatures, spaces: list[Space], names: tuple[str, ...], dims: Mapping[str, int]) -> SpanFunction:
     """Features that read no more than the blocks of their level: weights of later blocks are zero."""
-    d = sum(moments.dims[name] for name in names)
+    d = sum(dims[name] for name in names)
     kept = spaces[: len(names)]
     own = AffineFeatures(affine.centre[:d], affine.weight[:d], affine.offset, affine.removed)
     return SpanFunction(kept[0] if len(kept) == 1 else SideBySide(tuple(kept)), own)
@@ -131,7 +126,7 @@ def unseen_features(solution: Solution, x_features: Array, fold_of_row: np.ndarr
     """Values of sigma f at each row by the solution of the folds without it, in the coordinates of the final g."""
     (final,) = solution.levels
     result = np.zeros((len(x_features), len(final)))
-    covariance = solution.folds.whole.joint_covariance(final.y, final.y)
+    covariance = solution.covariance(final.y)
     for fold, (part,) in zip(solution.held_out, solution.parts, strict=True):
         rows = fold_of_row == fold
         turn = part.g.weight.T @ covariance @ final.g.weight  # inner products of both sets of g
@@ -142,7 +137,7 @@ def unseen_features(solution: Solution, x_features: Array, fold_of_row: np.ndarr
 def _rotations(solution: Solution, level: int) -> Array:
     """Inner products of the features of each fold with the final ones, (folds, k, k)."""
     final = solution.levels[level]
-    covariance = solution.folds.whole.joint_covariance(final.x, final.x)
+    covariance = solution.covariance(final.x)
     result = np.zeros((len(solution.parts), len(final), len(final)))
     for fold, parts in enumerate(solution.parts):
         weight = parts[level].f.weight
@@ -154,7 +149,7 @@ def _rotations(solution: Solution, level: int) -> Array:
 
 def _residual(solution: Solution, modes: SpanModes) -> float:
     sides = ((modes.f.weight, modes.x), (modes.g.weight, modes.y))
-    grams = [weight.T @ solution.folds.whole.joint_covariance(names, names) @ weight for weight, names in sides]
+    grams = [weight.T @ solution.covariance(names) @ weight for weight, names in sides]
     return max(float(np.abs(gram - np.eye(len(gram))).max(initial=0)) for gram in grams)
 
 

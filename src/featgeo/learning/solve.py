@@ -3,6 +3,8 @@
 Rows are dealt into folds, and the moments of each fold are summed on their own. Moments merge by addition, so "all rows
 but this fold" costs nothing more, and the H-score of a solution on the rows it has not seen is algebra on that fold's
 moments. The ridge, the number of modes and the spectrum that is reported beside the fitted one all come from there.
+
+Rows may miss blocks of x: a chunk of features names the blocks that its rows carry.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from featgeo.geometry.decomposition import SpanModes, SpanProblem
 from featgeo.geometry.moments import Moments
+from featgeo.geometry.observed import Patterns
+from featgeo.geometry.problem import Directions, Kind, SpanModes, SpanProblem, estimated
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.nesting import Level, Nesting
@@ -25,13 +28,14 @@ RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 MODE_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
 
 Features = Mapping[str, Array]
+Choice = tuple[int, float | None]  # how many modes of a level, and its ridge
 
 
 @dataclass(frozen=True, eq=False)
 class Folds:
     """Moments of disjoint parts of the rows."""
 
-    parts: tuple[Moments, ...]
+    parts: tuple[Patterns, ...]
 
     @classmethod
     def from_chunks(
@@ -56,23 +60,27 @@ class Folds:
                 index = np.flatnonzero(dealt == fold)
                 if len(index):
                     total.append(Moments.from_features({name: z[index] for name, z in features.items()}))
-        return cls(tuple(Moments.from_chunks(total) for total in totals if total))
+        return cls(tuple(Patterns.merged(total) for total in totals if total))
 
     @cached_property
-    def whole(self) -> Moments:
+    def whole(self) -> Patterns:
         """Moments of all rows."""
-        return Moments.from_chunks(self.parts)
+        return Patterns.merged(self.parts)
 
-    def without(self, fold: int) -> Moments:
+    def without(self, fold: int) -> Patterns:
         """Moments of all rows but those of one fold."""
-        return Moments.from_chunks(part for i, part in enumerate(self.parts) if i != fold)
+        return Patterns.merged(part for i, part in enumerate(self.parts) if i != fold)
 
     def through(self, maps: Mapping[str, AffineFeatures]) -> Folds:
         """The same folds with some blocks seen through affine maps."""
-        all_maps = {
-            name: (name, maps[name] if name in maps else identity(dim)) for name, dim in self.parts[0].dims.items()
-        }
-        return Folds(tuple(part.through(all_maps) for part in self.parts))
+
+        def mapped(moments: Moments) -> Moments:
+            dims = moments.dims.items()
+            return moments.through({name: (name, maps[name] if name in maps else identity(dim)) for name, dim in dims})
+
+        return Folds(
+            tuple(Patterns({names: mapped(moments) for names, moments in part.parts.items()}) for part in self.parts)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +92,7 @@ class Solution:
         ridge: The ridge that chose their directions.
         held_out_scores: H-score on each fold that was held out, (folds,).
         held_out_sigma: For each level the correlation of f_i and g_i on held-out rows, (folds, k).
+        held_out_energies: For each level its energy on held-out rows, (folds,).
         parts: For each fold the modes of each level from the other folds.
         held_out: Which folds were held out, in the order of `parts`.
         folds: The moments behind all this.
@@ -93,6 +102,7 @@ class Solution:
     ridge: float
     held_out_scores: Array
     held_out_sigma: tuple[Array, ...]
+    held_out_energies: tuple[Array, ...]
     parts: tuple[tuple[SpanModes, ...], ...]
     held_out: tuple[int, ...]
     folds: Folds
@@ -102,6 +112,10 @@ class Solution:
         """H-score on held-out rows, the mean over the folds; NaN where none was held out."""
         return float(np.mean(self.held_out_scores)) if len(self.held_out_scores) else float("nan")
 
+    def covariance(self, names: tuple[str, ...]) -> Array:
+        """Of the features of some blocks of a side, in the metric of all rows."""
+        return self.folds.whole.metric(names).joint_covariance(names, names)
+
     def before(self, maps: Mapping[str, AffineFeatures], folds: Folds) -> Solution:
         """The same solution as functions of the features before affine maps were applied to single blocks.
 
@@ -109,7 +123,7 @@ class Solution:
             maps: The maps, by block.
             folds: The moments before them.
         """
-        dims = folds.parts[0].dims
+        dims = folds.whole.dims
 
         def undone(levels: tuple[SpanModes, ...]) -> tuple[SpanModes, ...]:
             return tuple(
@@ -127,6 +141,7 @@ def solve(
     mode_counts: Sequence[int] | None = None,
     held_out: Sequence[int] | None = None,
     everything: Sequence[bool] | None = None,
+    before: Sequence[Choice] = (),
 ) -> Solution:
     """The modes of each level inside the spans of its blocks; ridge and number of modes chosen on held-out rows.
 
@@ -139,35 +154,44 @@ def solve(
         held_out: The folds to hold out, one after the other; all when None. Where features were learned from some of
             the folds, only the others can tell.
         everything: For each level whether all its modes are kept: then no ridge chooses among its directions.
+        before: The number of modes and the ridge of each level but the last, where they are settled; else the levels
+            have their dimensions, and the ridge of the last.
     """
     kept_whole = [False] * len(nesting.dims) if everything is None else everything
     counts = [nesting.dims[-1]] if mode_counts is None else list(mode_counts)
-    choices = [
-        (
-            tuple(None if whole else dim for dim, whole in zip((*nesting.dims[:-1], count), kept_whole, strict=True)),
-            ridge,
-        )
-        for ridge in ridges
-        for count in counts
-    ]
+    earlier = list(before) or [(dim, None) for dim in nesting.dims[:-1]]
+    choices = []
+    for ridge in ridges:
+        for count in counts:
+            levels = [*earlier, (count, ridge)]
+            dims = [None if whole else k for (k, _), whole in zip(levels, kept_whole, strict=True)]
+            choices.append((dims, [ridge if own is None else own for _, own in levels]))
     left_out = tuple(range(len(folds.parts)) if held_out is None else held_out)
     if len(folds.parts) < 2:
         left_out = ()
     problems = [SpanProblem.from_moments(folds.without(i), nesting.spaces) for i in left_out]
+    views = [HeldOut.of(problem, folds.parts[i]) for problem, i in zip(problems, left_out, strict=True)]
     scores = np.array(
-        [_held_out_scores(problem, folds.parts[i], choices) for problem, i in zip(problems, left_out, strict=True)]
+        [
+            [view.score(problem.best_directions(*choice)) for choice in choices]
+            for problem, view in zip(problems, views, strict=True)
+        ]
     )
     best = simplest(scores.reshape(-1, len(ridges), len(counts))) if left_out else 0
-    dims, ridge = choices[best]
-    levels = SpanProblem.from_moments(folds.whole, nesting.spaces).best(dims, ridge)
-    parts = tuple(problem.best(dims, ridge) for problem in problems)
-    sigma = tuple(
-        np.array(
-            [_correlations(part[level], folds.parts[i], len(modes)) for part, i in zip(parts, left_out, strict=True)]
-        )
-        for level, modes in enumerate(levels)
+    chosen = choices[best]
+    modes = SpanProblem.from_moments(folds.whole, nesting.spaces).best(*chosen)
+    directions = [problem.best_directions(*chosen) for problem in problems]
+    parts = tuple(
+        tuple(map(problem.span_modes, levels)) for problem, levels in zip(problems, directions, strict=True)
     )
-    return Solution(levels, ridge, scores[:, best] if left_out else np.empty(0), sigma, parts, left_out, folds)
+    seen = [list(zip(views, level, strict=True)) for level in zip(*directions, strict=True)] or [[] for _ in modes]
+    sigma = tuple(
+        np.array([view.correlations(part, len(level)) for view, part in pairs])
+        for level, pairs in zip(modes, seen, strict=True)
+    )
+    energies = tuple(np.array([view.energy(part) for view, part in pairs]) for pairs in seen)
+    held_out_scores = scores[:, best] if left_out else np.empty(0)
+    return Solution(modes, chosen[1][-1], held_out_scores, sigma, energies, parts, left_out, folds)
 
 
 def solve_levels(
@@ -177,25 +201,103 @@ def solve_levels(
     ridges: Sequence[float] = RIDGES,
     held_out: Sequence[int] | None = None,
     everything: Sequence[bool] | None = None,
+    own_ridges: bool = False,
 ) -> Solution:
     """Solve where several levels have numbers of modes to choose from: each choice rests on the levels before it.
 
     Args:
         folds: As in `solve`.
         nesting: The levels; their dimensions are replaced.
-        counts: For each level the numbers of modes to choose from.
+        counts: For each level the numbers of modes to choose from; 0 may be among those of any but the first.
         ridges: As in `solve`.
         held_out: As in `solve`.
         everything: As in `solve`.
+        own_ridges: Whether each level keeps the ridge that was chosen with it; else the last choice is that of all.
     """
-    levels: list[Level] = []
-    for i, (level, choices) in enumerate(zip(nesting.levels, counts, strict=True)):
-        levels.append(replace(level, dim=choices[-1]))
-        if len(choices) > 1 or i == len(counts) - 1:
+    settled: list[Choice] = []
+    for i, choices in enumerate(counts):
+        levels = Nesting([replace(level, dim=1) for level in nesting.levels[: i + 1]])
+        settled.append((choices[-1], None))
+        if len(choices) > 1 or own_ridges or i == len(counts) - 1:
             whole = None if everything is None else everything[: i + 1]
-            solution = solve(folds, Nesting(levels), ridges, choices, held_out, whole)
-            levels[-1] = replace(level, dim=max(1, len(solution.levels[-1])))
+            solution = solve(folds, levels, ridges, choices, held_out, whole, settled[:-1])
+            settled[-1] = (len(solution.levels[-1]), solution.ridge if own_ridges else None)
     return solution
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows that a problem has not seen, in its coordinates.
+
+    Attributes:
+        kinds: What the rows of each kind say.
+        core: The dependence that they show together, (r_x, r_y).
+        x_gram: Second moments of the basis of x on these rows, (r_x, r_x).
+        y_gram: The same for y.
+        x_step: Means of the basis of x on these rows, (r_x,).
+        y_step: The same for y.
+    """
+
+    kinds: list[Kind]
+    core: Array
+    x_gram: Array
+    y_gram: Array
+    x_step: Array
+    y_step: Array
+
+    @classmethod
+    def of(cls, problem: SpanProblem, unseen: Patterns) -> HeldOut:
+        """See the rows of one fold."""
+        kinds = problem.kinds(unseen, own_means=True)
+        grams, steps = [], []
+        for side, flag in ((problem.x, problem.x_flag), (problem.y, problem.y_flag)):
+            if unseen.knows_pairs(side.names):
+                moments = unseen.metric(side.names)
+                steps.append((moments.joint_mean(side.names) - side.mean) @ flag.basis)
+                covariance = moments.joint_covariance(side.names, side.names)
+                grams.append(flag.basis.T @ covariance @ flag.basis + np.outer(steps[-1], steps[-1]))
+            else:  # too few rows carry blocks together: what the others said stands
+                steps.append(np.zeros(flag.ends[-1]))
+                grams.append(np.eye(flag.ends[-1]))
+        return cls(kinds, estimated(kinds, problem.core.shape), *grams, *steps)
+
+    def score(self, levels: Sequence[Directions]) -> float:
+        """H-score of all modes together, f and g each carrying sqrt(sigma): of each kind of row what it can see."""
+        left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
+        f, g = left * np.sqrt(sigma), right * np.sqrt(sigma)
+        g_gram = g.T @ self.y_gram @ g
+        total = 0.0
+        for kind in self.kinds:
+            seen = kind.seen(f)
+            captured = np.sum(seen * (kind.covariance @ g))
+            total += kind.share * float(captured - np.sum((seen.T @ kind.gram @ seen) * g_gram) / 2)
+        return total
+
+    def energy(self, level: Directions) -> float:
+        """Twice the H-score of a level's modes, f and g each carrying sqrt(sigma).
+
+        This estimates the energy of the dependence that the modes truly hold, from below: it is 0 on average, or less,
+        where there is none.
+        """
+        left, sigma, right = level
+        captured = sigma @ np.sum(left * (self.core @ right), axis=0)
+        grams = (left.T @ self.x_gram @ left) * (right.T @ self.y_gram @ right)
+        return float(2 * captured - sigma @ grams @ sigma)
+
+    def correlations(self, level: Directions, k: int) -> Array:
+        """Correlation of f_i with g_i, (k,); 0 for modes that are not there."""
+        left, _, right = level
+        variances = [
+            np.sum(z * (gram @ z), axis=0) - (step @ z) ** 2
+            for z, gram, step in ((left, self.x_gram, self.x_step), (right, self.y_gram, self.y_step))
+        ]
+        # Rounding can push the variance of a feature that is constant on these rows below zero.
+        variance = variances[0].clip(min=0) * variances[1].clip(min=0)
+        covariance = np.sum(left * (self.core @ right), axis=0)
+        correlation = np.divide(covariance, np.sqrt(variance), out=np.zeros_like(covariance), where=variance > 0)
+        result = np.zeros(k)
+        result[: min(k, len(correlation))] = correlation[:k]
+        return result
 
 
 def simplest(scores: Array) -> int:
@@ -236,47 +338,3 @@ def _after(
         centres.append(inner.centre)
         weights.append(inner.weight @ outer.weight[rows])
     return AffineFeatures(np.concatenate(centres), np.vstack(weights), offset, outer.removed)
-
-
-def _held_out_scores(
-    problem: SpanProblem, unseen: Moments, choices: Sequence[tuple[tuple[int | None, ...], float]]
-) -> list[float]:
-    """H-score of all modes together, f and g each carrying sqrt(sigma), on rows that the problem has not seen."""
-    x_gram, y_gram, covariance = problem.seen_by(unseen)
-
-    def score(dims: tuple[int | None, ...], ridge: float) -> float:
-        parts = zip(*problem.best_directions(dims, ridge), strict=True)
-        left, sigma, right = (np.concatenate(part, axis=-1) for part in parts)
-        f, g = left * np.sqrt(sigma), right * np.sqrt(sigma)
-        captured = np.sum(f * (covariance @ g))
-        return float(captured - np.sum((f.T @ x_gram @ f) * (g.T @ y_gram @ g)) / 2)
-
-    return [score(*choice) for choice in choices]
-
-
-def held_out_energy(modes: SpanModes, moments: Moments) -> float:
-    """Twice the H-score of a level's modes on the rows of the moments, f and g each carrying sqrt(sigma).
-
-    On rows that the modes have not seen this estimates the energy of the dependence that they truly hold, from below:
-    it is 0 on average, or less, where there is none.
-    """
-    if len(modes) == 0:
-        return 0.0
-    seen = moments.through({"f": (modes.x, modes.f), "g": (modes.y, modes.g)})
-    grams = [seen.covariance(side) + np.outer(seen.mean(side), seen.mean(side)) for side in ("f", "g")]
-    captured = modes.sigma @ np.diag(seen.covariance("f", "g"))
-    return float(2 * captured - modes.sigma @ (grams[0] * grams[1]) @ modes.sigma)
-
-
-def _correlations(modes: SpanModes, moments: Moments, k: int) -> Array:
-    """Correlation of f_i with g_i on the rows of the moments, (k,); 0 for modes that are not there."""
-    result = np.zeros(k)
-    if len(modes) == 0:
-        return result
-    seen = moments.through({"f": (modes.x, modes.f), "g": (modes.y, modes.g)})
-    # Rounding can push the variance of a feature that is constant on these rows below zero.
-    variances = np.diag(seen.covariance("f")).clip(min=0) * np.diag(seen.covariance("g")).clip(min=0)
-    covariance = np.diag(seen.covariance("f", "g"))
-    correlation = np.divide(covariance, np.sqrt(variances), out=np.zeros_like(covariance), where=variances > 0)
-    result[: min(k, len(correlation))] = correlation[:k]
-    return result

@@ -1,0 +1,142 @@
+"""What rows that carry only some blocks see of the functions of all of them.
+
+Such a row sees a function f through tau(f), its conditional expectation given what is there: the projection onto the
+span of the blocks that the row carries, in the metric R of all sources together (eq. tau:i:def). For rows of several
+kinds D with shares eta_D, the density ratio that fits all of them best (eq. L:bi, eq. hsm:def) solves
+
+    (sum_D eta_D tau_D) l = sum_D eta_D l_D,
+
+one linear system on the x side. Complete rows give tau = 1; pairs of single sources with y give the bivariate component
+and nothing else (eq. Hs:fb:gb); everything in between is the heterogeneous objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from featgeo.geometry.moments import Moments
+from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
+from featgeo.geometry.validation import Array
+
+# Blocks are taken from the rows that carry all of them, unless some pair is seen this many times more often.
+MORE_PAIRS = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Moments of rows that do not all carry the same blocks, kept apart by what they carry; merged by addition.
+
+    Attributes:
+        parts: For each set of blocks the moments of the rows that carry exactly these.
+    """
+
+    parts: Mapping[frozenset[str], Moments]
+
+    @classmethod
+    def merged(cls, several: Iterable[Patterns | Moments]) -> Patterns:
+        """The moments of all these rows."""
+        collected: dict[frozenset[str], list[Moments]] = {}
+        for one in several:
+            parts = {frozenset(one.dims): one} if isinstance(one, Moments) else one.parts
+            for names, moments in parts.items():
+                collected.setdefault(names, []).append(moments)
+        return cls({names: Moments.from_chunks(moments) for names, moments in collected.items()})
+
+    @cached_property
+    def all(self) -> Moments:
+        """Moments of all rows, each pair of blocks over the rows that carry both."""
+        return Moments.from_chunks(self.parts.values())
+
+    @property
+    def dims(self) -> Mapping[str, int]:
+        """The dimension of each block, by name."""
+        return self.all.dims
+
+    def metric(self, names: Sequence[str]) -> Moments:
+        """Moments that stand for the joint distribution of the blocks.
+
+        Those of the rows that carry all of them; where some pair is seen together much more often than all are, each
+        pair over the rows that carry both.
+        """
+        complete = [moments for carried, moments in self.parts.items() if carried.issuperset(names)]
+        if not complete:
+            return self.all
+        whole = Moments.from_chunks(complete)
+        fewest = min(self.all.weight(a, b) for a in names for b in names)
+        return self.all if fewest > MORE_PAIRS * whole.weight(names[0]) else whole
+
+    def carrying(self, y: Sequence[str], x: Sequence[str]) -> list[tuple[tuple[str, ...], Moments]]:
+        """The kinds of rows that carry y and some blocks of x: which, in order, and their moments."""
+        kinds = []
+        for carried, moments in self.parts.items():
+            seen = tuple(name for name in x if name in carried)
+            if seen and carried.issuperset(y):
+                kinds.append((seen, moments))
+        return kinds
+
+    def knows_pairs(self, names: Sequence[str]) -> bool:
+        """Whether every two of the blocks are carried together by some row."""
+        return all(any({a, b} <= carried for carried in self.parts) for a in names for b in names)
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """The inner product of functions of several blocks: means and the Gram matrix of their features.
+
+    Attributes:
+        names: The blocks, in order.
+        sizes: How many features each has.
+        mean: Means of the features, side by side, (d,).
+        gram: Their covariance, (d, d), positive semidefinite.
+        removed: Share of energy by which moments of different rows did not fit together.
+        memo: Bases of spans that were asked for.
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    mean: Array
+    gram: Array
+    removed: float = 0.0
+    memo: dict[tuple[str, ...], tuple[np.ndarray, Flag]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, moments: Moments, names: Sequence[str]) -> Metric:
+        """From moments that know every pair of the blocks."""
+        gram, removed = consistent_covariance(moments, names)
+        sizes = tuple(moments.dims[name] for name in names)
+        return cls(tuple(names), sizes, moments.joint_mean(names), gram, removed)
+
+    def columns(self, names: Sequence[str]) -> np.ndarray:
+        """Positions of the features of some blocks, in the order of the metric."""
+        ends = np.cumsum(self.sizes)
+        parts = [
+            np.arange(end - size, end)
+            for name, size, end in zip(self.names, self.sizes, ends, strict=True)
+            if name in names
+        ]
+        return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+    def seen(self, names: Sequence[str]) -> tuple[np.ndarray, Flag]:
+        """The features of some blocks, by position, and an orthonormal basis of their span."""
+        key = tuple(name for name in self.names if name in names)
+        if key not in self.memo:
+            columns = self.columns(key)
+            self.memo[key] = columns, flag_from_gram(self.gram[np.ix_(columns, columns)], [len(columns)])
+        return self.memo[key]
+
+    def onto(self, names: Sequence[str], weight: Array, ridge: float = 0.0) -> AffineFeatures:
+        """The projection tau of functions onto the span of some blocks, as functions of these.
+
+        Args:
+            names: The blocks that are there.
+            weight: The functions, of mean 0, as coefficients of all features, (d, k).
+            ridge: Shrinkage, relative to features of unit variance.
+        """
+        columns, flag = self.seen(names)
+        basis = flag.shrunk(ridge)
+        projected = basis @ (basis.T @ (self.gram[columns] @ weight))
+        return AffineFeatures(self.mean[columns], projected, np.zeros(weight.shape[1]), self.removed)

@@ -1,0 +1,325 @@
+"""Growing spans in orthonormal coordinates: a small singular value decomposition for each level is all that is left.
+
+A ridge shrinks sigma and leaves f and g shorter than 1. `SpanProblem.best` uses it only to choose directions, and then
+decomposes the dependence inside the few directions chosen without any (Rayleigh and Ritz): features of unit variance,
+singular values that are correlations.
+
+Rows may miss blocks of x. Each kind of row then says what it sees of the dependence, and how well: in orthonormal
+coordinates L of the density ratio, the rows give  (sum_D eta_D P_D) L = sum_D eta_D P_D C_D,  with P_D the projection
+onto what rows of kind D carry (`featgeo.geometry.observed`). Complete rows have P = 1, and L is their covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from featgeo.geometry.modes import Modes, equal_blocks, level_modes, sign_of_columns
+from featgeo.geometry.moments import Moments
+from featgeo.geometry.observed import Metric, Patterns
+from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
+from featgeo.geometry.validation import Array, as_names, check_growth
+
+Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
+
+
+@dataclass(frozen=True, eq=False)
+class SpanModes:
+    """The modal decomposition inside spans of features.
+
+    Attributes:
+        sigma: Singular values, (k,), strongest first.
+        f: The functions of x, as maps from the features of the blocks `x`, side by side.
+        g: The functions of y, as maps from the features of the blocks `y`.
+        x: Names of the blocks that f reads, in order.
+        y: Names of the blocks that g reads, in order.
+
+    The sign of a mode makes the largest coefficient of f, for features scaled to unit variance, positive.
+    """
+
+    sigma: Array
+    f: AffineFeatures
+    g: AffineFeatures
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.sigma)
+
+    @property
+    def energy(self) -> float:
+        """Squared norm of the component of dependence inside the spans, sum_i sigma_i^2."""
+        return float(np.sum(self.sigma**2))
+
+    @property
+    def removed(self) -> float:
+        """Share of energy by which moments of different rows did not fit together; 0 for complete rows."""
+        return self.f.removed
+
+    def at(self, x_features: Any, y_features: Any) -> Modes:
+        """The same modes by their values at the given rows of features."""
+        return Modes(self.sigma, self.f(x_features), self.g(y_features))
+
+    def blocks(self, tolerance: float = 1e-8) -> tuple[range, ...]:
+        """Groups of modes whose singular values are equal up to `tolerance`, relative to the largest."""
+        return equal_blocks(self.sigma, tolerance)
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """What the rows of one kind say, in the coordinates of the flags.
+
+    Attributes:
+        share: Their share of all rows with y.
+        inside: What they see of x: orthonormal columns, (r_x, r); None for all of it.
+        covariance: Of these with the y side, (r, r_y).
+        gram: Second moments of these on the rows, (r, r).
+    """
+
+    share: float
+    inside: Array | None
+    covariance: Array
+    gram: Array
+
+    def seen(self, left: Array) -> Array:
+        """Functions of x as these rows see them, (r, k)."""
+        return left if self.inside is None else self.inside.T @ left
+
+    def placed(self, seen: Array) -> Array:
+        """The way back: what these rows see, among all of x, (r_x, k)."""
+        return seen if self.inside is None else self.inside @ seen
+
+
+@dataclass(frozen=True, eq=False)
+class SpanProblem:
+    """A dependence inside growing spans.
+
+    Attributes:
+        x_flag: Orthonormal basis of the features of x, adapted to the levels.
+        y_flag: The same for y.
+        x: Means and Gram matrix of the features of x.
+        y: The same for y.
+        core: The dependence in the coordinates of the flags, (r_x, r_y).
+        precision: Sum of eta_D P_D, (r_x, r_x): how much the rows see of each direction; None where all see all.
+        removed: Share of energy by which the moments did not fit together.
+        memo: What several numbers of modes share, for each ridge that was asked for.
+    """
+
+    x_flag: Flag
+    y_flag: Flag
+    x: Metric
+    y: Metric
+    core: Array
+    precision: Array | None
+    removed: float
+    memo: dict[float, tuple[Array, list[Directions]]] = field(default_factory=dict)
+
+    @classmethod
+    def from_moments(
+        cls, moments: Moments | Patterns, levels: Sequence[tuple[str | Sequence[str], str | Sequence[str]]]
+    ) -> SpanProblem:
+        """Whiten both sides; the levels are those of `decompose`."""
+        x_steps = _growth([as_names(x) for x, _ in levels], "x")
+        y_steps = _growth([as_names(y) for _, y in levels], "y")
+        x, y = (tuple(name for step in steps for name in step) for steps in (x_steps, y_steps))
+        patterns = moments if isinstance(moments, Patterns) else Patterns.merged([moments])
+        x_sizes, y_sizes = (
+            [len(patterns.all.joint_mean(step)) for step in steps] for steps in (x_steps, y_steps)
+        )
+        if len(patterns.parts) > 1:
+            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes))
+        (whole,) = patterns.parts.values()
+        covariance, removed = consistent_covariance(whole, (*x, *y))
+        d = sum(x_sizes)
+        sides = (slice(None, d), slice(d, None))
+        x_metric, y_metric = (
+            Metric(names, tuple(whole.dims[n] for n in names), whole.joint_mean(names), covariance[side, side], removed)
+            for names, side in zip((x, y), sides, strict=True)
+        )
+        x_flag, y_flag = flag_from_gram(x_metric.gram, x_sizes), flag_from_gram(y_metric.gram, y_sizes)
+        core = x_flag.basis.T @ covariance[:d, d:] @ y_flag.basis
+        return cls(x_flag, y_flag, x_metric, y_metric, core, None, removed)
+
+    @classmethod
+    def _from_kinds(
+        cls, patterns: Patterns, names: tuple[tuple[str, ...], tuple[str, ...]], sizes: tuple[list[int], list[int]]
+    ) -> SpanProblem:
+        """Rows that carry different blocks: their joint estimate."""
+        x, y = (Metric.of(patterns.metric(side), side) for side in names)
+        x_flag, y_flag = flag_from_gram(x.gram, sizes[0]), flag_from_gram(y.gram, sizes[1])
+        empty = cls(x_flag, y_flag, x, y, np.zeros((x_flag.ends[-1], y_flag.ends[-1])), None, 0.0)
+        precision, right = combined(empty.kinds(patterns), empty.core.shape)
+        u, sigma, vt = np.linalg.svd(_solved(precision, right), full_matrices=False)
+        # No correlation exceeds 1; estimates from rows of different kinds may, where these do not fit together.
+        core = (u * sigma.clip(max=1)) @ vt
+        beyond = float((sigma**2 - 1).clip(min=0).sum() / max(np.sum(sigma**2), 1e-300))
+        return cls(x_flag, y_flag, x, y, core, precision, max(x.removed, y.removed, beyond))
+
+    def kinds(self, patterns: Patterns, own_means: bool = False) -> list[Kind]:
+        """What rows say that may miss blocks of x, each kind apart; rows without y say nothing here.
+
+        Args:
+            patterns: Moments of the rows.
+            own_means: Whether covariances are about the means of these very rows, and not about those of the metric.
+        """
+        carrying = patterns.carrying(self.y.names, self.x.names)
+        total = sum(moments.weight(self.y.names[0]) for _, moments in carrying)
+        result = []
+        for seen, moments in carrying:
+            complete = seen == self.x.names
+            columns, flag = (self.x.columns(seen), self.x_flag) if complete else self.x.seen(seen)
+            x_step = moments.joint_mean(seen) - self.x.mean[columns]
+            y_step = moments.joint_mean(self.y.names) - self.y.mean
+            covariance = moments.joint_covariance(seen, self.y.names)
+            if not own_means:
+                covariance = covariance + np.outer(x_step, y_step)
+            gram = moments.joint_covariance(seen, seen) + np.outer(x_step, x_step)
+            inside = None if complete else self.x_flag.basis.T @ self.x.gram[:, columns] @ flag.basis
+            result.append(
+                Kind(
+                    moments.weight(self.y.names[0]) / total,
+                    inside,
+                    flag.basis.T @ covariance @ self.y_flag.basis,
+                    flag.basis.T @ gram @ flag.basis,
+                )
+            )
+        return result
+
+    def modes(self, ridge: float = 0.0) -> tuple[SpanModes, ...]:
+        """All modes of each level, under the Gram matrices plus ridge."""
+        x_scale, levels = self._levels(ridge)
+        y_length = self.y_flag.shrinkage(ridge)
+        return tuple(
+            self.span_modes((_scaled(x_scale, left), sigma, y_length[:, None] * right)) for left, sigma, right in levels
+        )
+
+    def best(self, dims: Sequence[int | None], ridge: float | Sequence[float]) -> tuple[SpanModes, ...]:
+        """At most `dims[i]` modes of level i: directions chosen with the ridge, decomposed inside them without it.
+
+        Where `dims[i]` is None all modes are kept, and there is nothing for a ridge to choose.
+        """
+        return tuple(self.span_modes(level) for level in self.best_directions(dims, ridge))
+
+    def best_directions(self, dims: Sequence[int | None], ridge: float | Sequence[float]) -> list[Directions]:
+        """The same in the coordinates of the flags.
+
+        Args:
+            dims: The most modes of each level; None for all.
+            ridge: One for all levels, or one for each.
+        """
+        ridges = [float(ridge)] * len(dims) if isinstance(ridge, int | float) else list(ridge)
+        choices = list(enumerate(zip(dims, ridges, strict=True)))
+        if self.precision is not None:
+            return self._fitted([self._chosen(i, k, level_ridge) for i, (k, level_ridge) in choices])
+        result = []
+        for i, (k, level_ridge) in choices:
+            if k is None:
+                result.append(self._levels(0.0)[1][i])
+                continue
+            left, right = self._chosen(i, k, level_ridge)
+            u, sigma, vt = np.linalg.svd(left.T @ self.core @ right)
+            result.append((left @ u, sigma, right @ vt.T))
+        return result
+
+    def _chosen(self, level: int, k: int | None, ridge: float) -> tuple[Array, Array]:
+        """Orthonormal directions of a level: those of all modes, or of the k that are strongest under a ridge."""
+        ridge = 0.0 if k is None else ridge
+        x_scale, levels = self._levels(ridge)
+        left, _, right = levels[level]
+        y_length = self.y_flag.shrinkage(ridge)
+        return np.linalg.qr(_scaled(x_scale, left[:, :k]))[0], np.linalg.qr(y_length[:, None] * right[:, :k])[0]
+
+    def _fitted(self, chosen: list[tuple[Array, Array]]) -> list[Directions]:
+        """The best fit among functions of the chosen directions, all levels together, where rows miss blocks."""
+        assert self.precision is not None
+        every = np.hstack([left for left, _ in chosen])
+        fitted = _solved(every.T @ self.precision @ every, every.T @ self.precision @ self.core)
+        ends = np.cumsum([left.shape[1] for left, _ in chosen])
+        result = []
+        for (left, right), rows in zip(chosen, np.split(fitted, ends[:-1]), strict=True):
+            u, sigma, vt = np.linalg.svd(rows @ right, full_matrices=False)
+            result.append((left @ u, sigma.clip(max=1), right @ vt.T))
+        return result
+
+    def span_modes(self, directions: Directions) -> SpanModes:
+        """Directions in the coordinates of the flags as functions of the features."""
+        left, sigma, right = directions
+        f, g = self.x_flag.basis @ left, self.y_flag.basis @ right
+        sign = sign_of_columns(f * np.sqrt(np.diag(self.x.gram).clip(min=0))[:, None])
+        zero = np.zeros(len(sigma))
+        f_map = AffineFeatures(self.x.mean, f * sign, zero, self.removed)
+        g_map = AffineFeatures(self.y.mean, g * sign, zero, self.removed)
+        return SpanModes(sigma, f_map, g_map, self.x.names, self.y.names)
+
+    def _levels(self, ridge: float) -> tuple[Array, list[Directions]]:
+        """The modes of each level under a ridge, and what turns their left vectors into directions."""
+        if ridge not in self.memo:
+            y_length = self.y_flag.shrinkage(ridge)
+            if self.precision is None:
+                x_scale = self.x_flag.shrinkage(ridge)
+                shrunk = x_scale[:, None] * self.core * y_length
+            else:
+                x_scale, shrunk = self._shrunk(self.precision, ridge)
+                shrunk = shrunk * y_length
+            self.memo[ridge] = x_scale, level_modes(shrunk, self.x_flag.ends, self.y_flag.ends)
+        return self.memo[ridge]
+
+    def _shrunk(self, precision: Array, ridge: float) -> tuple[Array, Array]:
+        """The ridge solution L of (precision + ridge / energies) L = right, each level in its own metric.
+
+        With G^T G the matrix of a level, G L has the modes that a rank-limited maximiser takes; G^-1 leads back.
+        """
+        assert self.x_flag.energies is not None
+        system = precision + np.diag(ridge / self.x_flag.energies)
+        solution = _solved(system, precision @ self.core)
+        back, shrunk = np.zeros_like(system), np.zeros_like(solution)
+        for start, end in pairwise((0, *self.x_flag.ends)):
+            part = slice(start, end)
+            energies, turn = np.linalg.eigh(system[part, part])
+            root = np.sqrt(energies.clip(min=SMALLEST_PRECISION))
+            shrunk[part] = (turn * root) @ turn.T @ solution[part]
+            back[part, part] = (turn / root) @ turn.T
+        return back, shrunk
+
+
+SMALLEST_PRECISION = 1e-12  # of a direction: rows that hardly see it say nothing about it
+
+
+def combined(kinds: Sequence[Kind], shape: tuple[int, int]) -> tuple[Array, Array]:
+    """Both sides of the equation that all kinds of rows together give: precision (r_x, r_x) and right (r_x, r_y)."""
+    precision, right = np.zeros((shape[0], shape[0])), np.zeros(shape)
+    for kind in kinds:
+        precision += kind.share * (np.eye(shape[0]) if kind.inside is None else kind.inside @ kind.inside.T)
+        right += kind.share * kind.placed(kind.covariance)
+    return precision, right
+
+
+def estimated(kinds: Sequence[Kind], shape: tuple[int, int]) -> Array:
+    """The dependence in the coordinates of the flags that these rows show, (r_x, r_y)."""
+    if len(kinds) == 1 and kinds[0].inside is None:
+        return kinds[0].covariance
+    return _solved(*combined(kinds, shape))
+
+
+def _solved(system: Array, right: Array) -> Array:
+    """The solution of a positive semidefinite system; 0 in directions that it does not reach."""
+    energies, turn = np.linalg.eigh(system)
+    kept = energies > max(SMALLEST_PRECISION, 1e-10 * float(energies.max(initial=0)))
+    turn = turn[:, kept]
+    return (turn / energies[kept]) @ (turn.T @ right)
+
+
+def _scaled(scale: Array, left: Array) -> Array:
+    return scale[:, None] * left if scale.ndim == 1 else scale @ left
+
+
+def _growth(spaces: Sequence[tuple[str, ...]], side: str) -> list[tuple[str, ...]]:
+    """What each level adds to the level before."""
+    if not spaces:
+        raise ValueError("A decomposition needs at least one level, got none. Pass [(x blocks, y blocks)].")
+    check_growth(spaces, side)
+    return [tuple(name for name in after if name not in before) for before, after in pairwise([(), *spaces])]
