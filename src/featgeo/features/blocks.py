@@ -64,3 +64,21 @@ class ProductSpace:
     def __call__(self, rows: Any) -> Array:
         """All products with at least one factor that is not 1, (n, (d_1 + 1) (d_2 + 1) - 1)."""
         return products([self.first(rows), self.second(rows)])
+
+
+@dataclass(frozen=True, eq=False)
+class InteractionSpace:
+    """Products of one function of each of several variables: what no sum of functions of fewer holds.
+
+    Attributes:
+        factors: Functions of each variable.
+    """
+
+    factors: tuple[Space, ...]
+
+    def __call__(self, rows: Any) -> Array:
+        """All products of one feature of each, (n, d_1 d_2 ...)."""
+        result = np.ones((len(rows), 1))
+        for factor in self.factors:
+            result = (result[:, :, None] * factor(rows)[:, None, :]).reshape(len(rows), -1)
+        return result

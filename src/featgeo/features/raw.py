@@ -84,7 +84,7 @@ def _as_array(values: Any, name: str) -> np.ndarray:
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
         values = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
-    array = _dates(values if isinstance(values, np.ndarray) else _list_as_array(values))
+    array = _dates(values if isinstance(values, np.ndarray) else list_as_array(values))
     if array.dtype.kind in "mM":
         return array
     if array.ndim == 0:
@@ -109,7 +109,8 @@ def _dates(array: np.ndarray) -> np.ndarray:
     return array.astype("datetime64[us]") if dates else array
 
 
-def _list_as_array(values: Any) -> np.ndarray:
+def list_as_array(values: Any) -> np.ndarray:
+    """A list as an array that keeps what it held."""
     array = np.asarray(values)
     # Left to itself numpy would turn numbers among texts, and a missing label, into text.
     return np.asarray(values, dtype=object) if array.dtype.kind in "US" else array

@@ -1,11 +1,12 @@
 """The function space: moments, projections, modal decompositions, and finite alphabets solved exactly."""
 
 from featgeo.geometry.components import ConditionalComponents, MultimodalComponents, Projected
-from featgeo.geometry.decomposition import SpanModes, decompose
+from featgeo.geometry.decomposition import decompose
 from featgeo.geometry.finite import FiniteJoint
 from featgeo.geometry.heterogeneous import HeterogeneousEstimate, heterogeneous_estimate
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.moments import Moments
+from featgeo.geometry.problem import SpanModes
 from featgeo.geometry.spans import AffineFeatures, complement, project
 
 __all__ = [

@@ -13,6 +13,7 @@ the best addition to the levels before it, which is what the sequential objectiv
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.problem import SpanModes, SpanProblem
 

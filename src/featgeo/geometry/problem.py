@@ -127,9 +127,7 @@ class SpanProblem:
         y_steps = _growth([as_names(y) for _, y in levels], "y")
         x, y = (tuple(name for step in steps for name in step) for steps in (x_steps, y_steps))
         patterns = moments if isinstance(moments, Patterns) else Patterns.merged([moments])
-        x_sizes, y_sizes = (
-            [len(patterns.all.joint_mean(step)) for step in steps] for steps in (x_steps, y_steps)
-        )
+        x_sizes, y_sizes = ([len(patterns.all.joint_mean(step)) for step in steps] for steps in (x_steps, y_steps))
         if len(patterns.parts) > 1:
             return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes))
         (whole,) = patterns.parts.values()
@@ -214,7 +212,7 @@ class SpanProblem:
         ridges = [float(ridge)] * len(dims) if isinstance(ridge, int | float) else list(ridge)
         choices = list(enumerate(zip(dims, ridges, strict=True)))
         if self.precision is not None:
-            return self._fitted([self._chosen(i, k, level_ridge) for i, (k, level_ridge) in choices])
+            return self._fitted(self.precision, [self._chosen(i, k, level_ridge) for i, (k, level_ridge) in choices])
         result = []
         for i, (k, level_ridge) in choices:
             if k is None:
@@ -233,11 +231,10 @@ class SpanProblem:
         y_length = self.y_flag.shrinkage(ridge)
         return np.linalg.qr(_scaled(x_scale, left[:, :k]))[0], np.linalg.qr(y_length[:, None] * right[:, :k])[0]
 
-    def _fitted(self, chosen: list[tuple[Array, Array]]) -> list[Directions]:
+    def _fitted(self, precision: Array, chosen: list[tuple[Array, Array]]) -> list[Directions]:
         """The best fit among functions of the chosen directions, all levels together, where rows miss blocks."""
-        assert self.precision is not None
         every = np.hstack([left for left, _ in chosen])
-        fitted = _solved(every.T @ self.precision @ every, every.T @ self.precision @ self.core)
+        fitted = _solved(every.T @ precision @ every, every.T @ precision @ self.core)
         ends = np.cumsum([left.shape[1] for left, _ in chosen])
         result = []
         for (left, right), rows in zip(chosen, np.split(fitted, ends[:-1]), strict=True):
@@ -273,8 +270,8 @@ class SpanProblem:
 
         With G^T G the matrix of a level, G L has the modes that a rank-limited maximiser takes; G^-1 leads back.
         """
-        assert self.x_flag.energies is not None
-        system = precision + np.diag(ridge / self.x_flag.energies)
+        # A length of sqrt(e / (e + ridge)) says 1 + ridge / e.
+        system = precision + np.diag(1 / self.x_flag.shrinkage(ridge) ** 2 - 1)
         solution = _solved(system, precision @ self.core)
         back, shrunk = np.zeros_like(system), np.zeros_like(solution)
         for start, end in pairwise((0, *self.x_flag.ends)):

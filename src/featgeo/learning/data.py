@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -60,6 +60,44 @@ class Pairs:
         if len(self) <= n_rows:
             return self
         return self.take(np.sort(np.random.default_rng(seed).choice(len(self), n_rows, replace=False)))
+
+
+@dataclass(frozen=True, eq=False)
+class Incomplete:
+    """Rows of several variables that may miss anywhere.
+
+    Attributes:
+        rows: For each variable the rows that have it.
+        where: For each variable the position of each row among those, (n,); -1 where it misses.
+    """
+
+    rows: Mapping[str, Rows]
+    where: Mapping[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.where.values())))
+
+    def having(self, *names: str) -> np.ndarray:
+        """Positions of the rows that have all of these variables."""
+        return np.flatnonzero(np.all([self.where[name] >= 0 for name in names], axis=0))
+
+    def take(self, index: np.ndarray, *names: str) -> Parts:
+        """Some of the rows, of variables that all of them have."""
+        return Parts({name: self.rows[name].take(self.where[name][index]) for name in names})
+
+    def pairs(self, index: np.ndarray, x: tuple[str, ...], y: str = "y") -> Pairs:
+        """Some of the rows as pairs of the variables x, side by side, and y."""
+        return Pairs(self.take(index, *x).of(*x), self.take(index, y).of(y))
+
+    def groups(self) -> Iterator[tuple[np.ndarray, tuple[str, ...]]]:
+        """Rows that have the same variables: their positions, some at a time, and the names."""
+        has = np.stack([where >= 0 for where in self.where.values()], axis=1)
+        patterns, pattern_of_row = np.unique(has, axis=0, return_inverse=True)
+        for i, pattern in enumerate(patterns):
+            names = tuple(name for name, there in zip(self.where, pattern, strict=True) if there)
+            index = np.flatnonzero(pattern_of_row.reshape(-1) == i)
+            for start in range(0, len(index) if names else 0, CHUNK_ROWS):
+                yield index[start : start + CHUNK_ROWS], names
 
 
 class Stream:

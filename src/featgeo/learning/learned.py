@@ -114,7 +114,9 @@ def from_solution(
     return Learned(components, solution.held_out_score, solver, names, solution.ridge, residual, unseen)
 
 
-def _function(affine: AffineFeatures, spaces: list[Space], names: tuple[str, ...], dims: Mapping[str, int]) -> SpanFunction:
+def _function(
+    affine: AffineFeatures, spaces: list[Space], names: tuple[str, ...], dims: Mapping[str, int]
+) -> SpanFunction:
     """Features that read no more than the blocks of their level: weights of later blocks are zero."""
     d = sum(dims[name] for name in names)
     kept = spaces[: len(names)]

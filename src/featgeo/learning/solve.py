@@ -20,7 +20,7 @@ from featgeo.geometry.observed import Patterns
 from featgeo.geometry.problem import Directions, Kind, SpanModes, SpanProblem, estimated
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.nesting import Level, Nesting
+from featgeo.nesting import Nesting
 
 # Relative to features of unit variance. Few: the held-out H-score is flat around its maximum.
 RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -96,6 +96,8 @@ class Solution:
         parts: For each fold the modes of each level from the other folds.
         held_out: Which folds were held out, in the order of `parts`.
         folds: The moments behind all this.
+        problem: All rows in orthonormal coordinates.
+        problems: The same for each of `parts`.
     """
 
     levels: tuple[SpanModes, ...]
@@ -106,6 +108,8 @@ class Solution:
     parts: tuple[tuple[SpanModes, ...], ...]
     held_out: tuple[int, ...]
     folds: Folds
+    problem: SpanProblem
+    problems: tuple[SpanProblem, ...]
 
     @property
     def held_out_score(self) -> float:
@@ -179,11 +183,10 @@ def solve(
     )
     best = simplest(scores.reshape(-1, len(ridges), len(counts))) if left_out else 0
     chosen = choices[best]
-    modes = SpanProblem.from_moments(folds.whole, nesting.spaces).best(*chosen)
+    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces)
+    modes = whole_problem.best(*chosen)
     directions = [problem.best_directions(*chosen) for problem in problems]
-    parts = tuple(
-        tuple(map(problem.span_modes, levels)) for problem, levels in zip(problems, directions, strict=True)
-    )
+    parts = tuple(tuple(map(problem.span_modes, levels)) for problem, levels in zip(problems, directions, strict=True))
     seen = [list(zip(views, level, strict=True)) for level in zip(*directions, strict=True)] or [[] for _ in modes]
     sigma = tuple(
         np.array([view.correlations(part, len(level)) for view, part in pairs])
@@ -191,7 +194,18 @@ def solve(
     )
     energies = tuple(np.array([view.energy(part) for view, part in pairs]) for pairs in seen)
     held_out_scores = scores[:, best] if left_out else np.empty(0)
-    return Solution(modes, chosen[1][-1], held_out_scores, sigma, energies, parts, left_out, folds)
+    return Solution(
+        modes,
+        chosen[1][-1],
+        held_out_scores,
+        sigma,
+        energies,
+        parts,
+        left_out,
+        folds,
+        whole_problem,
+        tuple(problems),
+    )
 
 
 def solve_levels(

@@ -4,6 +4,7 @@ from featgeo.models.conditional import ConditionalDecomposition
 from featgeo.models.diagnostics import Report
 from featgeo.models.leakage import Leakage, leakage
 from featgeo.models.modal import ModalDecomposition
+from featgeo.models.multimodal import MultimodalDecomposition
 from featgeo.models.persistence import load
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
 from featgeo.models.sequential import SequentialDecomposition
@@ -14,6 +15,7 @@ __all__ = [
     "FeatureRegressor",
     "Leakage",
     "ModalDecomposition",
+    "MultimodalDecomposition",
     "Report",
     "SequentialDecomposition",
     "leakage",

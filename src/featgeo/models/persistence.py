@@ -29,11 +29,12 @@ from sklearn.base import BaseEstimator
 
 from featgeo.assembly import links, support
 from featgeo.features import blocks, columns, combined, encoding, functions, given, networks, spaces, trees, variables
-from featgeo.geometry import spans
-from featgeo.learning import learned, options
-from featgeo.models import components, diagnostics
+from featgeo.geometry import observed, spans
+from featgeo.learning import learned, options, sources
+from featgeo.models import components, diagnostics, energies, identification
 from featgeo.models.conditional import ConditionalDecomposition
 from featgeo.models.modal import ModalDecomposition
+from featgeo.models.multimodal import MultimodalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
 from featgeo.models.sequential import SequentialDecomposition
 
@@ -47,6 +48,7 @@ MODELS = {
         FeatureRegressor,
         ConditionalDecomposition,
         SequentialDecomposition,
+        MultimodalDecomposition,
     )
 }
 RECORDS: dict[str, Any] = {
@@ -72,6 +74,14 @@ RECORDS: dict[str, Any] = {
         blocks.SideBySide,
         blocks.NoFunctions,
         blocks.ProductSpace,
+        blocks.InteractionSpace,
+        observed.Metric,
+        sources.SourceFeatures,
+        sources.LearnedSources,
+        identification.Identified,
+        identification.Team,
+        energies.Energy,
+        energies.Energies,
         given.FunctionSpace,
         learned.Component,
         learned.Learned,
@@ -91,7 +101,7 @@ KNOWN_TYPES = (
     "scipy._lib.array_api_compat.numpy._aliases.asarray",
     "scipy.interpolate._bsplines.BSpline",
 )
-_NOT_SAVED = {"unseen"}  # rows of the fit
+_NOT_SAVED = {"unseen", "folds", "memo"}  # rows and moments of the fit, and what can be computed again
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -225,7 +235,7 @@ class _Writer:
             return self._array(value)
         if type(value).__name__ in RECORDS and dataclasses.is_dataclass(value):
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-            kept = {name: self.encode(None if name in _NOT_SAVED else part) for name, part in fields.items()}
+            kept = {name: self.encode(part) for name, part in fields.items() if name not in _NOT_SAVED}
             return {"record": type(value).__name__, "fields": kept}
         if isinstance(value, torch.nn.Module):
             return self._module(value)

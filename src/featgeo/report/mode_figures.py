@@ -34,6 +34,29 @@ def spectrum(sigma: NDArray[Any], held_out: NDArray[Any], error: NDArray[Any]) -
         return figure
 
 
+def energies(names: Sequence[str], fitted: NDArray[Any], held_out: NDArray[Any], interval: NDArray[Any]) -> Figure:
+    """Energies of parts of a dependence on the rows of the fit, and on held-out rows with their intervals.
+
+    Args:
+        names: One a part.
+        fitted: Energies on the rows of the fit, (m,).
+        held_out: On held-out rows, (m,).
+        interval: Lower and upper ends, (m, 2).
+    """
+    with mpl.rc_context(STYLE):
+        figure = new_figure(6.4, 1.3 + 0.34 * len(names))
+        axes = figure.add_subplot()
+        at = np.arange(len(names))[::-1]
+        axes.barh(at, fitted, color="#bcd7ea", label="rows of the fit")
+        spread = np.nan_to_num(np.abs(interval - held_out[:, None])).T
+        axes.errorbar(held_out, at, xerr=spread, fmt="o", color=ORANGE, capsize=3, label="held-out rows (95 %)")
+        axes.axvline(0, color="#444444", linewidth=0.8)
+        axes.set_yticks(at, names)
+        axes.set_xlabel(r"energy, $\sum_i \sigma_i^2$")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        return figure
+
+
 def modes(sides: Sequence[tuple[str, str, str, NDArray[Any], NDArray[Any]]], sigma: NDArray[Any]) -> Figure:
     """A row of panels for f and one for g, a column for each of the strongest modes.
 

@@ -1,0 +1,420 @@
+"""Several sources and a target, any of which may miss: the spaces of each, and the closed form over all rows.
+
+Blocks of functions come by interaction order: functions of each source, then products of functions of two, and so on.
+A source that is a single number or finite brings its span as it is. One of many columns, an image or a sequence is
+first reduced to its modes with the target, by the same engine that learns two variables; rows of the fit then count
+with the features that were learned without them. All that follows is moments of rows that carry different blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.fft import dct
+
+from featgeo.features.blocks import InteractionSpace, PartSpace, SideBySide
+from featgeo.features.functions import SpanFunction
+from featgeo.features.parts import Parts
+from featgeo.features.recipes import TABLE, Recipe, is_finite, recipes
+from featgeo.features.spaces import MOST_SYMBOLS, Space, SplineSpace, TableSpace
+from featgeo.features.variables import Rows
+from featgeo.geometry.moments import Moments
+from featgeo.geometry.observed import Metric
+from featgeo.geometry.problem import SpanModes
+from featgeo.geometry.spans import AffineFeatures
+from featgeo.geometry.validation import Array
+from featgeo.learning.data import Incomplete
+from featgeo.learning.learn import NO_RIDGE, Solver, learn, mode_counts
+from featgeo.learning.learned import N_FOLDS, Component, from_solution
+from featgeo.learning.setting import Block, ModeCount, Setting, Step
+from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, simplest, solve, solve_levels
+from featgeo.nesting import Nesting
+
+SPACE_ROWS = 65_536  # rows that spaces are fitted to, and chosen on: fewer do not show which are too coarse
+LEADING_ROWS = 8192
+LEADING = {2: 14, 3: 6, 4: 4}  # functions of each source that enter products, by how many factors there are
+FEWEST_LEADING = 3
+ROUGHNESS = {"spline": 0, "kernel, gamma 0.1": 1, "kernel, gamma 0.3": 2, "kernel, gamma 1": 3}
+MOST_SPLINES = 40  # of a source of several columns, besides its learned modes
+ZERO_ENERGY = 1e-20
+Group = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFeatures:
+    """Features of several sources, known from whichever of them a row has.
+
+    Attributes:
+        of: For each block of functions the sources that it reads.
+        spaces: The functions of each block.
+        metric: Inner products of all of them.
+        weight: The features as combinations of all functions, (d, k), those of each level side by side.
+        ridge: Shrinkage of conditional expectations given some of the sources.
+    """
+
+    of: Mapping[str, Group]
+    spaces: Mapping[str, Space]
+    metric: Metric
+    weight: Array
+    ridge: float
+
+    def __call__(self, rows: Parts) -> Array:
+        """E[f | the sources that are there], (n, k); a symbol that the fit never saw counts as missing."""
+        there = [name for name, sources in self.of.items() if set(sources) <= set(rows.rows)]
+        known = {name: self._known(name, rows) for name in there}
+        for name in there:
+            for part, sources in self.of.items():
+                if part in known and set(sources) < set(self.of[name]):
+                    known[name] = known[name] & known[part]
+        result = np.zeros((len(rows), self.weight.shape[1]))
+        if not there:
+            return result
+        patterns, pattern_of_row = np.unique(np.stack(list(known.values()), axis=1), axis=0, return_inverse=True)
+        for i, pattern in enumerate(patterns):
+            names = [name for name, is_known in zip(there, pattern, strict=True) if is_known]
+            index = np.flatnonzero(pattern_of_row.reshape(-1) == i)
+            if names:
+                result[index] = self._values(rows if len(patterns) == 1 else rows.take(index), names)
+        return result
+
+    def parts(self, rows: Parts) -> dict[str, Array]:
+        """What each source adds to the features, (n, k), by source; for rows that have them all.
+
+        Interactions are left out.
+        """
+        result: dict[str, Array] = {}
+        for name, sources in self.of.items():
+            if len(sources) == 1:
+                columns = self.metric.columns([name])
+                value = (self.spaces[name](rows) - self.metric.mean[columns]) @ self.weight[columns]
+                result[sources[0]] = result.get(sources[0], 0.0) + value
+        return result
+
+    def _known(self, name: str, rows: Parts) -> np.ndarray:
+        space = self.spaces[name]
+        table = space.space if isinstance(space, PartSpace) else space
+        if isinstance(table, TableSpace):
+            return np.asarray(table.index(rows.of(*self.of[name])) >= 0)
+        return np.ones(len(rows), dtype=bool)
+
+    def _values(self, rows: Parts, names: list[str]) -> Array:
+        features = np.hstack([self.spaces[name](rows) for name in self.metric.names if name in names])
+        if len(names) == len(self.metric.names):
+            return (features - self.metric.mean) @ self.weight
+        return self.metric.onto(names, self.weight, self.ridge)(features)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedSources:
+    """The components of a dependence by interaction order.
+
+    Attributes:
+        features: Features of the sources, all levels side by side.
+        components: One a level.
+        levels: The blocks that each level adds.
+        interaction_sigma: Singular values of all levels but the first taken as one component.
+        solver: "exact", "closed" or "neural".
+        removed: Share of energy by which moments of different rows did not fit together.
+        folds: The moments behind it.
+        ridge: The ridge of the last level.
+    """
+
+    features: SourceFeatures
+    components: tuple[Component, ...]
+    levels: tuple[tuple[str, ...], ...]
+    interaction_sigma: Array
+    solver: str
+    removed: float
+    ridge: float
+    folds: Folds | None = None
+
+
+def learn_sources(
+    data: Incomplete,
+    orders: Sequence[Sequence[Group]],
+    spaces: Mapping[str, Any],
+    y_space: Any,
+    n_modes: Sequence[ModeCount],
+    solver: Solver,
+    seed: int,
+    training: Any = None,
+) -> LearnedSources:
+    """Learn the component of each interaction order.
+
+    Args:
+        data: Rows of the sources and of "y".
+        orders: For each order the groups of sources whose functions it adds; first each source alone.
+        spaces: Functions of each source to allow.
+        y_space: Functions of y to allow.
+        n_modes: How many modes of each order at most, "auto" or "all".
+        solver: As in `learn`.
+        seed: Of everything random.
+        training: Options of training, for networks.
+    """
+    built = _Blocks(data, spaces, y_space, solver, seed, training)
+    levels = tuple(tuple(name for group in groups for name in built.add(group)) for groups in orders)
+    folds = Folds.from_chunks(built.features(), N_FOLDS, seed)
+    nesting = Nesting([1] * len(levels), x=[sum(levels[: i + 1], ()) for i in range(len(levels))], y="y")
+    if built.exact:
+        everything = [n == "all" or n == "auto" for n in n_modes]
+        counts = [[_most(n)] for n in n_modes]
+        solution = solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
+    else:
+        # Interactions are often absent: then none is learned.
+        counts = [_counts(n, least=int(i == 0)) for i, n in enumerate(n_modes)]
+        solution = solve_levels(folds, nesting, counts, own_ridges=True)
+    return built.learned(solution, levels)
+
+
+def _most(n_modes: ModeCount) -> int:
+    return n_modes if isinstance(n_modes, int) else 10**6
+
+
+def _counts(n_modes: ModeCount, least: int) -> list[int]:
+    counts = mode_counts(n_modes)
+    return counts if least or n_modes != "auto" else [0, *counts]
+
+
+class _Blocks:
+    """The blocks of functions, one group of sources after the other."""
+
+    def __init__(
+        self, data: Incomplete, spaces: Mapping[str, Any], y_space: Any, solver: Solver, seed: int, training: Any
+    ) -> None:
+        self.data, self.asked, self.y_asked = data, spaces, y_space
+        self.solver, self.seed, self.training = solver, seed, training
+        self.of: dict[str, Group] = {}
+        self.spaces: dict[str, Space] = {}
+        self.own: dict[str, tuple[np.ndarray, Array]] = {}  # features of rows of the fit, learned without them
+        self.networks = False
+        self.sources = tuple(spaces)
+        self.fitted: dict[tuple[Group, str], Space] = {}
+        self.samples: dict[str, Parts] = {}
+        self.values: dict[tuple[str, str, str], Array] = {}
+        finite = [_is_table(space, data.rows[name]) for name, space in {**spaces, "y": y_space}.items()]
+        if solver == "exact" and not all(finite):
+            names = [name for name, is_table in zip((*spaces, "y"), finite, strict=True) if not is_table]
+            raise ValueError(
+                f"The exact solver allows all functions of finite variables, and {names} are not finite. Use "
+                "solver='closed'."
+            )
+        self.exact = all(finite) and solver in ("exact", "auto")
+        self.y_recipe = self._y_recipe()
+        self.y = self._fitted(("y",), self.y_recipe)
+
+    # --- the blocks of a group of sources
+
+    def add(self, group: Group) -> list[str]:
+        """Make the blocks of a group, and name them."""
+        if self.exact:
+            return [self._keep(" x ".join(group), group, self._fitted(group, TABLE))]
+        return self._single(group[0]) if len(group) == 1 else self._interaction(group)
+
+    def _single(self, source: str) -> list[str]:
+        rows, space = self.data.rows[source], self.asked[source]
+        if not self._is_learned(space, rows):
+            fitted = self._fitted((source,), self._best_recipe(source, recipes(space, rows)))
+            return [self._keep(source, (source,), fitted)]
+        names = [self._learned(source, (source,), space)]
+        if space == "auto" and not rows.variable.is_tensor:
+            splines = SplineSpace.fit(rows)
+            if splines(rows.take(slice(0, 1))).shape[1] <= MOST_SPLINES:
+                names.append(self._keep(f"{source}, additive", (source,), PartSpace((source,), splines)))
+        return names
+
+    def _interaction(self, group: Group) -> list[str]:
+        name = " x ".join(group)
+        n_leading = LEADING.get(len(group), FEWEST_LEADING)
+        factors = tuple(self._leading(source, n_leading) for source in group)
+        return [self._keep(name, group, InteractionSpace(factors))]
+
+    def _keep(self, name: str, group: Group, space: Space) -> str:
+        self.of[name], self.spaces[name] = group, space
+        return name
+
+    def _leading(self, source: str, n: int) -> Space:
+        """The functions of a source that enter products: its learned modes, then those that vary most."""
+        index = self.data.having(source)
+        sample = self.data.take(self._some(index, LEADING_ROWS), source)
+        kept: list[Space] = []
+        for name in [name for name, group in self.of.items() if group == (source,)]:
+            space = self.spaces[name]
+            moments = Moments.from_features({"z": space(sample)})
+            energies, directions = np.linalg.eigh(moments.covariance("z"))
+            order = np.argsort(energies)[::-1][: n // (1 + len(kept))]
+            order = order[energies[order] > 1e-10 * energies.max()]
+            # Mixed evenly, so that products of smooth functions stay stronger than those of rough ones: a ridge reads
+            # smoothness from how features of unit variance vary together.
+            weight = directions[:, order] @ dct(np.eye(len(order)), norm="ortho")
+            kept.append(SpanFunction(space, AffineFeatures(moments.mean("z"), weight, np.zeros(len(order)))))
+        return kept[0] if len(kept) == 1 else SideBySide(tuple(kept))
+
+    # --- spaces that are given
+
+    def _fitted(self, group: Group, recipe: Recipe) -> Space:
+        """A space of some variables, fitted to rows that have them all."""
+        if (group, recipe.name) not in self.fitted:
+            rows = self.data.take(self._some(self.data.having(*group), SPACE_ROWS), *group)
+            self.fitted[group, recipe.name] = self._fit(group, recipe, rows)
+        return self.fitted[group, recipe.name]
+
+    def _fit(self, group: Group, recipe: Recipe, rows: Parts) -> Space:
+        space = Block(recipe, of=group).fitted(recipe, rows, self.seed + (group == ("y",)))
+        table = space.space if isinstance(space, PartSpace) else space
+        if isinstance(table, TableSpace) and len(table.shares) > MOST_SYMBOLS:
+            raise ValueError(
+                f"{' and '.join(group)} have {len(table.shares)} different values, tables are made for {MOST_SYMBOLS}. "
+                "Group the rare ones, use solver='closed', or a smaller `max_order`."
+            )
+        return space
+
+    def _y_recipe(self) -> Recipe:
+        """The functions of y: where there is a choice, those that see most of any source."""
+        choices = [recipe for recipe in recipes(self.y_asked, self.data.rows["y"]) if not recipe.learned]
+        if not choices:
+            raise ValueError(f"`y_space` must be a space that is given, got {self.y_asked!r}. Use 'kernel'.")
+        if len(choices) == 1 or self.exact:
+            return choices[0]
+        scores = np.zeros(len(choices))
+        for source in self.sources:
+            given = [r for r in recipes(self.asked[source], self.data.rows[source]) if not r.learned]
+            if given:
+                scores += [max(self._scores(source, x, y).mean() for x in given) for y in choices]
+        return choices[int(np.argmax(scores))]
+
+    def _best_recipe(self, source: str, choices: list[Recipe]) -> Recipe:
+        """The smoothest space of a source that sees as much of y on held-out rows as any, up to a standard error."""
+        if len(choices) == 1:
+            return choices[0]
+        smoothest_first = sorted(choices, key=lambda recipe: ROUGHNESS.get(recipe.name, 0))
+        scores = np.array([self._scores(source, recipe, self.y_recipe) for recipe in smoothest_first])
+        return smoothest_first[simplest(scores.T[:, None, :])]
+
+    def _scores(self, source: str, x: Recipe, y: Recipe) -> Array:
+        """H-scores of a source and y on held-out rows, (folds,)."""
+        if source not in self.samples:
+            index = self._some(self.data.having(source, "y"), SPACE_ROWS)
+            self.samples[source] = self.data.take(index, source, "y")
+        features = {"x": self._sampled(source, source, x), "y": self._sampled(source, "y", y)}
+        return solve(Folds.from_chunks([features], N_FOLDS, self.seed), Nesting([8])).held_out_scores
+
+    def _sampled(self, source: str, name: str, recipe: Recipe) -> Array:
+        """Features of a source, or of y, on rows that have the source and y."""
+        key = (source, name, recipe.name)
+        if key not in self.values:
+            self.values[key] = self._fitted((name,), recipe)(self.samples[source])
+        return self.values[key]
+
+    def _some(self, index: np.ndarray, n: int) -> np.ndarray:
+        if len(index) <= n:
+            return index
+        return np.sort(np.random.default_rng(self.seed).choice(index, n, replace=False))
+
+    # --- spaces that are learned together with y
+
+    def _is_learned(self, space: Any, rows: Rows) -> bool:
+        if rows.variable.is_tensor or self.solver == "neural":
+            return True
+        if isinstance(space, str) and space == "auto":
+            return not is_finite(rows) and len(rows.variable.columns) > 1
+        return any(recipe.learned for recipe in recipes(space, rows))
+
+    def _learned(self, name: str, group: Group, space: Any) -> str:
+        """Modes of a group of sources with y, as a space of their own."""
+        index = self.data.having(*group, "y")
+        pairs = self.data.pairs(index, group)
+        setting = Setting.bivariate(self._n_learned(), space, self.y_asked)
+        learned = learn(pairs, setting, self.solver, self.seed, self.training, unseen=True)
+        (component,) = learned.components
+        self.networks |= learned.solver == "neural"
+        self._keep(name, group, PartSpace(group, component.f))
+        if learned.unseen is not None:
+            self.own[name] = index[learned.unseen.rows], learned.unseen.f / component.sigma
+        return name
+
+    def _n_learned(self) -> ModeCount:
+        """All functions of y where they are few."""
+        table = self.y.space if isinstance(self.y, PartSpace) else self.y
+        if isinstance(table, TableSpace):
+            return max(1, min(len(table.shares) - 1, max(MODE_COUNTS)))
+        return "auto"
+
+    # --- features of all rows, and the record
+
+    def features(self) -> Iterator[dict[str, Array]]:
+        """Features of all rows, by the blocks that they carry."""
+        for index, names in self.data.groups():
+            rows = self.data.take(index, *names)
+            chunk = {name: self._values(name, rows, index) for name, of in self.of.items() if set(of) <= set(names)}
+            if "y" in names:
+                chunk["y"] = self.y(rows)
+            if chunk:
+                yield chunk
+
+    def _values(self, name: str, rows: Parts, index: np.ndarray) -> Array:
+        values = self.spaces[name](rows)
+        if name in self.own:
+            own_rows, own = self.own[name]
+            position = np.searchsorted(own_rows, index).clip(max=len(own_rows) - 1)
+            known = own_rows[position] == index
+            values[known] = own[position[known]]
+        return values
+
+    def learned(self, solution: Solution, levels: tuple[tuple[str, ...], ...]) -> LearnedSources:
+        """The record of a solution."""
+        blocks = {name: Block(None, of=group) for name, group in self.of.items()}
+        steps = tuple(Step("auto", names, ("y",) if i == 0 else ()) for i, names in enumerate(levels))
+        setting = Setting(blocks, {"y": Block(None, of=("y",))}, steps)
+        record = from_solution(solution, setting, {**self.spaces, "y": self.y}, ("", ""), "closed", None)
+        weight = np.hstack([modes.f.weight for modes in solution.levels])
+        ridge = 0.0 if self.exact else projection_ridge(solution, [n for n, of in self.of.items() if len(of) == 1])
+        features = SourceFeatures(self.of, self.spaces, solution.problem.x, weight, ridge)
+        solver = "exact" if self.exact else "neural" if self.networks else "closed"
+        return LearnedSources(
+            features,
+            record.components,
+            levels,
+            _as_one(solution.levels[1:], solution.problem.y.gram),
+            solver,
+            solution.problem.removed,
+            solution.ridge,
+            solution.folds,
+        )
+
+
+def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
+    """The ridge of conditional expectations: the one of the largest H-score from single blocks on held-out rows."""
+    if not solution.problems:
+        return 0.0
+    scores = np.zeros(len(RIDGES))
+    for problem, levels, fold in zip(solution.problems, solution.parts, solution.held_out, strict=True):
+        unseen = solution.folds.parts[fold].all
+        sigma = np.concatenate([modes.sigma for modes in levels])
+        f = np.hstack([modes.f.weight for modes in levels]) * sigma
+        g = np.hstack([modes.g.weight for modes in levels])
+        g_gram = g.T @ unseen.covariance("y") @ g
+        for name in singles:
+            if name not in unseen.dims:
+                continue
+            covariance, gram = unseen.covariance(name, "y"), unseen.covariance(name)
+            for i, ridge in enumerate(RIDGES):
+                seen = problem.x.onto([name], f, ridge).weight
+                captured = np.sum(seen * (covariance @ g))
+                scores[i] += captured - np.sum((seen.T @ gram @ seen) * g_gram) / 2
+    return RIDGES[int(np.argmax(scores))]
+
+
+def _as_one(levels: Sequence[SpanModes], y_gram: Array) -> Array:
+    """Singular values of orthogonal components taken together, the larger ones first."""
+    rows = np.vstack([np.empty((0, len(y_gram))), *(modes.sigma[:, None] * modes.g.weight.T for modes in levels)])
+    energies = np.linalg.eigvalsh(rows @ y_gram @ rows.T)[::-1]
+    return np.sqrt(energies[energies > ZERO_ENERGY])
+
+
+def _is_table(space: Any, rows: Rows) -> bool:
+    if not isinstance(space, str) or rows.variable.is_tensor:
+        return space is TABLE
+    return space == "table" or (space == "auto" and is_finite(rows))

@@ -1,0 +1,118 @@
+"""How much each source and each interaction knows about Y: energies of parts of the dependence.
+
+Every line is the energy of one step: what some functions hold of the dependence beyond others. All come from the same
+moments; on held-out rows they are estimates from below, about 0 where there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from scipy.stats import t as student
+
+from featgeo.learning.learn import NO_RIDGE
+from featgeo.learning.solve import MODE_COUNTS, RIDGES, solve
+from featgeo.learning.sources import LearnedSources
+from featgeo.models.components import mean_and_error
+from featgeo.nesting import Nesting
+
+ANY_RIDGE = 1e-3  # of functions that a step only goes beyond: none of their modes is used
+
+
+@dataclass(frozen=True)
+class Energy:
+    """The energy of one step.
+
+    Attributes:
+        name: What is added.
+        beyond: What it is added to; "" for nothing.
+        energy: On the rows of the fit.
+        held_out: On rows that were held out from learning it.
+        error: Standard error of the latter.
+        interval: Its 95 % confidence interval, from the folds.
+    """
+
+    name: str
+    beyond: str
+    energy: float
+    held_out: float
+    error: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Energies:
+    """Energies of all steps; print it for a table, index it by name.
+
+    Attributes:
+        rows: One a step.
+    """
+
+    rows: tuple[Energy, ...]
+
+    def __iter__(self) -> Iterator[Energy]:
+        return iter(self.rows)
+
+    def __getitem__(self, name: str) -> Energy:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(f"There is no step {name!r}. The steps are {[row.name for row in self.rows]}.")
+
+    def __str__(self) -> str:
+        width = max(len(row.name) for row in self.rows)
+        lines = [f"{'':{width}}  energy  held-out  95 % interval"]
+        for row in self.rows:
+            low, high = row.interval
+            lines.append(f"{row.name:{width}}  {row.energy:6.4f}    {row.held_out:6.4f}  [{low:.4f}, {high:.4f}]")
+        return "\n".join(lines)
+
+
+def energies(learned: LearnedSources, sources: Sequence[str]) -> list[Energy]:
+    """Each source alone, all together, each interaction, each order, and each source after all others."""
+    of = learned.features.of
+    singles = [name for name, group in of.items() if len(group) == 1]
+    everything = list(of)
+    together = " + ".join(sources)
+    result = [
+        _energy(learned, f"{source} alone", "", [], [name for name in singles if of[name] == (source,)])
+        for source in sources
+    ]
+    if len(sources) > 1:
+        result.append(_energy(learned, together, "", [], singles))
+    groups = list(dict.fromkeys(group for group in of.values() if len(group) > 1))
+    for group in groups:
+        before = [name for name in everything if len(of[name]) < len(group)]
+        added = [name for name in everything if of[name] == group]
+        result.append(_energy(learned, " x ".join(group), "sums of functions of fewer", before, added))
+    for order in range(2, 1 + max(len(group) for group in of.values())):
+        before = [name for name in everything if len(of[name]) < order]
+        added = [name for name in everything if len(of[name]) == order]
+        if len(sources) > 2:
+            result.append(_energy(learned, f"all interactions of {order}", "sums of functions of fewer", before, added))
+    for source in sources if len(sources) > 1 else ():
+        before = [name for name in everything if source not in of[name]]
+        added = [name for name in everything if source in of[name]]
+        result.append(_energy(learned, f"{source} after the others", "all functions of the others", before, added))
+    return result
+
+
+def _energy(learned: LearnedSources, name: str, beyond: str, before: list[str], added: list[str]) -> Energy:
+    if learned.folds is None:
+        raise ValueError("Energies come from the moments of the fit, which are not there any more. Fit again.")
+    exact = learned.solver == "exact"
+    levels = [before, [*before, *added]] if before else [added]
+    nesting = Nesting([1] * len(levels), x=[tuple(level) for level in levels], y="y")
+    solution = solve(
+        learned.folds,
+        nesting,
+        NO_RIDGE if exact else RIDGES,
+        [max(MODE_COUNTS)] if exact else MODE_COUNTS,
+        everything=[exact] * len(levels),
+        before=[(1, ANY_RIDGE)] * (len(levels) - 1),
+    )
+    folds = solution.held_out_energies[-1]
+    mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))
+    reach = float(student.ppf(0.975, max(len(folds) - 1, 1))) * error
+    return Energy(name, beyond, solution.levels[-1].energy, mean, error, (mean - reach, mean + reach))

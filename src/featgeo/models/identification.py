@@ -1,0 +1,146 @@
+"""What identifies what: which components of a dependence the rows at hand can tell, before anything is learned.
+
+Rows with a source and Y identify the dependence of the two. Rows of two sources together, with or without Y, say how
+these depend on each other; with all such pairs, sums of functions of the sources are identified, and with them every
+posterior given some of them. Rows with several sources and Y at once identify their interaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from featgeo.learning.data import Incomplete
+
+FEWEST_ROWS = 10  # with fewer, two for each fold, nothing is learned
+
+Group = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Identified:
+    """Whether a component was learned, and why.
+
+    Attributes:
+        name: The source alone ("a"), sums of functions of several ("a + b"), or their interaction ("a x b").
+        learned: Whether it was.
+        rows: How many rows identify it: the fewest of those that it needs.
+        reason: What identifies it, or what misses.
+    """
+
+    name: str
+    learned: bool
+    rows: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {'learned' if self.learned else 'absent'}, {self.reason}"
+
+
+@dataclass(frozen=True)
+class Team:
+    """Sources that were seen together, pair by pair, and with Y.
+
+    Attributes:
+        sources: Their names.
+        orders: For each interaction order the groups of sources whose functions are identified.
+    """
+
+    sources: Group
+    orders: tuple[tuple[Group, ...], ...]
+
+
+def identify(data: Incomplete, sources: Group, max_order: int) -> tuple[tuple[Team, ...], dict[str, Identified]]:
+    """The largest teams of sources, and what is known of every component."""
+    found: dict[str, Identified] = {}
+
+    def rows(*names: str) -> int:
+        return len(data.having(*names))
+
+    for source in sources:
+        found[source] = _verdict(source, rows(source, "y"), (source, "Y"))
+    with_y = tuple(source for source in sources if found[source].learned)
+    friends = {a: {b for b in with_y if b != a and rows(a, b) >= FEWEST_ROWS} for a in with_y}
+    cliques = sorted(_cliques(friends, set(), set(with_y), set()), key=lambda team: (-len(team), team))
+    teams = []
+    for clique in cliques:
+        members = tuple(source for source in sources if source in clique)
+        orders: list[tuple[Group, ...]] = [tuple((source,) for source in members)]
+        if len(members) > 1:
+            pairs = list(combinations(members, 2))
+            fewest = min([*(rows(a, b) for a, b in pairs), *(found[source].rows for source in members)])
+            name = " + ".join(members)
+            found[name] = Identified(name, True, fewest, "every pair of these sources, and each with Y, was seen")
+        for order in range(2, min(max_order, len(members)) + 1):
+            groups = tuple(combinations(members, order))
+            if not _add_interactions(found, orders, groups, rows):
+                break
+            orders.append(groups)
+        teams.append(Team(members, tuple(orders)))
+    everything = " + ".join(sources)
+    if everything not in found:
+        found[everything] = Identified(everything, False, 0, _missing_pair(sources, with_y, friends))
+    return tuple(teams), found
+
+
+def _add_interactions(
+    found: dict[str, Identified],
+    orders: Sequence[tuple[Group, ...]],
+    groups: tuple[Group, ...],
+    rows: Callable[..., int],
+) -> bool:
+    """Whether all interactions of an order can be told apart from each other and from all functions before."""
+    complete = True
+    before = [group for order in orders for group in order]
+    for group in groups:
+        name = " x ".join(group)
+        verdict = _verdict(name, rows(*group, "y"), (*group, "Y"))
+        needed = [tuple(dict.fromkeys((*group, *other))) for other in (*before, *groups)]
+        worst = min(needed, key=lambda names: rows(*names))
+        if verdict.learned and rows(*worst) < FEWEST_ROWS:
+            verdict = Identified(
+                name, False, rows(*worst), f"it needs rows with {_listed(worst)} together, got {rows(*worst)}"
+            )
+        found[name] = verdict
+        complete &= verdict.learned
+    if not complete:
+        for group in groups:
+            name = " x ".join(group)
+            if found[name].learned:
+                reason = (
+                    f"other interactions of {len(group)} sources are not identified, and are not told apart from it"
+                )
+                found[name] = Identified(name, False, found[name].rows, reason)
+    return complete
+
+
+def _verdict(name: str, n: int, needed: Group) -> Identified:
+    if n >= FEWEST_ROWS:
+        return Identified(name, True, n, f"{n} rows with {_listed(needed)}")
+    return Identified(name, False, n, f"it needs at least {FEWEST_ROWS} rows with {_listed(needed)} together, got {n}")
+
+
+def _missing_pair(sources: Group, with_y: Group, friends: dict[str, set[str]]) -> str:
+    without = [source for source in sources if source not in with_y]
+    if without:
+        return f"{_listed(without)} never came with Y often enough"
+    a, b = next((a, b) for a, b in combinations(sources, 2) if b not in friends[a])
+    return f"it needs rows with {a} and {b} together"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _cliques(friends: dict[str, set[str]], chosen: set[str], left: set[str], done: set[str]) -> Iterator[Group]:
+    """All largest sets of sources that are friends pair by pair (Bron and Kerbosch)."""
+    if not left and not done:
+        if chosen:
+            yield tuple(sorted(chosen))
+        return
+    # Any largest set holds the source with the most friends, or one that is no friend of it.
+    pivot = max(sorted(left | done), key=lambda source: len(left & friends[source]))
+    for source in sorted(left - friends[pivot]):
+        yield from _cliques(friends, chosen | {source}, left & friends[source], done & friends[source])
+        left, done = left - {source}, done | {source}

@@ -1,0 +1,465 @@
+"""Many sources, some missing: the dependence of several sources and Y, as a scikit-learn style estimator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from featgeo.assembly import Conditional
+from featgeo.features.missing import present, rows_of, stacked, taken
+from featgeo.features.parts import Parts
+from featgeo.features.spaces import check_not_constant
+from featgeo.features.variables import Rows, Variable
+from featgeo.geometry.validation import Array
+from featgeo.learning.data import Incomplete, Pairs
+from featgeo.learning.learn import Solver
+from featgeo.learning.setting import ModeCount
+from featgeo.learning.sources import LearnedSources, learn_sources
+from featgeo.models.components import DependenceComponent, mean_and_error
+from featgeo.models.energies import Energies, energies
+from featgeo.models.identification import Team, identify
+from featgeo.models.modal import check_training, seed_of
+from featgeo.models.supports import support_of
+from featgeo.nesting import h_score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RESERVED = ("y", "prior")
+NOT_YET = Energies(())
+
+
+@dataclass(frozen=True, eq=False)
+class OptimalTransformations:
+    """The optimal transformations of Breiman and Friedman: psi(Y) is best predicted by the sum of all phi.
+
+    Attributes:
+        phi: For each source its transformation at each row, (n,), of mean 0 on the rows of the fit.
+        psi: That of Y, (n,), of mean 0 and variance 1 on the rows of the fit; None where Y was not passed.
+        explained: Share of the variance of psi(Y) that the sum explains, sigma_1^2: what is left is 1 - sigma_1^2.
+    """
+
+    phi: dict[str, Array]
+    psi: Array | None
+    explained: float
+
+
+class MultimodalDecomposition(BaseEstimator):
+    """The dependence of several sources X_1, X_2, ... and Y, split into what sums of functions of single sources hold
+    (the bivariate component) and what only functions of several together do (interactions).
+
+    Cells may miss anywhere, those of Y too. One fit answers from any subset of the sources: features of what is missing
+    are replaced by their conditional expectations given what is there.
+
+    Args:
+        n_modes: How many modes of the bivariate component to keep at most, or "auto": as many as raise the H-score on
+            held-out rows (all, for finite alphabets).
+        n_interaction_modes: The same for each order of interaction; "auto" may keep none.
+        max_order: How many sources may interact; 1 for sums of functions of single sources only.
+        solver: As in `ModalDecomposition`.
+        spaces: Functions of each source to allow, as `x_space` of `ModalDecomposition`: one for all, or a mapping from
+            source to space; sources that it does not name have "auto".
+        y_space: Functions of Y to allow.
+        random_state: Seed of all that is random.
+        training: Options for networks, a `Training`; defaults when None.
+
+    Attributes:
+        sources_: Names of the sources.
+        identified_: For each component, by name, whether it was learned and why.
+        components_: The components that were learned, by name.
+        bivariate_: What sums of functions of single sources hold.
+        interaction_: What is beyond them.
+        orders_: The component of each interaction order, first the bivariate one.
+        solver_: The solver that was used.
+    """
+
+    energies_: Energies
+
+    def __init__(
+        self,
+        n_modes: int | Literal["auto"] = "auto",
+        n_interaction_modes: int | Literal["auto"] = "auto",
+        max_order: int = 2,
+        solver: Solver = "auto",
+        spaces: Any = "auto",
+        y_space: Any = "auto",
+        random_state: int | None = None,
+        training: Any = None,
+    ) -> None:
+        self.n_modes = n_modes
+        self.n_interaction_modes = n_interaction_modes
+        self.max_order = max_order
+        self.solver = solver
+        self.spaces = spaces
+        self.y_space = y_space
+        self.random_state = random_state
+        self.training = training
+
+    def fit(
+        self, sources: Mapping[str, Any], y: Any, present: Mapping[str, Any] | None = None
+    ) -> MultimodalDecomposition:
+        """Learn from rows of all sources and of Y.
+
+        Args:
+            sources: Rows of each source by name, in the same order: arrays, tensors, frames, series or lists. A row
+                misses a source where all of its cells there are missing (NaN, None); where only some are, they count
+                as average.
+            y: Rows of Y; missing ones say nothing about Y, but still how the sources depend on each other.
+            present: For sources that cannot hold NaN, such as images of whole numbers: by name, which rows are there,
+                boolean (n,); "y" may be among the names.
+        """
+        if not isinstance(sources, Mapping):
+            raise ValueError(
+                f"`sources` must be a mapping from name to rows, got {type(sources).__name__}. Pass "
+                "{'name': rows, ...}; for a single source use ModalDecomposition."
+            )
+        lengths = {name: len(rows_of(values)) for name, values in {**sources, "y": y}.items()}
+        if len(set(lengths.values())) != 1:
+            raise ValueError(
+                f"All sources and Y must have the same rows, got inconsistent numbers of samples: {lengths}. Align "
+                "them row by row, or pass data sets of their own to fit_datasets."
+            )
+        return self._fit([{**sources, "y": y}], present)
+
+    def fit_datasets(self, datasets: Sequence[Mapping[str, Any]]) -> MultimodalDecomposition:
+        """Learn from separate sets of rows, each with variables of its own.
+
+        Args:
+            datasets: Each a mapping from name to rows, those of one set in the same order; Y is called "y". Pairs such
+                as {"a": ..., "y": ...}, {"b": ..., "y": ...} and {"a": ..., "b": ...} are enough for the bivariate
+                component.
+        """
+        if isinstance(datasets, Mapping) or not all(isinstance(part, Mapping) for part in datasets):
+            raise ValueError("`datasets` must be a list of mappings from name to rows. Use fit for a single one.")
+        for i, part in enumerate(datasets):
+            lengths = {name: len(rows_of(values)) for name, values in part.items()}
+            if len(set(lengths.values())) > 1:
+                raise ValueError(
+                    f"The variables of one data set must have the same rows, got {lengths} in that at position {i}. "
+                    "Align them row by row."
+                )
+        return self._fit([dict(part) for part in datasets if part], None)
+
+    @property
+    def bivariate_(self) -> DependenceComponent:
+        """What sums of functions of single sources hold of the dependence."""
+        return self._component(" + ".join(self._fitted().sources_), 0)
+
+    @property
+    def interaction_(self) -> DependenceComponent:
+        """What is beyond sums of functions of single sources, all orders together."""
+        self._component(" x ".join(self._fitted().sources_[:2]), 1)
+        return self.interaction_component_
+
+    def given(self, prior: Any = None, **sources: Any) -> Conditional:
+        """The distribution of Y for each row, from whatever is there: `given(a=A)`, `given(b=B)`, `given(a=A, b=B)`.
+
+        Args:
+            prior: Another distribution of Y than that of the fit, as in `ModalDecomposition.given`.
+            **sources: Rows of some of the sources, in the same order; rows of which some miss are answered from the
+                others, and rows of which all miss by the prior. Names that are no identifiers go in a mapping:
+                given(**{"left half": A}).
+        """
+        check_is_fitted(self)
+        sigma = np.concatenate([part.sigma for learned in self.learned_ for part in learned.components])
+        return Conditional(self.support_, self._features(sources) * sigma, prior)
+
+    def transform(self, sources: Mapping[str, Any]) -> Array:
+        """Normalised features, (n, k): those of the bivariate component, then those of each order of interaction.
+
+        Where sources miss, conditional expectations of the features given the others.
+        """
+        check_is_fitted(self)
+        return self._features(sources)
+
+    def score(self, sources: Mapping[str, Any], y: Any) -> float:
+        """H-score on the given rows: half the energy of the dependence that is captured there, from what they have."""
+        check_is_fitted(self)
+        f, values = self._features(sources), rows_of(y)
+        if len(f) != len(values):
+            raise ValueError(f"Sources and Y must have the same rows, got {len(f)} and {len(values)}. Align them.")
+        there = np.flatnonzero(present(values, "Y"))
+        parts = [part for learned in self.learned_ for part in learned.components]
+        rows = self.y_variable_.rows(taken(values, there))
+        scale = np.sqrt(np.concatenate([part.sigma for part in parts]))
+        if not len(scale):
+            return 0.0
+        g = np.hstack([part.g(rows) for part in parts])
+        return float(h_score(torch.from_numpy(f[there] * scale), torch.from_numpy(g * scale)))
+
+    def optimal_transformations(self, sources: Mapping[str, Any], y: Any = None) -> OptimalTransformations:
+        """The transformations phi_a(a) + phi_b(b) + ... and psi(Y) that fit each other best (Prop. opt:tran).
+
+        They are the strongest mode of the bivariate component: no other rows are needed.
+
+        Args:
+            sources: Rows of all sources, none missing.
+            y: Rows of Y.
+        """
+        self._component(" + ".join(self._fitted().sources_), 0)
+        learned = self.learned_[0]
+        rows = Parts({name: self.variables_[name].rows(sources[name]) for name in self._named(sources, every=True)})
+        (component, *_) = learned.components
+        if not len(component):
+            raise ValueError("The bivariate component has no mode: Y depends on no sum of functions of the sources.")
+        parts = learned.features.parts(rows)
+        psi = None if y is None else component.g(self.y_variable_.rows(y))[:, 0]
+        sigma = float(component.sigma[0])
+        return OptimalTransformations({name: sigma * value[:, 0] for name, value in parts.items()}, psi, sigma**2)
+
+    def energies(self) -> Energies:
+        """How much each source, their sum and each interaction knows about Y, and each source after all others.
+
+        Computed when first asked for, and kept.
+        """
+        check_is_fitted(self)
+        if self.energies_ is NOT_YET:
+            rows = {}
+            for team, learned in zip(self.teams_, self.learned_, strict=True):
+                rows.update({row.name: row for row in energies(learned, team.sources)})
+            self.energies_ = Energies(tuple(rows.values()))
+        return self.energies_
+
+    def plot(self) -> Figure:
+        """A matplotlib figure of the energies on seen and on held-out rows."""
+        check_is_fitted(self)
+        try:
+            from featgeo.report import mode_figures
+        except ModuleNotFoundError as error:
+            raise ImportError(f"Plots need {error.name}. Run: pip install 'featgeo[plot]'") from error
+        rows = list(self.energies())
+        return mode_figures.energies(
+            [row.name for row in rows],
+            np.array([row.energy for row in rows]),
+            np.array([row.held_out for row in rows]),
+            np.array([row.interval for row in rows]),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
+        from featgeo.models.persistence import save  # it knows all estimators
+
+        check_is_fitted(self)
+        self.energies()  # they need the moments of the fit, which stay behind
+        save(self, path)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features: "a + b" 1, ..., order 2 1, ..."""
+        check_is_fitted(self)
+        names = []
+        for team, learned in zip(self.teams_, self.learned_, strict=True):
+            for order, part in enumerate(learned.components, start=1):
+                name = " + ".join(team.sources) if order == 1 else f"interaction of {order}"
+                names += [f"{name} {i + 1}" for i in range(len(part))]
+        return np.array(names, dtype=object)
+
+    # --- the fit
+
+    def _fit(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any] | None) -> MultimodalDecomposition:
+        self._check_parameters()
+        data = self._read(datasets, masks)
+        seed = seed_of(self.random_state)
+        self.teams_, self.identified_ = identify(data, self.sources_, int(self.max_order))
+        if not self.teams_:
+            raise ValueError(
+                "Nothing can be learned: "
+                + "; ".join(str(self.identified_[source]) for source in self.sources_)
+                + ". Pass rows that have a source and Y together."
+            )
+        spaces = self._spaces()
+        self.learned_ = tuple(self._learn(data, team, spaces, seed) for team in self.teams_)
+        self.solver_ = self.learned_[0].solver
+        self._name_components()
+        self.energies_ = NOT_YET
+        self.support_ = support_of(self.y_variable_, data.rows["y"], self._g, seed)
+        return self
+
+    def _learn(self, data: Incomplete, team: Team, spaces: Mapping[str, Any], seed: int) -> LearnedSources:
+        names = (*team.sources, "y")
+        own = Incomplete({name: data.rows[name] for name in names}, {name: data.where[name] for name in names})
+        counts: list[ModeCount] = [self.n_modes, *[self.n_interaction_modes] * (len(team.orders) - 1)]
+        wanted = {name: spaces[name] for name in team.sources}
+        return learn_sources(own, team.orders, wanted, self.y_space, counts, self.solver, seed, self.training)
+
+    def _name_components(self) -> None:
+        self.components_: dict[str, DependenceComponent] = {}
+        for team, learned in zip(self.teams_, self.learned_, strict=True):
+            for order, part in enumerate(learned.components, start=1):
+                name = " + ".join(team.sources) if order == 1 else f"interactions of {order} among {team.sources}"
+                self.components_[name] = DependenceComponent.of(name, part)
+        if self.teams_[0].sources == self.sources_:
+            named = list(self.components_.values())[: len(self.learned_[0].components)]
+            labels = ("bivariate", *("interaction" if len(named) == 2 else f"order {i + 2}" for i in range(len(named))))
+            self.orders_ = tuple(replace(part, name=label) for part, label in zip(named, labels, strict=False))
+            if len(self.orders_) > 1:
+                self.interaction_component_ = _together(self.orders_[1:], self.learned_[0])
+        else:
+            self.orders_ = ()
+
+    def _read(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any] | None) -> Incomplete:
+        names = list(dict.fromkeys(name for part in datasets for name in part))
+        self.sources_ = tuple(name for name in names if name != "y")
+        self._check_names(names)
+        unknown = set(masks or {}) - set(names)
+        if unknown:
+            raise ValueError(f"`present` names {sorted(unknown)}, which are no variables here: {names}.")
+        n_rows = [len(rows_of(next(iter(part.values())))) for part in datasets]
+        rows, where = {}, {}
+        for name in names:
+            pieces, positions, start = [], [np.full(n, -1) for n in n_rows], 0
+            for i, part in enumerate(datasets):
+                if name not in part:
+                    continue
+                values = rows_of(part[name])
+                there = np.flatnonzero(_present(values, name, (masks or {}).get(name)))
+                positions[i][there] = start + np.arange(len(there))
+                start += len(there)
+                if len(there):
+                    pieces.append(values if len(there) == n_rows[i] else taken(values, there))
+            if not pieces:
+                raise ValueError(
+                    f"{_shown(name)} is missing in every row: nothing can be learned from it. "
+                    + ("Pass rows of Y." if name == "y" else "Leave it out.")
+                )
+            values = stacked(pieces)
+            variable = Variable.seen(values, _shown(name))
+            rows[name], where[name] = variable.rows(values), np.concatenate(positions)
+            if not variable.is_tensor:
+                check_not_constant(rows[name].table, _shown(name))
+        self.variables_ = {name: rows[name].variable for name in self.sources_}
+        self.y_variable_ = rows["y"].variable
+        Pairs(rows["y"], rows["y"]).check_y()
+        return Incomplete(rows, where)
+
+    def _spaces(self) -> dict[str, Any]:
+        if not isinstance(self.spaces, Mapping):
+            return dict.fromkeys(self.sources_, self.spaces)
+        unknown = set(self.spaces) - set(self.sources_)
+        if unknown:
+            raise ValueError(f"`spaces` names {sorted(unknown)}, and the sources are {list(self.sources_)}.")
+        return {name: self.spaces.get(name, "auto") for name in self.sources_}
+
+    def _g(self, rows: Rows) -> Array:
+        return np.hstack([part.g(rows) for learned in self.learned_ for part in learned.components])
+
+    # --- rows that come later
+
+    def _features(self, sources: Mapping[str, Any]) -> Array:
+        """Features of all teams side by side, (n, k); each row speaks through the first team that knows all it has."""
+        names = self._named(sources)
+        values = {name: rows_of(sources[name]) for name in names}
+        lengths = {name: len(part) for name, part in values.items()}
+        if len(set(lengths.values())) != 1:
+            raise ValueError(f"All sources must have the same rows, got {lengths}. Align them row by row.")
+        has = np.stack([present(values[name], _shown(name)) for name in names], axis=1)
+        ends = np.cumsum([0, *(learned.features.weight.shape[1] for learned in self.learned_)])
+        result = np.zeros((len(has), ends[-1]))
+        patterns, pattern_of_row = np.unique(has, axis=0, return_inverse=True)
+        for i, pattern in enumerate(patterns):
+            there = tuple(name for name, is_there in zip(names, pattern, strict=True) if is_there)
+            if not there:
+                continue
+            index = np.flatnonzero(pattern_of_row.reshape(-1) == i)
+            team = self._team(there)
+            whole = len(index) == len(has)
+            rows = Parts({n: self.variables_[n].rows(values[n] if whole else taken(values[n], index)) for n in there})
+            result[index, ends[team] : ends[team + 1]] = self.learned_[team].features(rows)
+        return result
+
+    def _named(self, sources: Mapping[str, Any], every: bool = False) -> list[str]:
+        """The sources that were passed, in the order of the fit."""
+        if not isinstance(sources, Mapping):
+            raise ValueError(f"Pass a mapping from source to rows, got {type(sources).__name__}.")
+        unknown = [name for name in sources if name not in self.sources_]
+        if unknown:
+            raise ValueError(f"The fit had no source {unknown[0]!r}. Its sources are {list(self.sources_)}.")
+        names = [name for name in self.sources_ if sources.get(name) is not None]
+        missing = [name for name in self.sources_ if name not in names]
+        if not names or (every and missing):
+            needed = f"all of {list(self.sources_)}" if every else f"at least one of {list(self.sources_)}"
+            raise ValueError(f"Pass rows of {needed}, got {names}.")
+        return names
+
+    def _team(self, there: tuple[str, ...]) -> int:
+        for i, team in enumerate(self.teams_):
+            if set(there) <= set(team.sources):
+                return i
+        for source in there:
+            if not self.identified_[source].learned:
+                raise ValueError(f"Nothing is known about Y given {source}: {self.identified_[source].reason}.")
+        raise ValueError(
+            f"Y given {' and '.join(there)} is not identified: these sources were not all seen together, pair by pair. "
+            "Pass fewer of them, or fit with rows where they meet."
+        )
+
+    def _component(self, name: str, order: int) -> DependenceComponent:
+        if order < len(self.orders_):
+            return self.orders_[order]
+        verdict = self.identified_.get(name)
+        reason = f"max_order={self.max_order} asks for none" if verdict is None else verdict.reason
+        raise AttributeError(f"There is no such component ({name}): {reason}. See `identified_`.")
+
+    def _fitted(self) -> MultimodalDecomposition:
+        check_is_fitted(self)
+        return self
+
+    def _check_names(self, names: list[str]) -> None:
+        bad = [name for name in names if not isinstance(name, str) or not name or name == "prior"]
+        if bad:
+            raise ValueError(f"Sources need names that are texts other than {RESERVED}, got {bad[0]!r}. Rename it.")
+        if "y" not in names:
+            raise ValueError(f"No data set has Y, got {names}. Call it 'y'.")
+        if len(self.sources_) < 2:
+            raise ValueError(
+                f"A multimodal decomposition needs at least two sources, got {list(self.sources_)}. For a single one "
+                "use ModalDecomposition."
+            )
+
+    def _check_parameters(self) -> None:
+        for name in ("n_modes", "n_interaction_modes"):
+            value = getattr(self, name)
+            if value != "auto" and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
+                raise ValueError(
+                    f"`{name}` must be a whole number, at least 1, or 'auto', got {value!r}. Use 'auto' to let "
+                    "held-out rows choose, and max_order=1 for no interactions."
+                )
+        if not isinstance(self.max_order, Integral) or isinstance(self.max_order, bool) or self.max_order < 1:
+            raise ValueError(f"`max_order` must be a whole number, at least 1, got {self.max_order!r}. Use 2.")
+        check_training(self.solver, self.training)
+
+
+def _present(values: Any, name: str, mask: Any) -> np.ndarray:
+    there = present(values, _shown(name))
+    if mask is None:
+        return there
+    given = np.asarray(mask)
+    if given.dtype != bool or given.shape != there.shape:
+        raise ValueError(
+            f"`present[{name!r}]` must be boolean of shape {there.shape}, got {given.dtype} of shape {given.shape}."
+        )
+    return there & given
+
+
+def _shown(name: str) -> str:
+    """What messages call a variable."""
+    return "Y" if name == "y" else name
+
+
+def _together(parts: tuple[DependenceComponent, ...], learned: LearnedSources) -> DependenceComponent:
+    """Several orders of interaction as one component; its modes mix theirs, so none of them was held out."""
+    if len(parts) == 1:
+        return parts[0]
+    energies_of_folds = np.sum([part.held_out_energies for part in learned.components[1:]], axis=0)
+    held_out, error = mean_and_error(energies_of_folds[:, None])
+    sigma = learned.interaction_sigma
+    unknown = np.full(len(sigma), np.nan)
+    energy = float(np.sum(sigma**2))
+    return DependenceComponent("interaction", sigma, unknown, unknown, energy, float(held_out[0]), float(error[0]))
