@@ -66,7 +66,7 @@ def step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 class Published:
     """The paper's networks: f_bar of x1 plus f_bar of x2, f of both, and tables g_bar and g of the label.
 
-    Where training stops matters: f comes and goes by half its size in single epochs, so one run says little.
+    The error of f does not fall steadily: it may double between two looks 20 epochs apart, so one run says little.
     """
 
     def __init__(self, law: str, seed: int, epochs: int) -> None:
