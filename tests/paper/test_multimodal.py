@@ -1,0 +1,150 @@
+"""Two sources and a label: the stated truths by plain integration, then the library against them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featgeo.paper import multimodal
+
+LAWS = list(multimodal.LAWS)
+SINGLE_BOUND = 0.01
+
+
+def fine_grid(cells=1000):
+    """The sources at the midpoints of fine cells, as a column and a row, and the conditional weights of x2 given x1."""
+    x = (np.arange(cells) + 0.5) * 2 / cells - 1
+    x1, x2 = x[:, None], x[None, :]
+    return x1, x2, 2 * multimodal.density(x1, x2) * 2 / cells
+
+
+def test_the_density_has_mass_one_and_uniform_marginals():
+    _, _, conditional = fine_grid()
+    np.testing.assert_allclose(conditional.sum(axis=0), 1, atol=1e-12)
+    np.testing.assert_allclose(conditional.sum(axis=1), 1, atol=1e-12)
+    assert multimodal.WEIGHTS.sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_posteriors_are_probabilities_and_average_to_those_of_one_source(law):
+    truth = multimodal.truth(law)
+    x1, x2, conditional = fine_grid()
+    posterior = truth.posterior(x1, x2)
+    assert posterior.min() >= 0
+    assert posterior.max() <= 1
+    np.testing.assert_allclose((posterior * conditional).sum(axis=1), truth.single(x1[:, 0]), atol=1e-6)
+    np.testing.assert_allclose((posterior * conditional).sum(axis=0), truth.single(x2[0]), atol=1e-6)
+    assert truth.single(x1).mean() == pytest.approx(truth.prior, abs=1e-6)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_features_are_orthonormal_and_rebuild_the_posterior(law):
+    truth = multimodal.truth(law)
+    x1, x2, conditional = fine_grid()
+    weights = conditional / len(conditional)
+    features = [np.ones_like(weights), truth.f_bar(x1, x2)] + ([truth.f(x1, x2)] if truth.f else [])
+    gram = [[(weights * a * b).sum() for a in features] for b in features]
+    np.testing.assert_allclose(gram, np.eye(len(features)), atol=1e-6)
+    rebuilt = truth.sigma_bar * features[1] + (truth.sigma * features[2] if truth.f else 0)
+    deviation = np.sqrt(truth.prior * (1 - truth.prior))
+    np.testing.assert_allclose(truth.prior + deviation * rebuilt, truth.posterior(x1, x2), atol=1e-12)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_bivariate_feature_is_a_sum_of_functions_of_one_source(law):
+    f_bar = multimodal.truth(law).f_bar(*fine_grid(100)[:2])
+    assert np.abs(f_bar - f_bar.mean(axis=0) - f_bar.mean(axis=1, keepdims=True) + f_bar.mean()).max() < 1e-12
+
+
+@pytest.mark.parametrize("law", ["clipped", "valid"])
+def test_the_interaction_has_mean_zero_given_either_source(law):
+    x1, x2, conditional = fine_grid()
+    f = multimodal.truth(law).f(x1, x2)
+    for axis in (0, 1):
+        given_one = (f * conditional).sum(axis=axis)
+        # Plain sums are this far off where they meet the kink of the clipped law; see the last test of the truths.
+        assert np.abs(given_one).max() < (3e-6 if law == "clipped" else 1e-12)
+        assert np.sqrt(np.mean(given_one**2)) < 1e-6
+
+
+@pytest.mark.parametrize(("law", "weight", "interacting"), [("valid", 1 / 6, 1), ("pairwise", 1 / 4, 0)])
+def test_laws_without_a_cut_have_their_closed_forms(law, weight, interacting):
+    truth = multimodal.truth(law)
+    x1, x2, _ = fine_grid(50)
+    assert truth.prior == 0.5
+    assert truth.sigma_bar == pytest.approx(2 * weight, abs=1e-12)
+    assert truth.sigma == pytest.approx(interacting * np.sqrt(2) * weight, abs=1e-12)
+    np.testing.assert_allclose(truth.f_bar(x1, x2), np.cos(np.pi * x1) + np.cos(np.pi * x2), atol=1e-12)
+    if interacting:
+        np.testing.assert_allclose(truth.f(x1, x2), np.sqrt(2) * np.cos(np.pi * (x1 + x2)), atol=1e-12)
+    else:
+        assert truth.f is None
+
+
+def test_the_clipped_truth_does_not_depend_on_the_number_of_nodes():
+    coarse, fine = multimodal.truth("clipped", 50), multimodal.truth("clipped", 400)
+    for name in ("f_bar", "f"):
+        both = (getattr(truth, name)(multimodal.GRID_1, multimodal.GRID_2) for truth in (coarse, fine))
+        assert multimodal.root_mean_square(np.subtract(*both)) < 1e-9
+    for name in ("prior", "sigma_bar", "sigma"):
+        assert getattr(coarse, name) == pytest.approx(getattr(fine, name), abs=1e-10)
+
+
+def test_what_is_cut_off_is_the_limit_of_plain_sums():
+    errors = []
+    for cells in (500, 1000):
+        x1, x2, conditional = fine_grid(cells)
+        uncut = 1 / 2 + (np.cos(np.pi * x1) + np.cos(np.pi * x2) + np.cos(np.pi * (x1 + x2))) / 4
+        cut = np.maximum(uncut - 1, 0)
+        differences = [(conditional * cut**power).sum(axis=1) - multimodal.excess(x1[:, 0], power) for power in (1, 2)]
+        errors.append([np.sqrt(np.mean(difference**2)) for difference in differences])
+    assert np.max(errors[1]) < 1e-6
+    assert np.max(np.divide(errors[1], errors[0])) < 0.3  # a kink costs the square of the cell's width
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_samples_have_the_frequencies_of_the_law(law):
+    n, cells = 200_000, 8
+    x1, x2, y = multimodal.samples(law, n, seed=200)
+    assert min(x1.min(), x2.min()) >= -1
+    assert max(x1.max(), x2.max()) <= 1
+    assert set(np.unique(y)) == {-1, 1}
+    seen = np.stack([np.histogram2d(x1[y == label], x2[y == label], cells, [[-1, 1]] * 2)[0] for label in (-1, 1)])
+    at_1, at_2, conditional = fine_grid(80 * cells)
+    positive = multimodal.truth(law).posterior(at_1, at_2)
+    masses = np.stack([1 - positive, positive]) * conditional / len(conditional)
+    expected = n * masses.reshape(2, cells, 80, cells, 80).sum(axis=(2, 4))
+    assert not seen[expected == 0].any()  # the clipped law has cells where y is 1 for certain
+    seen, expected = seen[expected > 0], expected[expected > 0]
+    squares = (seen - expected) ** 2 / expected
+    assert squares.max() < 4.5**2
+    assert squares.sum() < squares.size + 4 * np.sqrt(2 * squares.size)
+
+
+def test_samples_are_those_of_their_seed():
+    first, again, other = (multimodal.samples("valid", 100, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize(
+    ("law", "f_bar_bound", "f_bound", "posterior_bound"), [("clipped", 0.08, 0.15, 0.025), ("valid", 0.05, 0.10, 0.015)]
+)
+def test_both_components_from_complete_rows(law, f_bar_bound, f_bound, posterior_bound):
+    result, truth = multimodal.run(law, seed=200), multimodal.truth(law)
+    assert result.f_bar_error <= f_bar_bound
+    assert result.f_error <= f_bound
+    assert result.posterior_error <= posterior_bound
+    assert max(result.posterior_1_error, result.posterior_2_error) <= SINGLE_BOUND
+    assert result.sigma_bar == pytest.approx(truth.sigma_bar, abs=0.02)
+    assert result.sigma == pytest.approx(truth.sigma, abs=0.02)
+
+
+def test_the_joint_posterior_from_pairs_of_variables():
+    result = multimodal.run("pairwise", data="pairwise", seed=200)
+    assert result.f_bar_error <= 0.06
+    assert result.f is None
+    assert result.f_error is None
+    assert result.posterior_error <= 0.02
+    assert max(result.posterior_1_error, result.posterior_2_error) <= SINGLE_BOUND
+    assert result.sigma_bar == pytest.approx(0.5, abs=0.02)
