@@ -7,18 +7,18 @@ Names: views, halves. Both data sets are downloaded on first use.
 views: multiple features, 2,000 digits in six views. Five splits in 1,500 rows to train on and 500 to test on. Every
 training row misses a random half of its views; every test row is seen through eight sets of views. Models for one set
 are trained twice: on the training rows that have all of its views (none has more than three), and on the same rows with
-nothing missing, which bounds from above what could be hoped for. Boosted trees, and featgeo's own classifier, are slow
-here: they are trained for one set on the first split only, and only for the sets of at most 150 columns. The
-peer is cca-zoo (pip install cca-zoo==4.0.1), left out where it is not installed. Its models take new rows that miss
-views, but no such training rows, so it gets the means of the columns there, and once nothing missing at all. Of
-MCCA, GCCA, kernel GCCA and GFA the last did best: the narrowest view limits MCCA and GCCA to six dimensions.
+nothing missing, as if there were no problem. Boosted trees and featgeo's own classifier take long for many columns:
+they are trained for one set on the first split only, and only for sets of at most 150 columns. The peer is cca-zoo (pip
+install cca-zoo==4.0.1), left out where it is not installed. Its models take new rows that miss views, but no such
+training rows, so it gets the means of the columns there, and once nothing missing at all. Of MCCA, GCCA, kernel GCCA
+and GFA the last did best: the narrowest view limits MCCA and GCCA to six dimensions.
 
 halves: MNIST, each image cut into a left and a right half. Networks for the left half, for the right half and for both,
 with the library's trunk, rates, batches and number of epochs, but trained by cross-entropy for their input alone. With
 eight epochs the three networks take about 90 CPU seconds in all, on one thread.
 
-Seeds and splits are from 500 on; nothing was chosen on them. Before they were looked at, cca-zoo's model and its options
-were chosen on split 0, in its favour.
+Seeds and splits are from 500 on; nothing was chosen on them. Before they were looked at, cca-zoo's model and options
+were chosen on the test rows of split 0, in its favour.
 """
 
 from __future__ import annotations
