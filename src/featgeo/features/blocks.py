@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +79,12 @@ class InteractionSpace:
 
     def __call__(self, rows: Any) -> Array:
         """All products of one feature of each, (n, d_1 d_2 ...)."""
-        result = np.ones((len(rows), 1))
-        for factor in self.factors:
-            result = (result[:, :, None] * factor(rows)[:, None, :]).reshape(len(rows), -1)
-        return result
+        return products_of([factor(rows) for factor in self.factors])
+
+
+def products_of(factors: Sequence[Array]) -> Array:
+    """All products of one column of each, (n, d_1 d_2 ...)."""
+    result = factors[0]
+    for factor in factors[1:]:
+        result = (result[:, :, None] * factor[:, None, :]).reshape(len(factor), -1)
+    return result

@@ -94,7 +94,10 @@ def is_finite(rows: Rows) -> bool:
         return False
     if len(rows.variable.columns) == 1 and rows.variable.labels:
         return True
-    return distinct(rows.table, max(2, min(FINITE_VALUES, int(np.sqrt(len(rows)))))) is not None
+    most = max(2, min(FINITE_VALUES, int(np.sqrt(len(rows)))))
+    if "is finite" not in rows.memo:
+        rows.memo["is finite"] = distinct(rows.table, most) is not None
+    return bool(rows.memo["is finite"])
 
 
 def _named(name: str, rows: Rows) -> list[Recipe]:

@@ -55,12 +55,19 @@ class TableSpace:
     @classmethod
     def fit(cls, rows: Rows) -> TableSpace:
         """Learn the values."""
-        symbols, counts = np.unique(symbol_keys(rows.table), axis=0, return_counts=True)
+        keys = symbol_keys(rows.table)
+        if keys.shape[1] == 1:  # the same, sooner
+            values, counts = np.unique(keys[:, 0], return_counts=True)
+            return cls(values[:, None], counts / counts.sum())
+        symbols, counts = np.unique(keys, axis=0, return_counts=True)
         return cls(symbols, counts / counts.sum())
 
     def index(self, rows: Rows) -> np.ndarray:
         """The position of each row's value among the symbols, (n,); -1 where the fit never saw it."""
         keys = symbol_keys(rows.table)
+        if keys.shape[1] == 1:  # the same, sooner
+            position = np.searchsorted(self.symbols[:, 0], keys[:, 0]).clip(max=len(self.symbols) - 1)
+            return np.where(self.symbols[position, 0] == keys[:, 0], position, -1)
         symbols, where = np.unique(np.vstack([self.symbols, keys]), axis=0, return_inverse=True)
         position = np.full(len(symbols), -1)
         position[where.reshape(-1)[: len(self.symbols)]] = np.arange(len(self.symbols))

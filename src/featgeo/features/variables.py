@@ -196,7 +196,7 @@ def distinct(table: Table, at_most: int) -> np.ndarray | None:
     head = np.unique(keys[:4096], axis=0)  # most tables that are too rich show it early
     if len(head) > at_most:
         return None
-    symbols = np.unique(keys, axis=0)
+    symbols = np.unique(keys)[:, None] if keys.shape[1] == 1 else np.unique(keys, axis=0)
     return symbols if len(symbols) <= at_most else None
 
 

@@ -92,12 +92,21 @@ class Incomplete:
     def groups(self) -> Iterator[tuple[np.ndarray, tuple[str, ...]]]:
         """Rows that have the same variables: their positions, some at a time, and the names."""
         has = np.stack([where >= 0 for where in self.where.values()], axis=1)
-        patterns, pattern_of_row = np.unique(has, axis=0, return_inverse=True)
-        for i, pattern in enumerate(patterns):
+        for pattern, index in rows_by_pattern(has):
             names = tuple(name for name, there in zip(self.where, pattern, strict=True) if there)
-            index = np.flatnonzero(pattern_of_row.reshape(-1) == i)
             for start in range(0, len(index) if names else 0, CHUNK_ROWS):
                 yield index[start : start + CHUNK_ROWS], names
+
+
+def rows_by_pattern(has: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each distinct row of truth values, (m,), with the positions of the rows that are like it."""
+    keys = np.packbits(has, axis=1)
+    order = np.lexsort(keys.T) if keys.shape[1] > 1 else np.argsort(keys[:, 0], kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)]) if len(keys) else np.arange(0)
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        index = np.sort(order[start:end])
+        yield has[index[0]], index
 
 
 class Stream:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.fft import dct
 
-from featgeo.features.blocks import InteractionSpace, PartSpace, SideBySide
+from featgeo.features.blocks import InteractionSpace, PartSpace, SideBySide, products_of
 from featgeo.features.functions import SpanFunction
 from featgeo.features.parts import Parts
 from featgeo.features.recipes import TABLE, Recipe, is_finite, recipes
@@ -26,18 +26,20 @@ from featgeo.geometry.observed import Metric
 from featgeo.geometry.problem import SpanModes
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import Incomplete
+from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.learn import NO_RIDGE, Solver, learn, mode_counts
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
 from featgeo.learning.setting import Block, ModeCount, Setting, Step
-from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, simplest, solve, solve_levels
+from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve, solve_levels
 from featgeo.nesting import Nesting
 
-SPACE_ROWS = 65_536  # rows that spaces are fitted to, and chosen on: fewer do not show which are too coarse
+SPACE_ROWS = 200_000  # rows that spaces are fitted to
+SELECTION_ROWS = 16_384  # rows that choose between them
+SELECTION_RIDGES = (1e-4, 1e-2, 1.0)
+CLEARLY = 2.8  # standard errors over five folds
 LEADING_ROWS = 8192
-LEADING = {2: 14, 3: 6, 4: 4}  # functions of each source that enter products, by how many factors there are
+LEADING = {2: 8, 3: 5, 4: 4}  # functions of each source that enter products, by how many factors there are
 FEWEST_LEADING = 3
-ROUGHNESS = {"spline": 0, "kernel, gamma 0.1": 1, "kernel, gamma 0.3": 2, "kernel, gamma 1": 3}
 MOST_SPLINES = 40  # of a source of several columns, besides its learned modes
 ZERO_ENERGY = 1e-20
 Group = tuple[str, ...]
@@ -72,12 +74,10 @@ class SourceFeatures:
         result = np.zeros((len(rows), self.weight.shape[1]))
         if not there:
             return result
-        patterns, pattern_of_row = np.unique(np.stack(list(known.values()), axis=1), axis=0, return_inverse=True)
-        for i, pattern in enumerate(patterns):
+        for pattern, index in rows_by_pattern(np.stack(list(known.values()), axis=1)):
             names = [name for name, is_known in zip(there, pattern, strict=True) if is_known]
-            index = np.flatnonzero(pattern_of_row.reshape(-1) == i)
             if names:
-                result[index] = self._values(rows if len(patterns) == 1 else rows.take(index), names)
+                result[index] = self._values(rows if len(index) == len(rows) else rows.take(index), names)
         return result
 
     def parts(self, rows: Parts) -> dict[str, Array]:
@@ -188,10 +188,12 @@ class _Blocks:
         self.solver, self.seed, self.training = solver, seed, training
         self.of: dict[str, Group] = {}
         self.spaces: dict[str, Space] = {}
+        self.factors: dict[str, list[list[tuple[str, AffineFeatures]]]] = {}
         self.own: dict[str, tuple[np.ndarray, Array]] = {}  # features of rows of the fit, learned without them
         self.networks = False
         self.sources = tuple(spaces)
         self.fitted: dict[tuple[Group, str], Space] = {}
+        self.rows_to_fit: dict[Group, Parts] = {}
         self.samples: dict[str, Parts] = {}
         self.values: dict[tuple[str, str, str], Array] = {}
         finite = [_is_table(space, data.rows[name]) for name, space in {**spaces, "y": y_space}.items()]
@@ -215,9 +217,8 @@ class _Blocks:
 
     def _single(self, source: str) -> list[str]:
         rows, space = self.data.rows[source], self.asked[source]
-        if not self._is_learned(space, rows):
-            fitted = self._fitted((source,), self._best_recipe(source, recipes(space, rows)))
-            return [self._keep(source, (source,), fitted)]
+        if not self._is_learned(source):
+            return [self._keep(source, (source,), self._fitted((source,), self._best_recipe(source)))]
         names = [self._learned(source, (source,), space)]
         if space == "auto" and not rows.variable.is_tensor:
             splines = SplineSpace.fit(rows)
@@ -228,37 +229,41 @@ class _Blocks:
     def _interaction(self, group: Group) -> list[str]:
         name = " x ".join(group)
         n_leading = LEADING.get(len(group), FEWEST_LEADING)
-        factors = tuple(self._leading(source, n_leading) for source in group)
+        self.factors[name] = [self._leading(source, n_leading) for source in group]
+        spaces = [
+            [SpanFunction(self.spaces[block], affine) for block, affine in factor] for factor in self.factors[name]
+        ]
+        factors = tuple(parts[0] if len(parts) == 1 else SideBySide(tuple(parts)) for parts in spaces)
         return [self._keep(name, group, InteractionSpace(factors))]
 
     def _keep(self, name: str, group: Group, space: Space) -> str:
         self.of[name], self.spaces[name] = group, space
         return name
 
-    def _leading(self, source: str, n: int) -> Space:
-        """The functions of a source that enter products: its learned modes, then those that vary most."""
-        index = self.data.having(source)
-        sample = self.data.take(self._some(index, LEADING_ROWS), source)
-        kept: list[Space] = []
-        for name in [name for name, group in self.of.items() if group == (source,)]:
-            space = self.spaces[name]
-            moments = Moments.from_features({"z": space(sample)})
+    def _leading(self, source: str, n: int) -> list[tuple[str, AffineFeatures]]:
+        """The functions of a source that enter products: those of each of its blocks that vary most."""
+        sample = self.data.take(self._some(self.data.having(source), LEADING_ROWS), source)
+        blocks = [name for name, group in self.of.items() if group == (source,)]
+        kept = []
+        for name in blocks:
+            moments = Moments.from_features({"z": self.spaces[name](sample)})
             energies, directions = np.linalg.eigh(moments.covariance("z"))
-            order = np.argsort(energies)[::-1][: n // (1 + len(kept))]
+            order = np.argsort(energies)[::-1][: max(1, n // len(blocks))]
             order = order[energies[order] > 1e-10 * energies.max()]
             # Mixed evenly, so that products of smooth functions stay stronger than those of rough ones: a ridge reads
             # smoothness from how features of unit variance vary together.
             weight = directions[:, order] @ dct(np.eye(len(order)), norm="ortho")
-            kept.append(SpanFunction(space, AffineFeatures(moments.mean("z"), weight, np.zeros(len(order)))))
-        return kept[0] if len(kept) == 1 else SideBySide(tuple(kept))
+            kept.append((name, AffineFeatures(moments.mean("z"), weight, np.zeros(len(order)))))
+        return kept
 
     # --- spaces that are given
 
     def _fitted(self, group: Group, recipe: Recipe) -> Space:
         """A space of some variables, fitted to rows that have them all."""
         if (group, recipe.name) not in self.fitted:
-            rows = self.data.take(self._some(self.data.having(*group), SPACE_ROWS), *group)
-            self.fitted[group, recipe.name] = self._fit(group, recipe, rows)
+            if group not in self.rows_to_fit:  # kept: spaces share what they compute of the same rows
+                self.rows_to_fit[group] = self.data.take(self._some(self.data.having(*group), SPACE_ROWS), *group)
+            self.fitted[group, recipe.name] = self._fit(group, recipe, self.rows_to_fit[group])
         return self.fitted[group, recipe.name]
 
     def _fit(self, group: Group, recipe: Recipe, rows: Parts) -> Space:
@@ -280,26 +285,37 @@ class _Blocks:
             return choices[0]
         scores = np.zeros(len(choices))
         for source in self.sources:
-            given = [r for r in recipes(self.asked[source], self.data.rows[source]) if not r.learned]
-            if given:
+            given = self._recipes(source)
+            if given and not self._is_learned(source):
                 scores += [max(self._scores(source, x, y).mean() for x in given) for y in choices]
         return choices[int(np.argmax(scores))]
 
-    def _best_recipe(self, source: str, choices: list[Recipe]) -> Recipe:
-        """The smoothest space of a source that sees as much of y on held-out rows as any, up to a standard error."""
+    def _recipes(self, source: str) -> list[Recipe]:
+        """The spaces that a source may have, of those that are given."""
+        choices = [recipe for recipe in recipes(self.asked[source], self.data.rows[source]) if not recipe.learned]
+        if isinstance(self.asked[source], str) and self.asked[source] == "auto":
+            # A narrow kernel with a ridge of its own is as smooth as it needs to be.
+            return [recipe for recipe in choices if recipe.name in ("table", "kernel, gamma 1", "spline")][::-1]
+        return choices
+
+    def _best_recipe(self, source: str) -> Recipe:
+        """The first space of a source, unless another clearly sees more of y on held-out rows."""
+        choices = self._recipes(source)
         if len(choices) == 1:
             return choices[0]
-        smoothest_first = sorted(choices, key=lambda recipe: ROUGHNESS.get(recipe.name, 0))
-        scores = np.array([self._scores(source, recipe, self.y_recipe) for recipe in smoothest_first])
-        return smoothest_first[simplest(scores.T[:, None, :])]
+        gains = np.array([self._scores(source, recipe, self.y_recipe) for recipe in choices])
+        gains = gains - gains[0]
+        clear = gains.mean(axis=1) > CLEARLY * gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
+        return choices[int(np.argmax(np.where(clear, gains.mean(axis=1), 0.0)))]
 
     def _scores(self, source: str, x: Recipe, y: Recipe) -> Array:
         """H-scores of a source and y on held-out rows, (folds,)."""
         if source not in self.samples:
-            index = self._some(self.data.having(source, "y"), SPACE_ROWS)
+            index = self._some(self.data.having(source, "y"), SELECTION_ROWS)
             self.samples[source] = self.data.take(index, source, "y")
         features = {"x": self._sampled(source, source, x), "y": self._sampled(source, "y", y)}
-        return solve(Folds.from_chunks([features], N_FOLDS, self.seed), Nesting([8])).held_out_scores
+        folds = Folds.from_chunks([features], N_FOLDS, self.seed)
+        return solve(folds, Nesting([8]), SELECTION_RIDGES).held_out_scores
 
     def _sampled(self, source: str, name: str, recipe: Recipe) -> Array:
         """Features of a source, or of y, on rows that have the source and y."""
@@ -315,7 +331,9 @@ class _Blocks:
 
     # --- spaces that are learned together with y
 
-    def _is_learned(self, space: Any, rows: Rows) -> bool:
+    def _is_learned(self, source: str) -> bool:
+        """Whether a source is reduced to its modes with y first."""
+        space, rows = self.asked[source], self.data.rows[source]
         if rows.variable.is_tensor or self.solver == "neural":
             return True
         if isinstance(space, str) and space == "auto":
@@ -348,13 +366,19 @@ class _Blocks:
         """Features of all rows, by the blocks that they carry."""
         for index, names in self.data.groups():
             rows = self.data.take(index, *names)
-            chunk = {name: self._values(name, rows, index) for name, of in self.of.items() if set(of) <= set(names)}
+            chunk: dict[str, Array] = {}
+            for name, of in self.of.items():
+                if set(of) <= set(names):
+                    chunk[name] = self._values(name, rows, index, chunk)
             if "y" in names:
                 chunk["y"] = self.y(rows)
             if chunk:
                 yield chunk
 
-    def _values(self, name: str, rows: Parts, index: np.ndarray) -> Array:
+    def _values(self, name: str, rows: Parts, index: np.ndarray, known_blocks: Mapping[str, Array]) -> Array:
+        if name in self.factors:  # products of what is already there
+            factors = [np.hstack([map_(known_blocks[block]) for block, map_ in f]) for f in self.factors[name]]
+            return products_of(factors)
         values = self.spaces[name](rows)
         if name in self.own:
             own_rows, own = self.own[name]

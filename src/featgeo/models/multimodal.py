@@ -19,7 +19,7 @@ from featgeo.features.parts import Parts
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import Incomplete, Pairs
+from featgeo.learning.data import Incomplete, Pairs, rows_by_pattern
 from featgeo.learning.learn import Solver
 from featgeo.learning.setting import ModeCount
 from featgeo.learning.sources import LearnedSources, learn_sources
@@ -362,12 +362,10 @@ class MultimodalDecomposition(BaseEstimator):
         has = np.stack([present(values[name], _shown(name)) for name in names], axis=1)
         ends = np.cumsum([0, *(learned.features.weight.shape[1] for learned in self.learned_)])
         result = np.zeros((len(has), ends[-1]))
-        patterns, pattern_of_row = np.unique(has, axis=0, return_inverse=True)
-        for i, pattern in enumerate(patterns):
+        for pattern, index in rows_by_pattern(has):
             there = tuple(name for name, is_there in zip(names, pattern, strict=True) if is_there)
             if not there:
                 continue
-            index = np.flatnonzero(pattern_of_row.reshape(-1) == i)
             team = self._team(there)
             whole = len(index) == len(has)
             rows = Parts({n: self.variables_[n].rows(values[n] if whole else taken(values[n], index)) for n in there})
