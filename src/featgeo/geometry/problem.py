@@ -11,7 +11,7 @@ onto what rows of kind D carry (`featgeo.geometry.observed`). Complete rows have
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,8 @@ from featgeo.geometry.observed import Metric, Patterns
 from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
 from featgeo.geometry.validation import Array, as_names, check_growth
 
+# For pairs of blocks: how many modes of their dependence there are, the ridge, and how strong they are.
+Smoothing = Mapping[tuple[str, str], tuple[int, float, float]]
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
 
 
@@ -120,16 +122,25 @@ class SpanProblem:
 
     @classmethod
     def from_moments(
-        cls, moments: Moments | Patterns, levels: Sequence[tuple[str | Sequence[str], str | Sequence[str]]]
+        cls,
+        moments: Moments | Patterns,
+        levels: Sequence[tuple[str | Sequence[str], str | Sequence[str]]],
+        smoothing: Smoothing | None = None,
     ) -> SpanProblem:
-        """Whiten both sides; the levels are those of `decompose`."""
+        """Whiten both sides; the levels are those of `decompose`.
+
+        Args:
+            moments: Moments of all blocks named in the levels.
+            levels: (names of x blocks, names of y blocks) for each level.
+            smoothing: Where rows miss blocks: how the dependence between blocks of the first level is estimated.
+        """
         x_steps = _growth([as_names(x) for x, _ in levels], "x")
         y_steps = _growth([as_names(y) for _, y in levels], "y")
         x, y = (tuple(name for step in steps for name in step) for steps in (x_steps, y_steps))
         patterns = moments if isinstance(moments, Patterns) else Patterns.merged([moments])
         x_sizes, y_sizes = ([len(patterns.all.joint_mean(step)) for step in steps] for steps in (x_steps, y_steps))
         if len(patterns.parts) > 1:
-            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes))
+            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes), smoothing or {})
         (whole,) = patterns.parts.values()
         covariance, removed = consistent_covariance(whole, (*x, *y))
         d = sum(x_sizes)
@@ -144,10 +155,15 @@ class SpanProblem:
 
     @classmethod
     def _from_kinds(
-        cls, patterns: Patterns, names: tuple[tuple[str, ...], tuple[str, ...]], sizes: tuple[list[int], list[int]]
+        cls,
+        patterns: Patterns,
+        names: tuple[tuple[str, ...], tuple[str, ...]],
+        sizes: tuple[list[int], list[int]],
+        smoothing: Smoothing,
     ) -> SpanProblem:
         """Rows that carry different blocks: their joint estimate."""
         x, y = (Metric.of(patterns.metric(side), side) for side in names)
+        x = x.with_first(sizes[0][0], _smoothed(x, sizes[0][0], patterns.metric(names[0]), smoothing))
         x_flag, y_flag = flag_from_gram(x.gram, sizes[0]), flag_from_gram(y.gram, sizes[1])
         empty = cls(x_flag, y_flag, x, y, np.zeros((x_flag.ends[-1], y_flag.ends[-1])), None, 0.0)
         precision, right = combined(empty.kinds(patterns), empty.core.shape)
@@ -270,12 +286,14 @@ class SpanProblem:
 
         With G^T G the matrix of a level, G L has the modes that a rank-limited maximiser takes; G^-1 leads back.
         """
-        # A length of sqrt(e / (e + ridge)) says 1 + ridge / e.
-        system = precision + np.diag(1 / self.x_flag.shrinkage(ridge) ** 2 - 1)
+        # A length of sqrt(e / (e + ridge)) says 1 + ridge / e. Where rows see little of a level, so much less is 1.
+        levels = [slice(start, end) for start, end in pairwise((0, *self.x_flag.ends))]
+        typical = [np.full(part.stop - part.start, np.mean(np.diag(precision)[part])) for part in levels]
+        shrinking = (1 / self.x_flag.shrinkage(ridge) ** 2 - 1) * np.concatenate(typical)
+        system = precision + np.diag(shrinking)
         solution = _solved(system, precision @ self.core)
         back, shrunk = np.zeros_like(system), np.zeros_like(solution)
-        for start, end in pairwise((0, *self.x_flag.ends)):
-            part = slice(start, end)
+        for part in levels:
             energies, turn = np.linalg.eigh(system[part, part])
             root = np.sqrt(energies.clip(min=SMALLEST_PRECISION))
             shrunk[part] = (turn * root) @ turn.T @ solution[part]
@@ -283,7 +301,20 @@ class SpanProblem:
         return back, shrunk
 
 
-SMALLEST_PRECISION = 1e-12  # of a direction: rows that hardly see it say nothing about it
+def _smoothed(metric: Metric, d: int, moments: Moments, smoothing: Smoothing) -> Array:
+    """The Gram matrix of the first d features, the dependence between some blocks replaced by its strongest modes."""
+    gram = metric.gram[:d, :d].copy()
+    for (a, b), (k, ridge, amplitude) in smoothing.items():
+        if a in metric.names and b in metric.names:
+            (modes,) = SpanProblem.from_moments(moments, [(a, b)]).best([k], ridge)
+            rows, columns = metric.columns([a]), metric.columns([b])
+            f, g = gram[np.ix_(rows, rows)] @ modes.f.weight, gram[np.ix_(columns, columns)] @ modes.g.weight
+            gram[np.ix_(rows, columns)] = (f * (amplitude * modes.sigma)) @ g.T
+            gram[np.ix_(columns, rows)] = gram[np.ix_(rows, columns)].T
+    return gram
+
+
+SMALLEST_PRECISION = 1e-10  # of a direction: rows that hardly see it say nothing about it
 
 
 def combined(kinds: Sequence[Kind], shape: tuple[int, int]) -> tuple[Array, Array]:
@@ -304,9 +335,10 @@ def estimated(kinds: Sequence[Kind], shape: tuple[int, int]) -> Array:
 
 def _solved(system: Array, right: Array) -> Array:
     """The solution of a positive semidefinite system; 0 in directions that it does not reach."""
-    energies, turn = np.linalg.eigh(system)
-    kept = energies > max(SMALLEST_PRECISION, 1e-10 * float(energies.max(initial=0)))
-    turn = turn[:, kept]
+    size = np.sqrt(np.diag(system).clip(min=SMALLEST_PRECISION))  # a ridge can make some rows huge
+    energies, turn = np.linalg.eigh(system / size / size[:, None])
+    kept = energies > SMALLEST_PRECISION
+    turn = turn[:, kept] / size[:, None]
     return (turn / energies[kept]) @ (turn.T @ right)
 
 

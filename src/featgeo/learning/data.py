@@ -90,9 +90,9 @@ class Incomplete:
         return Pairs(self.take(index, *x).of(*x), self.take(index, y).of(y))
 
     def groups(self) -> Iterator[tuple[np.ndarray, tuple[str, ...]]]:
-        """Rows that have the same variables: their positions, some at a time, and the names."""
+        """Rows that have the same variables, those with the most first: their positions, some at a time, and names."""
         has = np.stack([where >= 0 for where in self.where.values()], axis=1)
-        for pattern, index in rows_by_pattern(has):
+        for pattern, index in sorted(rows_by_pattern(has), key=lambda group: -int(group[0].sum())):
             names = tuple(name for name, there in zip(self.where, pattern, strict=True) if there)
             for start in range(0, len(index) if names else 0, CHUNK_ROWS):
                 yield index[start : start + CHUNK_ROWS], names

@@ -105,7 +105,7 @@ def from_solution(
             _function(modes.f, [spaces[name] for name in setting.x], modes.x[: reach[0]], dims),
             _function(modes.g, [spaces[name] for name in setting.y], modes.y[: reach[1]], dims),
             solution.held_out_sigma[level],
-            solution.held_out_energies[level],
+            solution.held_out_energies(level),
             _rotations(solution, level),
         )
         for level, (modes, reach) in enumerate(zip(solution.levels, setting.reach, strict=True))

@@ -10,14 +10,14 @@ Rows may miss blocks of x: a chunk of features names the blocks that its rows ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Patterns
-from featgeo.geometry.problem import Directions, Kind, SpanModes, SpanProblem, estimated
+from featgeo.geometry.problem import Directions, Kind, Smoothing, SpanModes, SpanProblem, estimated
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.nesting import Nesting
@@ -33,9 +33,15 @@ Choice = tuple[int, float | None]  # how many modes of a level, and its ridge
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Moments of disjoint parts of the rows."""
+    """Moments of disjoint parts of the rows.
+
+    Attributes:
+        parts: One a fold.
+        smoothing: Where rows miss blocks: how the dependence between blocks of the first level is estimated.
+    """
 
     parts: tuple[Patterns, ...]
+    smoothing: Smoothing = field(default_factory=dict)
 
     @classmethod
     def from_chunks(
@@ -92,7 +98,8 @@ class Solution:
         ridge: The ridge that chose their directions.
         held_out_scores: H-score on each fold that was held out, (folds,).
         held_out_sigma: For each level the correlation of f_i and g_i on held-out rows, (folds, k).
-        held_out_energies: For each level its energy on held-out rows, (folds,).
+        captured: For each level and fold how much of the dependence of the held-out rows its modes capture, and their
+            own energy there, (folds, 2).
         parts: For each fold the modes of each level from the other folds.
         held_out: Which folds were held out, in the order of `parts`.
         folds: The moments behind all this.
@@ -104,7 +111,7 @@ class Solution:
     ridge: float
     held_out_scores: Array
     held_out_sigma: tuple[Array, ...]
-    held_out_energies: tuple[Array, ...]
+    captured: tuple[Array, ...]
     parts: tuple[tuple[SpanModes, ...], ...]
     held_out: tuple[int, ...]
     folds: Folds
@@ -115,6 +122,20 @@ class Solution:
     def held_out_score(self) -> float:
         """H-score on held-out rows, the mean over the folds; NaN where none was held out."""
         return float(np.mean(self.held_out_scores)) if len(self.held_out_scores) else float("nan")
+
+    def held_out_energies(self, level: int) -> Array:
+        """Energy of a level on held-out rows, (folds,): twice the H-score of its modes there.
+
+        It estimates the energy of the dependence that the modes truly hold, from below: it is 0 on average, or less,
+        where there is none.
+        """
+        captured, own = self.captured[level].T
+        return 2 * captured - own
+
+    def amplitude(self, level: int) -> float:
+        """How strong the modes of a level are on held-out rows, as a share of what they seem to be; 1 where unknown."""
+        captured, own = self.captured[level].sum(axis=0)
+        return float(np.clip(captured / own, 0, 1)) if own > 0 else 1.0
 
     def covariance(self, names: tuple[str, ...]) -> Array:
         """Of the features of some blocks of a side, in the metric of all rows."""
@@ -173,7 +194,7 @@ def solve(
     left_out = tuple(range(len(folds.parts)) if held_out is None else held_out)
     if len(folds.parts) < 2:
         left_out = ()
-    problems = [SpanProblem.from_moments(folds.without(i), nesting.spaces) for i in left_out]
+    problems = [SpanProblem.from_moments(folds.without(i), nesting.spaces, folds.smoothing) for i in left_out]
     views = [HeldOut.of(problem, folds.parts[i]) for problem, i in zip(problems, left_out, strict=True)]
     scores = np.array(
         [
@@ -181,9 +202,13 @@ def solve(
             for problem, view in zip(problems, views, strict=True)
         ]
     )
-    best = simplest(scores.reshape(-1, len(ridges), len(counts))) if left_out else 0
+    best = (
+        simplest(scores.reshape(-1, len(ridges), len(counts)), counts.index(0) + 1 if 0 in counts else 0)
+        if left_out
+        else 0
+    )
     chosen = choices[best]
-    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces)
+    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces, folds.smoothing)
     modes = whole_problem.best(*chosen)
     directions = [problem.best_directions(*chosen) for problem in problems]
     parts = tuple(tuple(map(problem.span_modes, levels)) for problem, levels in zip(problems, directions, strict=True))
@@ -192,14 +217,14 @@ def solve(
         np.array([view.correlations(part, len(level)) for view, part in pairs])
         for level, pairs in zip(modes, seen, strict=True)
     )
-    energies = tuple(np.array([view.energy(part) for view, part in pairs]) for pairs in seen)
+    captured = tuple(np.array([view.captured(part) for view, part in pairs]).reshape(-1, 2) for pairs in seen)
     held_out_scores = scores[:, best] if left_out else np.empty(0)
     return Solution(
         modes,
         chosen[1][-1],
         held_out_scores,
         sigma,
-        energies,
+        captured,
         parts,
         left_out,
         folds,
@@ -276,27 +301,16 @@ class HeldOut:
         return cls(kinds, estimated(kinds, problem.core.shape), *grams, *steps)
 
     def score(self, levels: Sequence[Directions]) -> float:
-        """H-score of all modes together, f and g each carrying sqrt(sigma): of each kind of row what it can see."""
+        """H-score of all modes together, f and g each carrying sqrt(sigma)."""
         left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
-        f, g = left * np.sqrt(sigma), right * np.sqrt(sigma)
-        g_gram = g.T @ self.y_gram @ g
-        total = 0.0
-        for kind in self.kinds:
-            seen = kind.seen(f)
-            captured = np.sum(seen * (kind.covariance @ g))
-            total += kind.share * float(captured - np.sum((seen.T @ kind.gram @ seen) * g_gram) / 2)
-        return total
+        captured, own = self.captured((left, sigma, right))
+        return captured - own / 2
 
-    def energy(self, level: Directions) -> float:
-        """Twice the H-score of a level's modes, f and g each carrying sqrt(sigma).
-
-        This estimates the energy of the dependence that the modes truly hold, from below: it is 0 on average, or less,
-        where there is none.
-        """
+    def captured(self, level: Directions) -> tuple[float, float]:
+        """How much of the dependence of these rows modes capture, <i, f g>, and their own energy there, ||f g||^2."""
         left, sigma, right = level
-        captured = sigma @ np.sum(left * (self.core @ right), axis=0)
         grams = (left.T @ self.x_gram @ left) * (right.T @ self.y_gram @ right)
-        return float(2 * captured - sigma @ grams @ sigma)
+        return float(sigma @ np.sum(left * (self.core @ right), axis=0)), float(sigma @ grams @ sigma)
 
     def correlations(self, level: Directions, k: int) -> Array:
         """Correlation of f_i with g_i, (k,); 0 for modes that are not there."""
@@ -314,18 +328,20 @@ class HeldOut:
         return result
 
 
-def simplest(scores: Array) -> int:
+def simplest(scores: Array, fewest: int = 0) -> int:
     """The choice with the largest mean score, or with fewer modes where the gain is within one standard error of none.
 
     Args:
         scores: By fold, ridge and number of modes, the latter in ascending order.
+        fewest: Position of the smallest number of modes that may do instead. Whether there is any mode at all is for
+            the mean score to say: a weak component is no reason to have none.
 
     Returns:
         Its position among all pairs of ridge and number of modes.
     """
     n_folds, _, n_counts = scores.shape
     ridge, most = divmod(int(np.argmax(scores.mean(axis=0))), n_counts)
-    for fewer in range(most):
+    for fewer in range(fewest, most):
         loss = scores[:, ridge, most] - scores[:, ridge, fewer]
         error = loss.std(ddof=1) / np.sqrt(n_folds) if n_folds > 1 else 0.0
         if loss.mean() <= error:

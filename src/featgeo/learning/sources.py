@@ -9,7 +9,8 @@ with the features that were learned without them. All that follows is moments of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from featgeo.features.spaces import MOST_SYMBOLS, Space, SplineSpace, TableSpace
 from featgeo.features.variables import Rows
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Metric
-from featgeo.geometry.problem import SpanModes
+from featgeo.geometry.problem import Smoothing, SpanModes
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, rows_by_pattern
@@ -38,8 +39,8 @@ SELECTION_ROWS = 16_384  # rows that choose between them
 SELECTION_RIDGES = (1e-4, 1e-2, 1.0)
 CLEARLY = 2.8  # standard errors over five folds
 LEADING_ROWS = 8192
-LEADING = {2: 8, 3: 5, 4: 4}  # functions of each source that enter products, by how many factors there are
-FEWEST_LEADING = 3
+MOST_PRODUCTS = 64  # functions of one interaction
+ROWS_A_PRODUCT = 40  # with fewer rows, fewer
 MOST_SPLINES = 40  # of a source of several columns, besides its learned modes
 ZERO_ENERGY = 1e-20
 Group = tuple[str, ...]
@@ -114,6 +115,7 @@ class LearnedSources:
     Attributes:
         features: Features of the sources, all levels side by side.
         components: One a level.
+        amplitudes: How strong each level is on held-out rows, as a share of what it seems to be.
         levels: The blocks that each level adds.
         interaction_sigma: Singular values of all levels but the first taken as one component.
         solver: "exact", "closed" or "neural".
@@ -124,6 +126,7 @@ class LearnedSources:
 
     features: SourceFeatures
     components: tuple[Component, ...]
+    amplitudes: tuple[float, ...]
     levels: tuple[tuple[str, ...], ...]
     interaction_sigma: Array
     solver: str
@@ -163,6 +166,7 @@ def learn_sources(
         counts = [[_most(n)] for n in n_modes]
         solution = solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
     else:
+        folds = replace(folds, smoothing=built.smoothing(folds))
         # Interactions are often absent: then none is learned.
         counts = [_counts(n, least=int(i == 0)) for i, n in enumerate(n_modes)]
         solution = solve_levels(folds, nesting, counts, own_ridges=True)
@@ -228,7 +232,8 @@ class _Blocks:
 
     def _interaction(self, group: Group) -> list[str]:
         name = " x ".join(group)
-        n_leading = LEADING.get(len(group), FEWEST_LEADING)
+        n_products = min(MOST_PRODUCTS, len(self.data.having(*group, "y")) / ROWS_A_PRODUCT)
+        n_leading = max(2, int(n_products ** (1 / len(group)) + 1e-9))
         self.factors[name] = [self._leading(source, n_leading) for source in group]
         spaces = [
             [SpanFunction(self.spaces[block], affine) for block, affine in factor] for factor in self.factors[name]
@@ -387,6 +392,20 @@ class _Blocks:
             values[known] = own[position[known]]
         return values
 
+    def smoothing(self, folds: Folds) -> Smoothing:
+        """Where sources miss in some rows, few may have two of them: of their dependence only what held-out rows
+        confirm is used to tell what one says about the other.
+        """
+        if len(folds.whole.parts) == 1:
+            return {}
+        singles = [name for name, group in self.of.items() if len(group) == 1]
+        pairs = [(a, b) for a, b in combinations(singles, 2) if self.of[a] != self.of[b]]
+        found = {}
+        for a, b in pairs:
+            solution = solve(folds, Nesting([1], x=a, y=b), RIDGES, [0, *MODE_COUNTS])
+            found[a, b] = len(solution.levels[0]), solution.ridge, solution.amplitude(0)
+        return found
+
     def learned(self, solution: Solution, levels: tuple[tuple[str, ...], ...]) -> LearnedSources:
         """The record of a solution."""
         blocks = {name: Block(None, of=group) for name, group in self.of.items()}
@@ -400,6 +419,7 @@ class _Blocks:
         return LearnedSources(
             features,
             record.components,
+            tuple(1.0 if self.exact else solution.amplitude(i) for i in range(len(levels))),
             levels,
             _as_one(solution.levels[1:], solution.problem.y.gram),
             solver,

@@ -112,7 +112,7 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[str], 
         everything=[exact] * len(levels),
         before=[(1, ANY_RIDGE)] * (len(levels) - 1),
     )
-    folds = solution.held_out_energies[-1]
+    folds = solution.held_out_energies(-1)
     mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))
     reach = float(student.ppf(0.975, max(len(folds) - 1, 1))) * error
     return Energy(name, beyond, solution.levels[-1].energy, mean, error, (mean - reach, mean + reach))

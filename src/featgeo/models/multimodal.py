@@ -21,6 +21,7 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, Pairs, rows_by_pattern
 from featgeo.learning.learn import Solver
+from featgeo.learning.learned import Component
 from featgeo.learning.setting import ModeCount
 from featgeo.learning.sources import LearnedSources, learn_sources
 from featgeo.models.components import DependenceComponent, mean_and_error
@@ -169,7 +170,7 @@ class MultimodalDecomposition(BaseEstimator):
                 given(**{"left half": A}).
         """
         check_is_fitted(self)
-        sigma = np.concatenate([part.sigma for learned in self.learned_ for part in learned.components])
+        sigma = np.concatenate([strength * part.sigma for strength, part in self._strengths()])
         return Conditional(self.support_, self._features(sources) * sigma, prior)
 
     def transform(self, sources: Mapping[str, Any]) -> Array:
@@ -346,6 +347,10 @@ class MultimodalDecomposition(BaseEstimator):
         if unknown:
             raise ValueError(f"`spaces` names {sorted(unknown)}, and the sources are {list(self.sources_)}.")
         return {name: self.spaces.get(name, "auto") for name in self.sources_}
+
+    def _strengths(self) -> list[tuple[float, Component]]:
+        """Each component with how strong it is on held-out rows, as a share of what it seems to be."""
+        return [pair for learned in self.learned_ for pair in zip(learned.amplitudes, learned.components, strict=True)]
 
     def _g(self, rows: Rows) -> Array:
         return np.hstack([part.g(rows) for learned in self.learned_ for part in learned.components])
