@@ -10,7 +10,7 @@ Nothing here reads statistics of the batch, so features of a row depend on that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -194,6 +194,55 @@ def causal(length: int, channels: int = 1, width: int = 32) -> Trunk:
     return Trunk(config, (length * channels,), nn.Sequential(*layers, nn.Flatten(), nn.Linear(last, width), nn.SiLU()))
 
 
+class Joint(nn.Module):
+    """A network of several inputs: a trunk for each, and layers that mix their features.
+
+    Attributes:
+        config: What `build` takes; None where a trunk is none of these here.
+    """
+
+    def __init__(self, trunks: Sequence[nn.Module], shapes: Sequence[tuple[int, ...]], features: int = 128) -> None:
+        """Put trunks side by side.
+
+        Args:
+            trunks: One an input.
+            shapes: Shape of one row of each input; a batch is (n, all of them flattened, side by side).
+            features: Number of features.
+        """
+        super().__init__()
+        self.trunks = nn.ModuleList(trunks)
+        self.shapes = [tuple(shape) for shape in shapes]
+        self.mix = nn.Sequential(nn.LazyLinear(features), nn.SiLU())
+        with torch.no_grad():
+            self(torch.zeros(1, sum(math.prod(shape) for shape in self.shapes)))  # how many features come in
+        configs = [getattr(trunk, "config", None) for trunk in trunks]
+        self.config = None
+        if all(isinstance(config, dict) for config in configs):
+            self.config = {"kind": "joint", "trunks": configs, "shapes": self.shapes, "features": features}
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the input scales were fitted."""
+        return all(bool(getattr(trunk, "is_scaled", True)) for trunk in self.trunks)
+
+    def fit_input_scale(self, inputs: torch.Tensor) -> None:
+        """Learn mean and standard deviation of each column or channel of each input from some rows."""
+        for trunk, part in zip(self.trunks, self._parts(inputs), strict=True):
+            fit: Any = getattr(trunk, "fit_input_scale", None)
+            if fit is not None:
+                fit(part)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Features of a batch of rows, (n, d)."""
+        parts = zip(self.trunks, self._parts(inputs), strict=True)
+        features: torch.Tensor = self.mix(torch.cat([trunk(part) for trunk, part in parts], dim=1))
+        return features
+
+    def _parts(self, inputs: torch.Tensor) -> list[torch.Tensor]:
+        pieces = torch.split(inputs, [math.prod(shape) for shape in self.shapes], dim=1)
+        return [piece.reshape(len(inputs), *shape) for piece, shape in zip(pieces, self.shapes, strict=True)]
+
+
 class _StepsLast(nn.Module):
     """(n, steps, channels) to (n, channels, steps), as convolutions read it."""
 
@@ -233,10 +282,12 @@ def _fit_scale(centre: torch.Tensor, spread: torch.Tensor, values: torch.Tensor)
 _KINDS: dict[str, Callable[..., Trunk]] = {"mlp": mlp, "image": image, "sequence": sequence, "causal": causal}
 
 
-def build(config: Mapping[str, Any]) -> Trunk:
+def build(config: Mapping[str, Any]) -> nn.Module:
     """The network that a `Trunk.config` describes, with fresh parameters."""
     options = dict(config)
     kind = options.pop("kind", None)
+    if kind == "joint":
+        return Joint([build(part) for part in options["trunks"]], options["shapes"], options["features"])
     if kind not in _KINDS:
         raise ValueError(f"The kind of a network must be one of {sorted(_KINDS)}, got {kind!r}. Pass a `Trunk.config`.")
     return _KINDS[kind](**options)

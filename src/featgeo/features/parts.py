@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from featgeo.features.variables import Rows, Table, Variable
 
@@ -54,13 +55,16 @@ class Parts:
 
 
 def _side_by_side(parts: list[Rows]) -> Rows:
-    """The columns of several variables as those of one."""
+    """The columns of several variables as those of one; images and sequences flattened."""
+    name = ", ".join(rows.variable.name for rows in parts)
+    if all(rows.variable.is_tensor for rows in parts):
+        flat = torch.cat([rows.tensor.flatten(1) for rows in parts], dim=1)
+        return Rows(Variable(f"({name})", shape=tuple(flat.shape[1:])), flat)
     columns = tuple(
         replace(column, name=f"{rows.variable.name} {column.name}")
         for rows in parts
         for column in rows.variable.columns
     )
-    name = ", ".join(rows.variable.name for rows in parts)
     tables = [rows.table for rows in parts]
     table = Table(np.hstack([t.numbers for t in tables]), np.hstack([t.codes for t in tables]))
     rows = Rows(Variable(f"({name})", columns, named=True), table)

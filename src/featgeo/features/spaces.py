@@ -31,6 +31,7 @@ NORMAL_KNOTS = 5
 ROWS_BEYOND_KNOTS = 300  # of normal scores, on either side
 NETWORK_ROWS = 4096  # at once
 MOST_SYMBOLS = 2000
+MOST_SPLINES = 500  # beyond, a Gram matrix of all of them costs more than it tells
 
 
 class Space(Protocol):
@@ -143,7 +144,7 @@ class KernelSpace:
 
     encoding: Encoding
     kernel: Nystroem
-    additive: SplineSpace | None
+    additive: SplineSpace | LinearSpace | None
 
     @classmethod
     def fit(
@@ -164,12 +165,18 @@ class KernelSpace:
         size = min(features or (KERNEL_FEATURES if single else JOINT_FEATURES), len(encoded))
         width = gamma / max(1.0, float(encoded.var(axis=0).sum()))
         kernel = Nystroem(gamma=width, n_components=size, random_state=seed).fit(encoded)
-        return cls(encoding, kernel, None if single else SplineSpace.fit(rows, scores))
+        return cls(encoding, kernel, None if single else _additive(rows, scores))
 
     def __call__(self, rows: Rows) -> Array:
         """Kernel features, after the additive ones where there are several columns."""
         smooth = self.kernel.transform(self.encoding(rows))
         return smooth if self.additive is None else np.hstack([self.additive(rows), smooth])
+
+
+def _additive(rows: Rows, scores: Scores) -> SplineSpace | LinearSpace:
+    """Sums of functions of single columns: smooth ones, or, of very many columns, those linear in them."""
+    splines = SplineSpace.fit(rows, scores)
+    return splines if splines(rows.take(slice(0, 1))).shape[1] <= MOST_SPLINES else LinearSpace.fit(rows)
 
 
 @dataclass(frozen=True, eq=False)

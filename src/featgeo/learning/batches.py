@@ -59,8 +59,9 @@ class TensorBatches:
         batch_size: int | None = None,
         validation: float = 0.1,
         seed: int = 0,
+        apart: np.ndarray | None = None,
     ) -> None:
-        """Split the rows at random.
+        """Split the rows at random, or as told.
 
         Args:
             inputs: Tensors by block name, all with the same number of rows.
@@ -68,6 +69,7 @@ class TensorBatches:
                 row. None stands for `default_batch_size` of the rows to train on.
             validation: Share of rows kept apart; 0 for none.
             seed: Of the split and of the order of the rows.
+            apart: Positions of the rows to keep apart; `validation` says how many, at random, when None.
         """
         n = _check_rows(inputs)
         if not (isinstance(validation, int | float) and 0 <= validation < 1):
@@ -75,6 +77,8 @@ class TensorBatches:
                 f"`validation` must be a share of the rows, at least 0 and below 1, got {validation!r}. Use 0.1."
             )
         n_validation = max(round(validation * n), SMALLEST_BATCH) if validation > 0 else 0
+        if apart is not None:
+            n_validation = len(apart)
         n_training = n - n_validation
         if n_training < SMALLEST_BATCH:
             raise ValueError(
@@ -83,6 +87,8 @@ class TensorBatches:
             )
         size = default_batch_size(n_training) if batch_size is None else check_batch_size(batch_size)
         order = np.random.default_rng([seed]).permutation(n)
+        if apart is not None:
+            order = np.concatenate([apart, np.setdiff1d(order, apart)])
         self.inputs = dict(inputs)
         self.seed = int(seed)
         self.validation_rows = np.sort(order[:n_validation])

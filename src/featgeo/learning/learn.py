@@ -53,6 +53,7 @@ def learn(
     seed: int,
     training: Any = None,
     unseen: bool = False,
+    apart: np.ndarray | None = None,
 ) -> Learned:
     """Learn the strongest modes of each level of a setting.
 
@@ -63,6 +64,7 @@ def learn(
         seed: Of everything random.
         training: Options of training, for networks.
         unseen: Whether held-out features of some rows are wanted, for calibration; for a single level.
+        apart: Positions of the rows that networks are not trained on; at random when None.
     """
     sample = data.sample(SPACE_ROWS, seed)
     choices = {name: block.recipes(getattr(sample, side)) for name, (side, block) in setting.blocks.items()}
@@ -81,7 +83,7 @@ def learn(
                 "The closed form needs spaces that are given, and a network must be trained. Use solver='neural', or "
                 "another space."
             )
-        return learn_neural(data, setting, seed, training, unseen)
+        return learn_neural(data, setting, seed, training, unseen, apart)
     return _closed(data, setting, choices, seed, unseen)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,8 +62,24 @@ class _Trunk:
         return NO_LIMIT if self.basis is None else max(1, self.basis.weight.shape[1])
 
 
-def learn_neural(data: Pairs | Stream, setting: Setting, seed: int, training: Training | None, unseen: bool) -> Learned:
-    """Train networks for the blocks that need one, and solve in the spans they end with."""
+def learn_neural(
+    data: Pairs | Stream,
+    setting: Setting,
+    seed: int,
+    training: Training | None,
+    unseen: bool,
+    apart: np.ndarray | None = None,
+) -> Learned:
+    """Train networks for the blocks that need one, and solve in the spans they end with.
+
+    Args:
+        data: The rows.
+        setting: The levels.
+        seed: Of everything random.
+        training: Options.
+        unseen: Whether held-out features of some rows are wanted.
+        apart: Positions of the rows to keep apart from training; at random when None.
+    """
     options = Training() if training is None else training
     head = data.head if isinstance(data, Stream) else data
     with torch.random.fork_rng(devices=[]):
@@ -74,14 +90,14 @@ def learn_neural(data: Pairs | Stream, setting: Setting, seed: int, training: Tr
         }
     dims, room = _dims(setting, trunks)
     options = replace(options, surplus=min(options.surplus, room))
-    batches = _batches(data, trunks, options, seed)
+    batches = _batches(data, trunks, options, seed, apart)
     nesting = setting.nesting(dims)
     trained = train({name: trunk.module for name, trunk in trunks.items()}, batches, nesting, options, seed)
     counts = [
         [dim] if isinstance(step.n_modes, int) else [*(count for count in MODE_COUNTS if count < dim), dim]
         for step, dim in zip(setting.steps, dims, strict=True)
     ]
-    apart = getattr(batches, "validation_rows", None)
+    apart = getattr(batches, "validation_rows", apart)
     finish = _Finish(data, trunks, nesting, counts, apart, seed)
     spaces, solution = finish(trained)
     left_out = None
@@ -223,6 +239,14 @@ def _trunk(block: Block, side: str, key: str, rows_of_side: Any, seed: int) -> _
     return _Trunk(side, block, key, "network", networks.mlp(n_inputs), encoding)
 
 
+def joint_network(spaces: Sequence[Any], rows: Sequence[Rows], seed: int) -> nn.Module:
+    """A network of several sources of images or sequences, with a trunk of its own for each."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        trunks = [_trunk(Block(space), "x", "", part, seed).module for space, part in zip(spaces, rows, strict=True)]
+        return networks.Joint(trunks, [part.variable.shape for part in rows])
+
+
 def _recipe(space: Any, rows: Rows) -> Recipe:
     """Networks wherever the user left the choice, except for finite alphabets: there a table holds all functions."""
     if isinstance(space, str) and space == "auto":
@@ -248,13 +272,15 @@ def _image_shape(rows: Rows) -> tuple[int, int, int]:
     return (1, *shape) if len(shape) == 2 else shape  # type: ignore[return-value]
 
 
-def _batches(data: Pairs | Stream, trunks: Mapping[str, _Trunk], options: Training, seed: int) -> Batches:
+def _batches(
+    data: Pairs | Stream, trunks: Mapping[str, _Trunk], options: Training, seed: int, apart: np.ndarray | None
+) -> Batches:
     def encode(pairs: Pairs) -> dict[str, torch.Tensor]:
         return {name: trunk.inputs(pairs) for name, trunk in trunks.items()}
 
     if isinstance(data, Pairs):
         n_parameters = sum(parameter.numel() for trunk in trunks.values() for parameter in trunk.module.parameters())
-        return options.batches(encode(data), seed, n_parameters)
+        return options.batches(encode(data), seed, n_parameters, apart)
     return StreamBatches(
         data.batches, lambda batch: encode(data.pair(batch)), validation_batches=int(data.starts_alike)
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
 
 from featgeo.learning.batches import SMALLEST_BATCH, TensorBatches, check_batch_size, default_batch_size
@@ -81,13 +82,26 @@ class Training:
                 f"`validation` must be a share of the rows, at least 0 and below 1, got {self.validation!r}. Use 0.1."
             )
 
-    def batches(self, inputs: Mapping[str, torch.Tensor], seed: int, n_parameters: int = 0) -> TensorBatches:
-        """Rows in memory as batches for networks of so many parameters, some rows kept apart, as these options say."""
+    def batches(
+        self,
+        inputs: Mapping[str, torch.Tensor],
+        seed: int,
+        n_parameters: int = 0,
+        apart: np.ndarray | None = None,
+    ) -> TensorBatches:
+        """Rows in memory as batches for networks of so many parameters, some rows kept apart, as these options say.
+
+        Args:
+            inputs: Tensors by block name.
+            seed: Of the split and of the order of the rows.
+            n_parameters: How large the networks are.
+            apart: Positions of the rows to keep apart, where that is already settled.
+        """
         size = self.batch_size
         if size is None and n_parameters > SMALL_NETWORK:
             size = max(SMALLEST_BATCH, default_batch_size(len(next(iter(inputs.values())))) // 2)
         n = len(next(iter(inputs.values())))
-        return TensorBatches(inputs, size, min(self.validation, MOST_APART / max(n, 1)), seed)
+        return TensorBatches(inputs, size, min(self.validation, MOST_APART / max(n, 1)), seed, apart)
 
     def rate(self, n_parameters: int) -> float:
         """The largest learning rate for networks of so many parameters."""

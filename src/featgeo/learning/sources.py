@@ -20,7 +20,7 @@ from featgeo.features.blocks import InteractionSpace, PartSpace, SideBySide, pro
 from featgeo.features.functions import SpanFunction
 from featgeo.features.parts import Parts
 from featgeo.features.recipes import TABLE, Recipe, is_finite, recipes
-from featgeo.features.spaces import MOST_SYMBOLS, Space, SplineSpace, TableSpace
+from featgeo.features.spaces import MOST_SYMBOLS, NetworkSpace, Space, SplineSpace, TableSpace
 from featgeo.features.variables import Rows
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Metric
@@ -30,6 +30,8 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.learn import NO_RIDGE, Solver, learn, mode_counts
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
+from featgeo.learning.neural import joint_network
+from featgeo.learning.options import MOST_APART, Training
 from featgeo.learning.setting import Block, ModeCount, Setting, Step
 from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve, solve_levels
 from featgeo.nesting import Nesting
@@ -41,6 +43,7 @@ CLEARLY = 2.8  # standard errors over five folds
 LEADING_ROWS = 8192
 MOST_PRODUCTS = 64  # functions of one interaction
 ROWS_A_PRODUCT = 40  # with fewer rows, fewer
+FEWEST_APART = 1000
 MOST_SPLINES = 40  # of a source of several columns, besides its learned modes
 ZERO_ENERGY = 1e-20
 Group = tuple[str, ...]
@@ -195,6 +198,9 @@ class _Blocks:
         self.factors: dict[str, list[list[tuple[str, AffineFeatures]]]] = {}
         self.own: dict[str, tuple[np.ndarray, Array]] = {}  # features of rows of the fit, learned without them
         self.networks = False
+        share = Training.validation if training is None else training.validation
+        n_apart = int(min(share * len(data), MOST_APART))
+        self.apart = np.random.default_rng(seed).permutation(len(data))[:n_apart]  # the same for all networks
         self.sources = tuple(spaces)
         self.fitted: dict[tuple[Group, str], Space] = {}
         self.rows_to_fit: dict[Group, Parts] = {}
@@ -235,11 +241,25 @@ class _Blocks:
         n_products = min(MOST_PRODUCTS, len(self.data.having(*group, "y")) / ROWS_A_PRODUCT)
         n_leading = max(2, int(n_products ** (1 / len(group)) + 1e-9))
         self.factors[name] = [self._leading(source, n_leading) for source in group]
-        spaces = [
-            [SpanFunction(self.spaces[block], affine) for block, affine in factor] for factor in self.factors[name]
-        ]
-        factors = tuple(parts[0] if len(parts) == 1 else SideBySide(tuple(parts)) for parts in spaces)
-        return [self._keep(name, group, InteractionSpace(factors))]
+        factors = []
+        for factor in self.factors[name]:
+            parts = [SpanFunction(self.spaces[block], affine) for block, affine in factor]
+            factors.append(parts[0] if len(parts) == 1 else SideBySide(tuple(parts)))
+        names = [self._keep(name, group, InteractionSpace(tuple(factors)))]
+        if any(self._is_learned(source) for source in group):
+            names += self._joint(group)
+        return names
+
+    def _joint(self, group: Group) -> list[str]:
+        """Modes of several sources together: products of what each knows alone can miss what only both know."""
+        rows = [self.data.rows[source] for source in group]
+        name, spaces = f"({', '.join(group)})", [self.asked[source] for source in group]
+        if all(part.variable.is_tensor for part in rows):
+            return [self._learned(name, group, joint_network(spaces, rows, self.seed))]
+        if any(part.variable.is_tensor for part in rows):
+            return []  # products only
+        same = spaces[0] if all(isinstance(space, str) and space == spaces[0] for space in spaces) else "auto"
+        return [self._learned(name, group, same)]
 
     def _keep(self, name: str, group: Group, space: Space) -> str:
         self.of[name], self.spaces[name] = group, space
@@ -350,10 +370,14 @@ class _Blocks:
         index = self.data.having(*group, "y")
         pairs = self.data.pairs(index, group)
         setting = Setting.bivariate(self._n_learned(), space, self.y_asked)
-        learned = learn(pairs, setting, self.solver, self.seed, self.training, unseen=True)
+        apart = np.flatnonzero(np.isin(index, self.apart))
+        learned = learn(pairs, setting, self.solver, self.seed, self.training, unseen=True, apart=apart)
         (component,) = learned.components
-        self.networks |= learned.solver == "neural"
-        self._keep(name, group, PartSpace(group, component.f))
+        f = component.f
+        if isinstance(f, SpanFunction) and isinstance(f.space, NetworkSpace):
+            self.networks = True
+            f = replace(f, space=replace(f.space, side=name))
+        self._keep(name, group, PartSpace(group, f))
         if learned.unseen is not None:
             self.own[name] = index[learned.unseen.rows], learned.unseen.f / component.sigma
         return name
@@ -369,7 +393,10 @@ class _Blocks:
 
     def features(self) -> Iterator[dict[str, Array]]:
         """Features of all rows, by the blocks that they carry."""
-        for index, names in self.data.groups():
+        for group, names in self.data.groups():
+            index = self._judging(group)
+            if not len(index):
+                continue
             rows = self.data.take(index, *names)
             chunk: dict[str, Array] = {}
             for name, of in self.of.items():
@@ -379,6 +406,12 @@ class _Blocks:
                 chunk["y"] = self.y(rows)
             if chunk:
                 yield chunk
+
+    def _judging(self, index: np.ndarray) -> np.ndarray:
+        """The rows that networks were not trained on, where there are enough of them; else all."""
+        if not self.networks or len(self.apart) < FEWEST_APART:
+            return index
+        return index[np.isin(index, self.apart)]
 
     def _values(self, name: str, rows: Parts, index: np.ndarray, known_blocks: Mapping[str, Array]) -> Array:
         if name in self.factors:  # products of what is already there

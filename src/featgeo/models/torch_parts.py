@@ -22,7 +22,7 @@ from featgeo.assembly.support import Support
 from featgeo.features.columns import UNKNOWN, Column
 from featgeo.features.encoding import Encoding
 from featgeo.features.functions import SpanFunction, TableFunction
-from featgeo.features.spaces import KernelSpace, SplineSpace, TableSpace
+from featgeo.features.spaces import KernelSpace, LinearSpace, SplineSpace, TableSpace
 from featgeo.features.variables import Variable
 from featgeo.geometry.validation import Array
 
@@ -296,7 +296,7 @@ class KernelModule(nn.Module):
     def __init__(self, space: KernelSpace) -> None:
         super().__init__()
         self.encoding = EncodingModule(space.encoding)
-        self.additive = None if space.additive is None else SplinesModule(space.additive)
+        self.additive = None if space.additive is None else _additive(space.additive)
         self.register_buffer("gamma", _doubles(space.kernel.gamma))
         self.register_buffer("centres", _doubles(space.kernel.components_))
         self.register_buffer("normalization", _doubles(space.kernel.normalization_.T))
@@ -309,6 +309,10 @@ class KernelModule(nn.Module):
         # In scikit-learn's order: the normalization magnifies rounding up to a million times.
         squares = -2 * (encoded @ self.centres.T) + (encoded * encoded).sum(dim=1, keepdim=True)
         return torch.exp(-self.gamma * (squares + (self.centres * self.centres).sum(dim=1)).clamp(min=0))
+
+
+def _additive(space: SplineSpace | LinearSpace) -> nn.Module:
+    return SplinesModule(space) if isinstance(space, SplineSpace) else EncodingModule(space.encoding)
 
 
 class NetworkModule(nn.Module):
