@@ -272,7 +272,7 @@ def run_halves(seed: int, epochs: int, ours_too: bool) -> None:
     if ours_too:
         start = time.process_time()
         training = fg.Training(max_epochs=epochs)
-        joint = fg.MultimodalDecomposition(n_modes=9, n_interaction_modes=9, training=training, random_state=seed).fit(
+        joint = fg.MultimodalDecomposition(9, 9, spaces="image", training=training, random_state=seed).fit(
             train, labels
         )
         spent = time.process_time() - start
