@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from featgeo.geometry.alphabet import Alphabet, Space, canonical_ratio, from_canonical, kernel_components
+from featgeo.geometry.components import MultimodalComponents
 from featgeo.geometry.finite import FiniteJoint
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.validation import Array
@@ -58,6 +60,25 @@ class HeterogeneousEstimate:
     def components(self, x_spaces: Sequence[Space]) -> tuple[Modes, ...]:
         """Split the density by levels of growing spaces of functions of x; all functions of y are allowed."""
         return kernel_components(self.kernel, self.x, self.y, x_spaces, [None] * len(x_spaces))
+
+    def multimodal(self) -> MultimodalComponents:
+        """Split the dependence by interaction order, as `FiniteJoint.multimodal` does.
+
+        The density also says where the marginals of the tables differ from R_X and R_Y. What is split here is the rest:
+        its part of mean 0 in x for each y, and in y for each x.
+        """
+        x_root, y_root = self.x.root_mass, self.y.root_mass
+        kernel = self.kernel - np.outer(x_root, x_root @ self.kernel)
+        kernel = kernel - np.outer(kernel @ y_root, y_root)
+        names = self.x.names
+        spaces: list[Space] = [list(combinations(names, size)) for size in range(1, len(names))]
+
+        def split(x_spaces: list[Space]) -> tuple[Modes, ...]:
+            return kernel_components(kernel, self.x, self.y, x_spaces, [None] * len(x_spaces))
+
+        orders = split([*spaces, None])
+        interaction = orders[1] if len(orders) == 2 else split([spaces[0], None])[1]
+        return MultimodalComponents(orders[0], interaction, orders)
 
 
 def heterogeneous_estimate(

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram, nearest_gram
+from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
 from featgeo.geometry.validation import Array
 
 # Blocks are taken from the rows that carry all of them, unless some pair is seen this many times more often.
@@ -109,22 +109,6 @@ class Metric:
         gram, removed = consistent_covariance(moments, names)
         sizes = tuple(moments.dims[name] for name in names)
         return cls(tuple(names), sizes, moments.joint_mean(names), gram, removed)
-
-    def with_first(self, d: int, gram: Array) -> Metric:
-        """The same with another Gram matrix of the first d features.
-
-        What the others add to these stays as it was: their projection onto the first, and what is left of them.
-        """
-        if np.array_equal(gram, self.gram[:d, :d]):
-            return self
-        mended, removed = nearest_gram(gram)
-        first, rest = slice(None, d), slice(d, None)
-        basis = flag_from_gram(self.gram[first, first], [d]).basis
-        onto = basis @ (basis.T @ self.gram[first, rest])
-        left = self.gram[rest, rest] - onto.T @ self.gram[first, first] @ onto
-        across = mended @ onto
-        whole = np.block([[mended, across], [across.T, left + onto.T @ across]])
-        return Metric(self.names, self.sizes, self.mean, whole, max(self.removed, removed))
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
         """Positions of the features of some blocks, in the order of the metric."""

@@ -11,7 +11,7 @@ onto what rows of kind D carry (`featgeo.geometry.observed`). Complete rows have
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -24,8 +24,6 @@ from featgeo.geometry.observed import Metric, Patterns
 from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
 from featgeo.geometry.validation import Array, as_names, check_growth
 
-# For pairs of blocks: how many modes of their dependence there are, the ridge, and how strong they are.
-Smoothing = Mapping[tuple[str, str], tuple[int, float, float]]
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
 
 
@@ -125,22 +123,15 @@ class SpanProblem:
         cls,
         moments: Moments | Patterns,
         levels: Sequence[tuple[str | Sequence[str], str | Sequence[str]]],
-        smoothing: Smoothing | None = None,
     ) -> SpanProblem:
-        """Whiten both sides; the levels are those of `decompose`.
-
-        Args:
-            moments: Moments of all blocks named in the levels.
-            levels: (names of x blocks, names of y blocks) for each level.
-            smoothing: Where rows miss blocks: how the dependence between blocks of the first level is estimated.
-        """
+        """Whiten both sides; the levels are those of `decompose`."""
         x_steps = _growth([as_names(x) for x, _ in levels], "x")
         y_steps = _growth([as_names(y) for _, y in levels], "y")
         x, y = (tuple(name for step in steps for name in step) for steps in (x_steps, y_steps))
         patterns = moments if isinstance(moments, Patterns) else Patterns.merged([moments])
         x_sizes, y_sizes = ([len(patterns.all.joint_mean(step)) for step in steps] for steps in (x_steps, y_steps))
         if len(patterns.parts) > 1:
-            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes), smoothing or {})
+            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes))
         (whole,) = patterns.parts.values()
         covariance, removed = consistent_covariance(whole, (*x, *y))
         d = sum(x_sizes)
@@ -159,11 +150,9 @@ class SpanProblem:
         patterns: Patterns,
         names: tuple[tuple[str, ...], tuple[str, ...]],
         sizes: tuple[list[int], list[int]],
-        smoothing: Smoothing,
     ) -> SpanProblem:
         """Rows that carry different blocks: their joint estimate."""
         x, y = (Metric.of(patterns.metric(side), side) for side in names)
-        x = x.with_first(sizes[0][0], _smoothed(x, sizes[0][0], patterns.metric(names[0]), smoothing))
         x_flag, y_flag = flag_from_gram(x.gram, sizes[0]), flag_from_gram(y.gram, sizes[1])
         empty = cls(x_flag, y_flag, x, y, np.zeros((x_flag.ends[-1], y_flag.ends[-1])), None, 0.0)
         precision, right = combined(empty.kinds(patterns), empty.core.shape)
@@ -299,19 +288,6 @@ class SpanProblem:
             shrunk[part] = (turn * root) @ turn.T @ solution[part]
             back[part, part] = (turn / root) @ turn.T
         return back, shrunk
-
-
-def _smoothed(metric: Metric, d: int, moments: Moments, smoothing: Smoothing) -> Array:
-    """The Gram matrix of the first d features, the dependence between some blocks replaced by its strongest modes."""
-    gram = metric.gram[:d, :d].copy()
-    for (a, b), (k, ridge, amplitude) in smoothing.items():
-        if a in metric.names and b in metric.names:
-            (modes,) = SpanProblem.from_moments(moments, [(a, b)]).best([k], ridge)
-            rows, columns = metric.columns([a]), metric.columns([b])
-            f, g = gram[np.ix_(rows, rows)] @ modes.f.weight, gram[np.ix_(columns, columns)] @ modes.g.weight
-            gram[np.ix_(rows, columns)] = (f * (amplitude * modes.sigma)) @ g.T
-            gram[np.ix_(columns, rows)] = gram[np.ix_(rows, columns)].T
-    return gram
 
 
 SMALLEST_PRECISION = 1e-10  # of a direction: rows that hardly see it say nothing about it

@@ -111,12 +111,7 @@ def consistent_covariance(moments: Moments, names: Sequence[str]) -> tuple[Array
     covariance = moments.joint_covariance(names, names)
     constant = np.sqrt(np.diag(covariance)) <= CONSTANT_SPREAD * np.abs(moments.joint_mean(names))
     covariance[constant] = covariance[:, constant] = 0
-    return nearest_gram(covariance)
-
-
-def nearest_gram(gram: Array) -> tuple[Array, float]:
-    """The nearest positive semidefinite matrix, for features of unit norm, and the share of energy that had to go."""
-    unit, scale = _scaled(gram)
+    unit, scale = _scaled(covariance)
     try:
         np.linalg.cholesky(unit + COLLINEAR_ENERGY * np.eye(len(unit)))
     except np.linalg.LinAlgError:
@@ -125,7 +120,7 @@ def nearest_gram(gram: Array) -> tuple[Array, float]:
         mended = (directions * kept) @ directions.T
         back = np.where(np.isfinite(scale), scale, 0)
         return mended * np.outer(back, back), float((kept - energies).sum() / kept.sum())
-    return gram, 0.0
+    return covariance, 0.0
 
 
 def _scaled(gram: Array) -> tuple[Array, Array]:

@@ -10,14 +10,14 @@ Rows may miss blocks of x: a chunk of features names the blocks that its rows ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Patterns
-from featgeo.geometry.problem import Directions, Kind, Smoothing, SpanModes, SpanProblem, estimated
+from featgeo.geometry.problem import Directions, Kind, SpanModes, SpanProblem, estimated
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.nesting import Nesting
@@ -33,15 +33,9 @@ Choice = tuple[int, float | None]  # how many modes of a level, and its ridge
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Moments of disjoint parts of the rows.
-
-    Attributes:
-        parts: One a fold.
-        smoothing: Where rows miss blocks: how the dependence between blocks of the first level is estimated.
-    """
+    """Moments of disjoint parts of the rows."""
 
     parts: tuple[Patterns, ...]
-    smoothing: Smoothing = field(default_factory=dict)
 
     @classmethod
     def from_chunks(
@@ -194,7 +188,7 @@ def solve(
     left_out = tuple(range(len(folds.parts)) if held_out is None else held_out)
     if len(folds.parts) < 2:
         left_out = ()
-    problems = [SpanProblem.from_moments(folds.without(i), nesting.spaces, folds.smoothing) for i in left_out]
+    problems = [SpanProblem.from_moments(folds.without(i), nesting.spaces) for i in left_out]
     views = [HeldOut.of(problem, folds.parts[i]) for problem, i in zip(problems, left_out, strict=True)]
     scores = np.array(
         [
@@ -208,7 +202,7 @@ def solve(
         else 0
     )
     chosen = choices[best]
-    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces, folds.smoothing)
+    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces)
     modes = whole_problem.best(*chosen)
     directions = [problem.best_directions(*chosen) for problem in problems]
     parts = tuple(tuple(map(problem.span_modes, levels)) for problem, levels in zip(problems, directions, strict=True))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,10 @@ from featgeo.features.parts import Parts
 from featgeo.features.recipes import TABLE, Recipe, is_finite, recipes
 from featgeo.features.spaces import MOST_SYMBOLS, NetworkSpace, Space, SplineSpace, TableSpace
 from featgeo.features.variables import Rows
+from featgeo.geometry.modes import ZERO_CORRELATION
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Metric
-from featgeo.geometry.problem import Smoothing, SpanModes
+from featgeo.geometry.problem import SpanModes
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, rows_by_pattern
@@ -45,7 +45,6 @@ MOST_PRODUCTS = 64  # functions of one interaction
 ROWS_A_PRODUCT = 40  # with fewer rows, fewer
 FEWEST_APART = 1000
 MOST_SPLINES = 40  # of a source of several columns, besides its learned modes
-ZERO_ENERGY = 1e-20
 Group = tuple[str, ...]
 
 
@@ -169,20 +168,14 @@ def learn_sources(
         counts = [[_most(n)] for n in n_modes]
         solution = solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
     else:
-        folds = replace(folds, smoothing=built.smoothing(folds))
         # Interactions are often absent: then none is learned.
-        counts = [_counts(n, least=int(i == 0)) for i, n in enumerate(n_modes)]
+        counts = [built.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
         solution = solve_levels(folds, nesting, counts, own_ridges=True)
     return built.learned(solution, levels)
 
 
 def _most(n_modes: ModeCount) -> int:
     return n_modes if isinstance(n_modes, int) else 10**6
-
-
-def _counts(n_modes: ModeCount, least: int) -> list[int]:
-    counts = mode_counts(n_modes)
-    return counts if least or n_modes != "auto" else [0, *counts]
 
 
 class _Blocks:
@@ -389,6 +382,12 @@ class _Blocks:
             return max(1, min(len(table.shares) - 1, max(MODE_COUNTS)))
         return "auto"
 
+    def counts(self, n_modes: ModeCount, first: bool) -> list[int]:
+        """The numbers of modes of a level to choose from; of finite y the first level tells all labels apart."""
+        if n_modes == "auto" and first:
+            return mode_counts(self._n_learned())
+        return [0, *mode_counts(n_modes)] if n_modes == "auto" else mode_counts(n_modes)
+
     # --- features of all rows, and the record
 
     def features(self) -> Iterator[dict[str, Array]]:
@@ -424,20 +423,6 @@ class _Blocks:
             known = own_rows[position] == index
             values[known] = own[position[known]]
         return values
-
-    def smoothing(self, folds: Folds) -> Smoothing:
-        """Where sources miss in some rows, few may have two of them: of their dependence only what held-out rows
-        confirm is used to tell what one says about the other.
-        """
-        if len(folds.whole.parts) == 1:
-            return {}
-        singles = [name for name, group in self.of.items() if len(group) == 1]
-        pairs = [(a, b) for a, b in combinations(singles, 2) if self.of[a] != self.of[b]]
-        found = {}
-        for a, b in pairs:
-            solution = solve(folds, Nesting([1], x=a, y=b), RIDGES, [0, *MODE_COUNTS])
-            found[a, b] = len(solution.levels[0]), solution.ridge, solution.amplitude(0)
-        return found
 
     def learned(self, solution: Solution, levels: tuple[tuple[str, ...], ...]) -> LearnedSources:
         """The record of a solution."""
@@ -486,9 +471,11 @@ def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
 
 def _as_one(levels: Sequence[SpanModes], y_gram: Array) -> Array:
     """Singular values of orthogonal components taken together, the larger ones first."""
-    rows = np.vstack([np.empty((0, len(y_gram))), *(modes.sigma[:, None] * modes.g.weight.T for modes in levels)])
-    energies = np.linalg.eigvalsh(rows @ y_gram @ rows.T)[::-1]
-    return np.sqrt(energies[energies > ZERO_ENERGY])
+    energies, turn = np.linalg.eigh(y_gram)
+    root = turn * np.sqrt(energies.clip(min=0))
+    rows = [modes.sigma[:, None] * (modes.g.weight.T @ root) for modes in levels]
+    sigma = np.linalg.svd(np.vstack([np.empty((0, len(y_gram))), *rows]), compute_uv=False)
+    return np.asarray(sigma[sigma > ZERO_CORRELATION])
 
 
 def _is_table(space: Any, rows: Rows) -> bool:
