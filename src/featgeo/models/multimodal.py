@@ -79,6 +79,10 @@ class MultimodalDecomposition(BaseEstimator):
         bivariate_: What sums of functions of single sources hold.
         interaction_: What is beyond them.
         orders_: The component of each interaction order, first the bivariate one.
+        strengths_: For each component how strong it is on held-out rows, as a share of what it seems to be; `given`
+            counts it by that much.
+        removed_: Share of energy by which moments of different rows did not fit together; 0 for complete rows. Values
+            well above 0 mean that too few rows have sources together.
         solver_: The solver that was used.
     """
 
@@ -292,10 +296,14 @@ class MultimodalDecomposition(BaseEstimator):
 
     def _name_components(self) -> None:
         self.components_: dict[str, DependenceComponent] = {}
+        self.strengths_: dict[str, float] = {}
         for team, learned in zip(self.teams_, self.learned_, strict=True):
             for order, part in enumerate(learned.components, start=1):
-                name = " + ".join(team.sources) if order == 1 else f"interactions of {order} among {team.sources}"
+                together = " + ".join(team.sources)
+                name = together if order == 1 else f"interactions of {order} in {together}"
                 self.components_[name] = DependenceComponent.of(name, part)
+                self.strengths_[name] = learned.amplitudes[order - 1]
+        self.removed_ = max(learned.removed for learned in self.learned_)
         if self.teams_[0].sources == self.sources_:
             named = list(self.components_.values())[: len(self.learned_[0].components)]
             labels = ("bivariate", *("interaction" if len(named) == 2 else f"order {i + 2}" for i in range(len(named))))
