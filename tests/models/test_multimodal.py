@@ -1,5 +1,6 @@
 """Many sources, some missing: components, posteriors from any subset, what is identified, and what is refused."""
 
+import copy
 import warnings
 from itertools import combinations
 
@@ -282,14 +283,37 @@ def test_a_source_that_never_comes_with_y_is_absent():
     model.given(a=[0, 1])
 
 
-def test_interactions_that_cannot_be_told_apart_are_absent():
+def test_interactions_that_cannot_be_told_apart_are_learned_by_those_who_can():
     rows = rows_of_table(3, 900, seed=12)
     pairs = [{**{n: rows[n] for n in pair}, "y": rows["y"]} for pair in combinations(SOURCES[3], 2)]
     model = fg.MultimodalDecomposition().fit_datasets(pairs)
     assert model.identified_["a + b + c"].learned
-    assert "a, b and c together, got 0" in model.identified_["a x b"].reason
-    assert len(model.orders_) == 1
+    assert len(model.orders_) == 1  # products of a and b were never seen with c
+    with pytest.raises(AttributeError, match="cannot all be told apart"):
+        _ = model.interaction_
     model.given(a=[0], b=[1], c=[2])
+    assert model.identified_["a x b"].learned
+    a, b = np.indices((3, 2)).reshape(2, -1)
+    mass = counted(rows, "a", "b", "y").probability()
+    truth = (mass / mass.sum(axis=-1, keepdims=True)).reshape(-1, 3)
+    np.testing.assert_allclose(model.given(a=a, b=b).proba(), truth, atol=0.02)
+    names = model.get_feature_names_out()
+    assert len(set(names)) == len(names)
+    assert {row.name for row in model.energies()} >= {"a alone", "a x b", "b x c", "a + b + c"}
+
+
+def test_a_further_source_does_not_take_an_interaction_away():
+    rng = np.random.default_rng(22)
+    a, b, c = rng.normal(size=(3, 1200))
+    y = a * b + 0.2 * rng.normal(size=1200)
+    kind = np.arange(1200) % 3
+    a_, b_, c_ = np.where(kind == 1, np.nan, a), np.where(kind == 2, np.nan, b), np.where(kind == 0, np.nan, c)
+    errors = []
+    for sources in ({"a": a_, "b": b_}, {"a": a_, "b": b_, "c": c_}):
+        model = fg.MultimodalDecomposition(random_state=0).fit(sources, y)
+        errors.append(np.mean((model.given(a=a, b=b).mean() - a * b) ** 2))
+    assert errors[0] < 0.5
+    assert errors[1] == pytest.approx(errors[0], rel=0.3)
 
 
 def test_a_symbol_that_the_fit_never_saw_counts_as_missing():
@@ -333,6 +357,10 @@ Y = [0, 1] * 20
         ({**GOOD, "prior": GOOD["a"]}, Y, "names that are texts other than"),
         ({**GOOD, 3: GOOD["a"]}, Y, "names that are texts other than"),
         (np.zeros((40, 2)), Y, "mapping from name to rows"),
+        ({**GOOD, "y": GOOD["a"]}, Y, "'y' is what Y is called"),
+        ({**GOOD, "a x b": GOOD["a"]}, Y, "without any of"),
+        (GOOD, None, "Y must have one row a sample, got NoneType"),
+        ({**GOOD, "c": {"d": 1}}, Y, "c must have one row a sample, got dict"),
     ],
 )
 def test_bad_sources_are_refused(sources, y, message):
@@ -374,7 +402,17 @@ def test_bad_questions_are_refused():
     with pytest.raises(ValueError, match="which are no variables here"):
         fg.MultimodalDecomposition().fit(GOOD, Y, present={"c": [True] * 40})
     with pytest.raises(ValueError, match="list of mappings"):
-        fg.MultimodalDecomposition().fit_datasets({"a": GOOD["a"], "y": Y})
+        fg.MultimodalDecomposition().fit_datasets([GOOD["a"], Y])
+    with pytest.raises(ValueError, match="Sources come by name"):
+        model.given({"a": [1]})
+    with pytest.raises(ValueError, match="missing in some rows"):
+        model.optimal_transformations({"a": [1, np.nan], "b": [0, 1]})
+    with pytest.raises(ValueError, match="of one kind in all data sets"):
+        fg.MultimodalDecomposition().fit_datasets([{**GOOD, "y": Y}, {"a": ["u", "v"] * 20, "y": Y}])
+    frames = [pd.DataFrame({name: [1, 2] * 10}) for name in "pq"]
+    sets = [{"a": frame, "b": [0, 1] * 10, "y": [0, 1] * 10} for frame in frames]
+    with pytest.raises(ValueError, match="same columns in all data sets"):
+        fg.MultimodalDecomposition().fit_datasets(sets)
     with pytest.raises(ValueError, match="position 1"):
         fg.MultimodalDecomposition().fit_datasets([{**GOOD, "y": Y}, {"a": [1, 2], "y": [0]}])
     with pytest.raises(ValueError, match="No data set has Y"):
@@ -474,4 +512,49 @@ def test_names_of_the_features():
     names = model.get_feature_names_out()
     assert len(names) == model.transform({"a": [0], "b": [0]}).shape[1]
     assert names[0] == "a + b 1"
-    assert names[-1].startswith("interaction of 2")
+    assert names[-1].startswith("a x b")
+
+
+def test_tables_that_are_mostly_chance_are_smoothed():
+    rng = np.random.default_rng(23)
+    a, b, y = rng.integers(0, 60, 1500).astype(str), rng.integers(0, 60, 1500).astype(str), rng.integers(0, 2, 1500)
+    model = fg.MultimodalDecomposition(random_state=0).fit({"a": a, "b": b}, y)
+    assert model.solver_ == "closed"
+    chance = model.given(a=a, b=b).proba()
+    fresh = rng.integers(0, 2, 1500)
+    assert -np.log(chance[np.arange(1500), fresh]).mean() < np.log(2) + 0.05
+
+
+def test_networks_are_judged_on_rows_that_they_were_not_trained_on():
+    rng = np.random.default_rng(24)
+    images = rng.normal(size=(2, 1200, 1, 6, 6)).astype(np.float32)
+    y = rng.integers(0, 3, 1200)
+    training = fg.Training(max_epochs=8)
+    model = fg.MultimodalDecomposition(training=training, random_state=0).fit({"a": images[0], "b": images[1]}, y)
+    component = model.bivariate_
+    assert component.held_out_energy_ < 2 * component.held_out_energy_error_ + 0.01
+    new = rng.normal(size=(2, 1200, 1, 6, 6)).astype(np.float32)
+    proba = model.given(a=new[0], b=new[1]).proba()
+    assert -np.log(proba[np.arange(1200), rng.integers(0, 3, 1200)]).mean() < np.log(3) + 0.05
+
+
+def test_sources_that_meet_in_few_rows_and_are_read_by_networks():
+    rng = np.random.default_rng(25)
+    n = 1500
+    y = rng.integers(0, 2, n)
+    images = (rng.normal(size=(2, n, 1, 4, 4)) + y[:, None, None, None]).astype(np.float32)
+    side = np.arange(n) % 2 == 0
+    both = np.arange(n) % 100 == 0
+    images[0, ~side & ~both] = np.nan
+    images[1, side & ~both] = np.nan
+    model = fg.MultimodalDecomposition(training=fg.Training(max_epochs=3), random_state=0)
+    model.fit({"a": images[0], "b": images[1]}, y)
+    assert np.mean(model.given(a=images[0], b=images[1]).map() == y) > 0.9
+    assert 0 <= model.removed_ < 0.5
+
+
+def test_a_copy_knows_the_energies_too():
+    model = fg.MultimodalDecomposition().fit(GOOD, Y)
+    copied = copy.deepcopy(model)
+    assert copied.energies() == model.energies()
+    assert set(model.strengths_) == set(model.components_)

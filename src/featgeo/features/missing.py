@@ -11,16 +11,25 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 import torch
+from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from featgeo.features.raw import arrays_of, is_frame, is_missing, list_as_array, plain
 
 
-def rows_of(values: Any) -> Any:
+def rows_of(values: Any, name: str) -> Any:
     """What a user handed in as something whose rows can be counted and taken."""
     values = plain(values)
-    known = isinstance(values, np.ndarray | torch.Tensor) or is_frame(values)
-    return values if known else list_as_array(values)
+    if sparse.issparse(values):
+        raise TypeError(f"{name} is a sparse matrix, and featgeo reads dense columns. Convert it with .toarray().")
+    if (isinstance(values, np.ndarray | torch.Tensor) and values.ndim) or is_frame(values):
+        return values
+    if isinstance(values, list | tuple):
+        return list_as_array(values)
+    raise ValueError(
+        f"{name} must have one row a sample, got {type(values).__name__}. Pass an array, a tensor, a frame, a series "
+        "or a list."
+    )
 
 
 def present(values: Any, name: str) -> np.ndarray:
@@ -51,14 +60,22 @@ def taken(values: Any, index: np.ndarray) -> Any:
     return values[index] if isinstance(values, np.ndarray) else _safe_indexing(values, index)
 
 
-def stacked(parts: list[Any]) -> Any:
+def stacked(parts: list[Any], name: str) -> Any:
     """Rows of several pieces of the same kind, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    if all(isinstance(part, torch.Tensor) for part in parts):
-        return torch.cat(parts)
-    if all(is_frame(part) for part in parts):
-        series = all(nw.dependencies.is_into_series(part) for part in parts)
-        frames = [nw.from_native(part, allow_series=True) for part in parts]
-        return nw.concat([part.to_frame() for part in frames] if series else frames).to_native()
-    return np.concatenate([np.asarray(part) for part in parts])
+    if all(nw.dependencies.is_into_dataframe(part) for part in parts):
+        frames = [nw.from_native(part, eager_only=True) for part in parts]
+        first = list(frames[0].columns)
+        if any(set(frame.columns) != set(first) for frame in frames):
+            raise ValueError(
+                f"{name} must have the same columns in all data sets, got {[list(f.columns) for f in frames]}."
+            )
+        return nw.concat([frame.select(first) for frame in frames], how="vertical").to_native()
+    arrays = [np.asarray(part.cpu() if isinstance(part, torch.Tensor) else part) for part in parts]
+    shapes = {array.shape[1:] for array in arrays}
+    texts = {array.dtype.kind in "OUS" for array in arrays}
+    if len(shapes) > 1 or len(texts) > 1:
+        kinds = [f"{array.dtype} of shape {array.shape}" for array in arrays]
+        raise ValueError(f"{name} must be of one kind in all data sets, got {kinds}. Convert them.")
+    return np.concatenate(arrays)

@@ -78,10 +78,6 @@ class Patterns:
                 kinds.append((seen, moments))
         return kinds
 
-    def knows_pairs(self, names: Sequence[str]) -> bool:
-        """Whether every two of the blocks are carried together by some row."""
-        return all(any({a, b} <= carried for carried in self.parts) for a in names for b in names)
-
 
 @dataclass(frozen=True, eq=False)
 class Metric:

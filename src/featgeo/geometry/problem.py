@@ -78,12 +78,14 @@ class Kind:
         inside: What they see of x: orthonormal columns, (r_x, r); None for all of it.
         covariance: Of these with the y side, (r, r_y).
         gram: Second moments of these on the rows, (r, r).
+        step: Their means on the rows, (r,).
     """
 
     share: float
     inside: Array | None
     covariance: Array
     gram: Array
+    step: Array
 
     def seen(self, left: Array) -> Array:
         """Functions of x as these rows see them, (r, k)."""
@@ -106,6 +108,7 @@ class SpanProblem:
         core: The dependence in the coordinates of the flags, (r_x, r_y).
         precision: Sum of eta_D P_D, (r_x, r_x): how much the rows see of each direction; None where all see all.
         removed: Share of energy by which the moments did not fit together.
+        tau_ridge: Shrinkage of what rows that miss blocks are taken to say about them.
         memo: What several numbers of modes share, for each ridge that was asked for.
     """
 
@@ -116,6 +119,7 @@ class SpanProblem:
     core: Array
     precision: Array | None
     removed: float
+    tau_ridge: float = 0.0
     memo: dict[float, tuple[Array, list[Directions]]] = field(default_factory=dict)
 
     @classmethod
@@ -123,15 +127,22 @@ class SpanProblem:
         cls,
         moments: Moments | Patterns,
         levels: Sequence[tuple[str | Sequence[str], str | Sequence[str]]],
+        tau_noise: float = 0.0,
     ) -> SpanProblem:
-        """Whiten both sides; the levels are those of `decompose`."""
+        """Whiten both sides; the levels are those of `decompose`.
+
+        Args:
+            moments: Moments of all blocks named in the levels.
+            levels: (names of x blocks, names of y blocks) for each level.
+            tau_noise: Shrinkage of conditional expectations of missing blocks, times the rows that carry all of x.
+        """
         x_steps = _growth([as_names(x) for x, _ in levels], "x")
         y_steps = _growth([as_names(y) for _, y in levels], "y")
         x, y = (tuple(name for step in steps for name in step) for steps in (x_steps, y_steps))
         patterns = moments if isinstance(moments, Patterns) else Patterns.merged([moments])
         x_sizes, y_sizes = ([len(patterns.all.joint_mean(step)) for step in steps] for steps in (x_steps, y_steps))
         if len(patterns.parts) > 1:
-            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes))
+            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes), tau_noise)
         (whole,) = patterns.parts.values()
         covariance, removed = consistent_covariance(whole, (*x, *y))
         d = sum(x_sizes)
@@ -150,17 +161,20 @@ class SpanProblem:
         patterns: Patterns,
         names: tuple[tuple[str, ...], tuple[str, ...]],
         sizes: tuple[list[int], list[int]],
+        tau_noise: float,
     ) -> SpanProblem:
         """Rows that carry different blocks: their joint estimate."""
         x, y = (Metric.of(patterns.metric(side), side) for side in names)
         x_flag, y_flag = flag_from_gram(x.gram, sizes[0]), flag_from_gram(y.gram, sizes[1])
-        empty = cls(x_flag, y_flag, x, y, np.zeros((x_flag.ends[-1], y_flag.ends[-1])), None, 0.0)
+        metric = patterns.metric(names[0])
+        ridge = tau_noise / min(metric.weight(a, b) for a in names[0] for b in names[0])
+        empty = cls(x_flag, y_flag, x, y, np.zeros((x_flag.ends[-1], y_flag.ends[-1])), None, 0.0, ridge)
         precision, right = combined(empty.kinds(patterns), empty.core.shape)
         u, sigma, vt = np.linalg.svd(_solved(precision, right), full_matrices=False)
         # No correlation exceeds 1; estimates from rows of different kinds may, where these do not fit together.
         core = (u * sigma.clip(max=1)) @ vt
         beyond = float((sigma**2 - 1).clip(min=0).sum() / max(np.sum(sigma**2), 1e-300))
-        return cls(x_flag, y_flag, x, y, core, precision, max(x.removed, y.removed, beyond))
+        return cls(x_flag, y_flag, x, y, core, precision, max(x.removed, y.removed, beyond), ridge)
 
     def kinds(self, patterns: Patterns, own_means: bool = False) -> list[Kind]:
         """What rows say that may miss blocks of x, each kind apart; rows without y say nothing here.
@@ -181,16 +195,31 @@ class SpanProblem:
             if not own_means:
                 covariance = covariance + np.outer(x_step, y_step)
             gram = moments.joint_covariance(seen, seen) + np.outer(x_step, x_step)
-            inside = None if complete else self.x_flag.basis.T @ self.x.gram[:, columns] @ flag.basis
+            inside = None if complete else self._inside(columns, flag)
             result.append(
                 Kind(
                     moments.weight(self.y.names[0]) / total,
                     inside,
                     flag.basis.T @ covariance @ self.y_flag.basis,
                     flag.basis.T @ gram @ flag.basis,
+                    x_step @ flag.basis,
                 )
             )
         return result
+
+    def _inside(self, columns: np.ndarray, flag: Flag) -> Array:
+        """What rows that carry only some features see of each direction, (r_x, r): tau, in orthonormal coordinates.
+
+        Functions of what is there are seen as they are. Of others a row sees conditional expectations, and few rows may
+        tell these: so they are shrunk, for the first level, whose functions are many.
+        """
+        inside: Array = self.x_flag.basis.T @ self.x.gram[:, columns] @ flag.basis
+        if self.tau_ridge:
+            first = self.x_flag.basis[:, : self.x_flag.ends[0]]
+            own = first[columns].T @ self.x.gram[np.ix_(columns, columns)] @ flag.basis
+            part = slice(None, first.shape[1])
+            inside[part] = own + (inside[part] - own) * flag.shrinkage(self.tau_ridge) ** 2
+        return inside
 
     def modes(self, ridge: float = 0.0) -> tuple[SpanModes, ...]:
         """All modes of each level, under the Gram matrices plus ridge."""
@@ -277,7 +306,10 @@ class SpanProblem:
         """
         # A length of sqrt(e / (e + ridge)) says 1 + ridge / e. Where rows see little of a level, so much less is 1.
         levels = [slice(start, end) for start, end in pairwise((0, *self.x_flag.ends))]
-        typical = [np.full(part.stop - part.start, np.mean(np.diag(precision)[part])) for part in levels]
+        seen = np.diag(precision)
+        typical = [
+            np.full(part.stop - part.start, seen[part].sum() / max(part.stop - part.start, 1)) for part in levels
+        ]
         shrinking = (1 / self.x_flag.shrinkage(ridge) ** 2 - 1) * np.concatenate(typical)
         system = precision + np.diag(shrinking)
         solution = _solved(system, precision @ self.core)
@@ -300,13 +332,6 @@ def combined(kinds: Sequence[Kind], shape: tuple[int, int]) -> tuple[Array, Arra
         precision += kind.share * (np.eye(shape[0]) if kind.inside is None else kind.inside @ kind.inside.T)
         right += kind.share * kind.placed(kind.covariance)
     return precision, right
-
-
-def estimated(kinds: Sequence[Kind], shape: tuple[int, int]) -> Array:
-    """The dependence in the coordinates of the flags that these rows show, (r_x, r_y)."""
-    if len(kinds) == 1 and kinds[0].inside is None:
-        return kinds[0].covariance
-    return _solved(*combined(kinds, shape))
 
 
 def _solved(system: Array, right: Array) -> Array:

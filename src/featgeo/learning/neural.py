@@ -227,10 +227,12 @@ def _trunk(block: Block, side: str, key: str, rows_of_side: Any, seed: int) -> _
     if recipe.name == "image" or (rows.variable.is_tensor and len(rows.variable.shape) == 3):
         return _Trunk(side, block, key, "image", networks.image(*_image_shape(rows)))
     if rows.variable.is_tensor:
-        argument = f"{rows.variable.name.lower()}_space"
+        name = rows.variable.name
+        single = f"{name.lower()}_space='image' or {name.lower()}_space='sequence'"
+        several = f"spaces={{{name!r}: 'image'}} or spaces={{{name!r}: 'sequence'}}"
         raise ValueError(
-            f"{rows.variable.name} has rows of shape {rows.variable.shape}, which could be images (height, width) or "
-            f"sequences (length, channels). Say {argument}='image' or {argument}='sequence', or pass a torch module."
+            f"{name} has rows of shape {rows.variable.shape}, which could be images (height, width) or sequences "
+            f"(length, channels). Say {single if name in ('X', 'Y', 'S') else several}, or pass a torch module."
         )
     encoding = Encoding.fit(rows, "standard")
     n_inputs, n_columns = encoding(rows.take(slice(0, 1))).shape[1], len(rows.variable.columns)

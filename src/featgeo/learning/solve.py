@@ -17,7 +17,7 @@ import numpy as np
 
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Patterns
-from featgeo.geometry.problem import Directions, Kind, SpanModes, SpanProblem, estimated
+from featgeo.geometry.problem import Directions, Kind, SpanModes, SpanProblem
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.nesting import Nesting
@@ -33,9 +33,15 @@ Choice = tuple[int, float | None]  # how many modes of a level, and its ridge
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Moments of disjoint parts of the rows."""
+    """Moments of disjoint parts of the rows.
+
+    Attributes:
+        parts: One a fold.
+        tau_noise: Shrinkage of conditional expectations of missing blocks, times the rows that carry all of x.
+    """
 
     parts: tuple[Patterns, ...]
+    tau_noise: float = 0.0
 
     @classmethod
     def from_chunks(
@@ -188,7 +194,7 @@ def solve(
     left_out = tuple(range(len(folds.parts)) if held_out is None else held_out)
     if len(folds.parts) < 2:
         left_out = ()
-    problems = [SpanProblem.from_moments(folds.without(i), nesting.spaces) for i in left_out]
+    problems = [SpanProblem.from_moments(folds.without(i), nesting.spaces, folds.tau_noise) for i in left_out]
     views = [HeldOut.of(problem, folds.parts[i]) for problem, i in zip(problems, left_out, strict=True)]
     scores = np.array(
         [
@@ -202,7 +208,7 @@ def solve(
         else 0
     )
     chosen = choices[best]
-    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces)
+    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces, folds.tau_noise)
     modes = whole_problem.best(*chosen)
     directions = [problem.best_directions(*chosen) for problem in problems]
     parts = tuple(tuple(map(problem.span_modes, levels)) for problem, levels in zip(problems, directions, strict=True))
@@ -262,61 +268,65 @@ def solve_levels(
 class HeldOut:
     """Rows that a problem has not seen, in its coordinates.
 
+    Rows that miss blocks judge what they see of a function, tau f; what is found is told for f itself, by the ratio of
+    the energies of both.
+
     Attributes:
         kinds: What the rows of each kind say.
-        core: The dependence that they show together, (r_x, r_y).
-        x_gram: Second moments of the basis of x on these rows, (r_x, r_x).
-        y_gram: The same for y.
-        x_step: Means of the basis of x on these rows, (r_x,).
-        y_step: The same for y.
+        y_gram: Second moments of the basis of y on these rows, (r_y, r_y).
+        y_step: Its means, (r_y,).
     """
 
     kinds: list[Kind]
-    core: Array
-    x_gram: Array
     y_gram: Array
-    x_step: Array
     y_step: Array
 
     @classmethod
     def of(cls, problem: SpanProblem, unseen: Patterns) -> HeldOut:
         """See the rows of one fold."""
-        kinds = problem.kinds(unseen, own_means=True)
-        grams, steps = [], []
-        for side, flag in ((problem.x, problem.x_flag), (problem.y, problem.y_flag)):
-            if unseen.knows_pairs(side.names):
-                moments = unseen.metric(side.names)
-                steps.append((moments.joint_mean(side.names) - side.mean) @ flag.basis)
-                covariance = moments.joint_covariance(side.names, side.names)
-                grams.append(flag.basis.T @ covariance @ flag.basis + np.outer(steps[-1], steps[-1]))
-            else:  # too few rows carry blocks together: what the others said stands
-                steps.append(np.zeros(flag.ends[-1]))
-                grams.append(np.eye(flag.ends[-1]))
-        return cls(kinds, estimated(kinds, problem.core.shape), *grams, *steps)
+        y, basis = problem.y, problem.y_flag.basis
+        moments = unseen.metric(y.names)
+        step = (moments.joint_mean(y.names) - y.mean) @ basis
+        gram = basis.T @ moments.joint_covariance(y.names, y.names) @ basis + np.outer(step, step)
+        return cls(problem.kinds(unseen, own_means=True), gram, step)
 
     def score(self, levels: Sequence[Directions]) -> float:
-        """H-score of all modes together, f and g each carrying sqrt(sigma)."""
+        """H-score of all modes together, f and g each carrying sqrt(sigma): of each kind of row what it can see."""
         left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
-        captured, own = self.captured((left, sigma, right))
+        captured, own, _ = self._seen(left, sigma, right)
         return captured - own / 2
 
     def captured(self, level: Directions) -> tuple[float, float]:
         """How much of the dependence of these rows modes capture, <i, f g>, and their own energy there, ||f g||^2."""
         left, sigma, right = level
-        grams = (left.T @ self.x_gram @ left) * (right.T @ self.y_gram @ right)
-        return float(sigma @ np.sum(left * (self.core @ right), axis=0)), float(sigma @ grams @ sigma)
+        captured, own, visible = self._seen(left, sigma, right)
+        scale = float(np.sum(sigma**2)) / visible if visible > 0 else 0.0
+        return scale * captured, scale * own
+
+    def _seen(self, left: Array, sigma: Array, right: Array) -> tuple[float, float, float]:
+        """What all kinds of rows capture, the energy of f g on these rows, and what it should be."""
+        captured = own = visible = 0.0
+        g_gram = right.T @ self.y_gram @ right
+        for kind in self.kinds:
+            seen = kind.seen(left)
+            captured += kind.share * float(sigma @ np.sum(seen * (kind.covariance @ right), axis=0))
+            own += kind.share * float(sigma @ ((seen.T @ kind.gram @ seen) * g_gram) @ sigma)
+            visible += kind.share * float(np.sum(seen**2, axis=0) @ sigma**2)
+        return captured, own, visible
 
     def correlations(self, level: Directions, k: int) -> Array:
         """Correlation of f_i with g_i, (k,); 0 for modes that are not there."""
         left, _, right = level
-        variances = [
-            np.sum(z * (gram @ z), axis=0) - (step @ z) ** 2
-            for z, gram, step in ((left, self.x_gram, self.x_step), (right, self.y_gram, self.y_step))
-        ]
+        covariance, variance, visible = np.zeros((3, left.shape[1]))
+        for kind in self.kinds:
+            seen = kind.seen(left)
+            covariance += kind.share * np.sum(seen * (kind.covariance @ right), axis=0)
+            variance += kind.share * (np.sum(seen * (kind.gram @ seen), axis=0) - (kind.step @ seen) ** 2)
+            visible += kind.share * np.sum(seen**2, axis=0)
+        y_variance = np.sum(right * (self.y_gram @ right), axis=0) - (self.y_step @ right) ** 2
         # Rounding can push the variance of a feature that is constant on these rows below zero.
-        variance = variances[0].clip(min=0) * variances[1].clip(min=0)
-        covariance = np.sum(left * (self.core @ right), axis=0)
-        correlation = np.divide(covariance, np.sqrt(variance), out=np.zeros_like(covariance), where=variance > 0)
+        scale = np.sqrt(variance.clip(min=0) * y_variance.clip(min=0) * visible)
+        correlation = np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
         result = np.zeros(k)
         result[: min(k, len(correlation))] = correlation[:k]
         return result

@@ -1,51 +1,33 @@
-"""Several sources and a target, any of which may miss: the spaces of each, and the closed form over all rows.
+"""Several sources and a target, any of which may miss: the closed form over all rows, by interaction order.
 
-Blocks of functions come by interaction order: functions of each source, then products of functions of two, and so on.
-A source that is a single number or finite brings its span as it is. One of many columns, an image or a sequence is
-first reduced to its modes with the target, by the same engine that learns two variables; rows of the fit then count
-with the features that were learned without them. All that follows is moments of rows that carry different blocks.
+Functions of each source come first, then products of functions of two, and so on (`featgeo.learning.source_blocks`).
+All that follows is moments of rows that carry different blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from scipy.fft import dct
 
-from featgeo.features.blocks import InteractionSpace, PartSpace, SideBySide, products_of
-from featgeo.features.functions import SpanFunction
+from featgeo.features.blocks import PartSpace
 from featgeo.features.parts import Parts
-from featgeo.features.recipes import TABLE, Recipe, is_finite, recipes
-from featgeo.features.spaces import MOST_SYMBOLS, NetworkSpace, Space, SplineSpace, TableSpace
-from featgeo.features.variables import Rows
+from featgeo.features.spaces import Space, TableSpace
 from featgeo.geometry.modes import ZERO_CORRELATION
-from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Metric
 from featgeo.geometry.problem import SpanModes
-from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import Incomplete, rows_by_pattern
-from featgeo.learning.learn import NO_RIDGE, Solver, learn, mode_counts
+from featgeo.learning.data import rows_by_pattern
+from featgeo.learning.learn import NO_RIDGE, mode_counts
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
-from featgeo.learning.neural import joint_network
-from featgeo.learning.options import MOST_APART, Training
 from featgeo.learning.setting import Block, ModeCount, Setting, Step
-from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve, solve_levels
+from featgeo.learning.solve import RIDGES, Folds, Solution, solve_levels
+from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.nesting import Nesting
 
-SPACE_ROWS = 200_000  # rows that spaces are fitted to
-SELECTION_ROWS = 16_384  # rows that choose between them
-SELECTION_RIDGES = (1e-4, 1e-2, 1.0)
-CLEARLY = 2.8  # standard errors over five folds
-LEADING_ROWS = 8192
-MOST_PRODUCTS = 64  # functions of one interaction
-ROWS_A_PRODUCT = 40  # with fewer rows, fewer
-FEWEST_APART = 1000
-MOST_SPLINES = 40  # of a source of several columns, besides its learned modes
-Group = tuple[str, ...]
+# What one source says about another is shrunk by this over the number of rows that have both.
+TAU_NOISE = 200.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,313 +120,53 @@ class LearnedSources:
 
 
 def learn_sources(
-    data: Incomplete,
-    orders: Sequence[Sequence[Group]],
-    spaces: Mapping[str, Any],
-    y_space: Any,
-    n_modes: Sequence[ModeCount],
-    solver: Solver,
-    seed: int,
-    training: Any = None,
-) -> LearnedSources:
-    """Learn the component of each interaction order.
+    teams: Sequence[Sequence[Sequence[Group]]], blocks: SourceBlocks, n_modes: Sequence[ModeCount], seed: int
+) -> tuple[LearnedSources, ...]:
+    """Learn the component of each interaction order, for each team of sources.
 
     Args:
-        data: Rows of the sources and of "y".
-        orders: For each order the groups of sources whose functions it adds; first each source alone.
-        spaces: Functions of each source to allow.
-        y_space: Functions of y to allow.
+        teams: For each team and order the groups of sources whose functions it adds; first each source alone.
+        blocks: Where the functions come from.
         n_modes: How many modes of each order at most, "auto" or "all".
-        solver: As in `learn`.
-        seed: Of everything random.
-        training: Options of training, for networks.
+        seed: Of the folds.
     """
-    built = _Blocks(data, spaces, y_space, solver, seed, training)
-    levels = tuple(tuple(name for group in groups for name in built.add(group)) for groups in orders)
-    folds = Folds.from_chunks(built.features(), N_FOLDS, seed)
+    levels = [tuple(tuple(n for group in groups for n in blocks.of_group(group)) for groups in team) for team in teams]
+    return tuple(_learned(blocks, team, n_modes[: len(team)], seed) for team in levels)
+
+
+def _learned(
+    blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes: Sequence[ModeCount], seed: int
+) -> LearnedSources:
+    names = sum(levels, ())
+    folds = Folds.from_chunks(blocks.features(names), N_FOLDS, seed)
     nesting = Nesting([1] * len(levels), x=[sum(levels[: i + 1], ()) for i in range(len(levels))], y="y")
-    if built.exact:
-        everything = [n == "all" or n == "auto" for n in n_modes]
-        counts = [[_most(n)] for n in n_modes]
+    if blocks.exact:
+        everything = [isinstance(n, str) for n in n_modes]
+        counts = [mode_counts("all" if isinstance(n, str) else n) for n in n_modes]
         solution = solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
     else:
         # Interactions are often absent: then none is learned.
-        counts = [built.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
-        solution = solve_levels(folds, nesting, counts, own_ridges=True)
-    return built.learned(solution, levels)
-
-
-def _most(n_modes: ModeCount) -> int:
-    return n_modes if isinstance(n_modes, int) else 10**6
-
-
-class _Blocks:
-    """The blocks of functions, one group of sources after the other."""
-
-    def __init__(
-        self, data: Incomplete, spaces: Mapping[str, Any], y_space: Any, solver: Solver, seed: int, training: Any
-    ) -> None:
-        self.data, self.asked, self.y_asked = data, spaces, y_space
-        self.solver, self.seed, self.training = solver, seed, training
-        self.of: dict[str, Group] = {}
-        self.spaces: dict[str, Space] = {}
-        self.factors: dict[str, list[list[tuple[str, AffineFeatures]]]] = {}
-        self.own: dict[str, tuple[np.ndarray, Array]] = {}  # features of rows of the fit, learned without them
-        self.networks = False
-        share = Training.validation if training is None else training.validation
-        n_apart = int(min(share * len(data), MOST_APART))
-        self.apart = np.random.default_rng(seed).permutation(len(data))[:n_apart]  # the same for all networks
-        self.sources = tuple(spaces)
-        self.fitted: dict[tuple[Group, str], Space] = {}
-        self.rows_to_fit: dict[Group, Parts] = {}
-        self.samples: dict[str, Parts] = {}
-        self.values: dict[tuple[str, str, str], Array] = {}
-        finite = [_is_table(space, data.rows[name]) for name, space in {**spaces, "y": y_space}.items()]
-        if solver == "exact" and not all(finite):
-            names = [name for name, is_table in zip((*spaces, "y"), finite, strict=True) if not is_table]
-            raise ValueError(
-                f"The exact solver allows all functions of finite variables, and {names} are not finite. Use "
-                "solver='closed'."
-            )
-        self.exact = all(finite) and solver in ("exact", "auto")
-        self.y_recipe = self._y_recipe()
-        self.y = self._fitted(("y",), self.y_recipe)
-
-    # --- the blocks of a group of sources
-
-    def add(self, group: Group) -> list[str]:
-        """Make the blocks of a group, and name them."""
-        if self.exact:
-            return [self._keep(" x ".join(group), group, self._fitted(group, TABLE))]
-        return self._single(group[0]) if len(group) == 1 else self._interaction(group)
-
-    def _single(self, source: str) -> list[str]:
-        rows, space = self.data.rows[source], self.asked[source]
-        if not self._is_learned(source):
-            return [self._keep(source, (source,), self._fitted((source,), self._best_recipe(source)))]
-        names = [self._learned(source, (source,), space)]
-        if space == "auto" and not rows.variable.is_tensor:
-            splines = SplineSpace.fit(rows)
-            if splines(rows.take(slice(0, 1))).shape[1] <= MOST_SPLINES:
-                names.append(self._keep(f"{source}, additive", (source,), PartSpace((source,), splines)))
-        return names
-
-    def _interaction(self, group: Group) -> list[str]:
-        name = " x ".join(group)
-        n_products = min(MOST_PRODUCTS, len(self.data.having(*group, "y")) / ROWS_A_PRODUCT)
-        n_leading = max(2, int(n_products ** (1 / len(group)) + 1e-9))
-        self.factors[name] = [self._leading(source, n_leading) for source in group]
-        factors = []
-        for factor in self.factors[name]:
-            parts = [SpanFunction(self.spaces[block], affine) for block, affine in factor]
-            factors.append(parts[0] if len(parts) == 1 else SideBySide(tuple(parts)))
-        names = [self._keep(name, group, InteractionSpace(tuple(factors)))]
-        if any(self._is_learned(source) for source in group):
-            names += self._joint(group)
-        return names
-
-    def _joint(self, group: Group) -> list[str]:
-        """Modes of several sources together: products of what each knows alone can miss what only both know."""
-        rows = [self.data.rows[source] for source in group]
-        name, spaces = f"({', '.join(group)})", [self.asked[source] for source in group]
-        if all(part.variable.is_tensor for part in rows):
-            return [self._learned(name, group, joint_network(spaces, rows, self.seed))]
-        if any(part.variable.is_tensor for part in rows):
-            return []  # products only
-        same = spaces[0] if all(isinstance(space, str) and space == spaces[0] for space in spaces) else "auto"
-        return [self._learned(name, group, same)]
-
-    def _keep(self, name: str, group: Group, space: Space) -> str:
-        self.of[name], self.spaces[name] = group, space
-        return name
-
-    def _leading(self, source: str, n: int) -> list[tuple[str, AffineFeatures]]:
-        """The functions of a source that enter products: those of each of its blocks that vary most."""
-        sample = self.data.take(self._some(self.data.having(source), LEADING_ROWS), source)
-        blocks = [name for name, group in self.of.items() if group == (source,)]
-        kept = []
-        for name in blocks:
-            moments = Moments.from_features({"z": self.spaces[name](sample)})
-            energies, directions = np.linalg.eigh(moments.covariance("z"))
-            order = np.argsort(energies)[::-1][: max(1, n // len(blocks))]
-            order = order[energies[order] > 1e-10 * energies.max()]
-            # Mixed evenly, so that products of smooth functions stay stronger than those of rough ones: a ridge reads
-            # smoothness from how features of unit variance vary together.
-            weight = directions[:, order] @ dct(np.eye(len(order)), norm="ortho")
-            kept.append((name, AffineFeatures(moments.mean("z"), weight, np.zeros(len(order)))))
-        return kept
-
-    # --- spaces that are given
-
-    def _fitted(self, group: Group, recipe: Recipe) -> Space:
-        """A space of some variables, fitted to rows that have them all."""
-        if (group, recipe.name) not in self.fitted:
-            if group not in self.rows_to_fit:  # kept: spaces share what they compute of the same rows
-                self.rows_to_fit[group] = self.data.take(self._some(self.data.having(*group), SPACE_ROWS), *group)
-            self.fitted[group, recipe.name] = self._fit(group, recipe, self.rows_to_fit[group])
-        return self.fitted[group, recipe.name]
-
-    def _fit(self, group: Group, recipe: Recipe, rows: Parts) -> Space:
-        space = Block(recipe, of=group).fitted(recipe, rows, self.seed + (group == ("y",)))
-        table = space.space if isinstance(space, PartSpace) else space
-        if isinstance(table, TableSpace) and len(table.shares) > MOST_SYMBOLS:
-            raise ValueError(
-                f"{' and '.join(group)} have {len(table.shares)} different values, tables are made for {MOST_SYMBOLS}. "
-                "Group the rare ones, use solver='closed', or a smaller `max_order`."
-            )
-        return space
-
-    def _y_recipe(self) -> Recipe:
-        """The functions of y: where there is a choice, those that see most of any source."""
-        choices = [recipe for recipe in recipes(self.y_asked, self.data.rows["y"]) if not recipe.learned]
-        if not choices:
-            raise ValueError(f"`y_space` must be a space that is given, got {self.y_asked!r}. Use 'kernel'.")
-        if len(choices) == 1 or self.exact:
-            return choices[0]
-        scores = np.zeros(len(choices))
-        for source in self.sources:
-            given = self._recipes(source)
-            if given and not self._is_learned(source):
-                scores += [max(self._scores(source, x, y).mean() for x in given) for y in choices]
-        return choices[int(np.argmax(scores))]
-
-    def _recipes(self, source: str) -> list[Recipe]:
-        """The spaces that a source may have, of those that are given."""
-        choices = [recipe for recipe in recipes(self.asked[source], self.data.rows[source]) if not recipe.learned]
-        if isinstance(self.asked[source], str) and self.asked[source] == "auto":
-            # A narrow kernel with a ridge of its own is as smooth as it needs to be.
-            return [recipe for recipe in choices if recipe.name in ("table", "kernel, gamma 1", "spline")][::-1]
-        return choices
-
-    def _best_recipe(self, source: str) -> Recipe:
-        """The first space of a source, unless another clearly sees more of y on held-out rows."""
-        choices = self._recipes(source)
-        if len(choices) == 1:
-            return choices[0]
-        gains = np.array([self._scores(source, recipe, self.y_recipe) for recipe in choices])
-        gains = gains - gains[0]
-        clear = gains.mean(axis=1) > CLEARLY * gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
-        return choices[int(np.argmax(np.where(clear, gains.mean(axis=1), 0.0)))]
-
-    def _scores(self, source: str, x: Recipe, y: Recipe) -> Array:
-        """H-scores of a source and y on held-out rows, (folds,)."""
-        if source not in self.samples:
-            index = self._some(self.data.having(source, "y"), SELECTION_ROWS)
-            self.samples[source] = self.data.take(index, source, "y")
-        features = {"x": self._sampled(source, source, x), "y": self._sampled(source, "y", y)}
-        folds = Folds.from_chunks([features], N_FOLDS, self.seed)
-        return solve(folds, Nesting([8]), SELECTION_RIDGES).held_out_scores
-
-    def _sampled(self, source: str, name: str, recipe: Recipe) -> Array:
-        """Features of a source, or of y, on rows that have the source and y."""
-        key = (source, name, recipe.name)
-        if key not in self.values:
-            self.values[key] = self._fitted((name,), recipe)(self.samples[source])
-        return self.values[key]
-
-    def _some(self, index: np.ndarray, n: int) -> np.ndarray:
-        if len(index) <= n:
-            return index
-        return np.sort(np.random.default_rng(self.seed).choice(index, n, replace=False))
-
-    # --- spaces that are learned together with y
-
-    def _is_learned(self, source: str) -> bool:
-        """Whether a source is reduced to its modes with y first."""
-        space, rows = self.asked[source], self.data.rows[source]
-        if rows.variable.is_tensor or self.solver == "neural":
-            return True
-        if isinstance(space, str) and space == "auto":
-            return not is_finite(rows) and len(rows.variable.columns) > 1
-        return any(recipe.learned for recipe in recipes(space, rows))
-
-    def _learned(self, name: str, group: Group, space: Any) -> str:
-        """Modes of a group of sources with y, as a space of their own."""
-        index = self.data.having(*group, "y")
-        pairs = self.data.pairs(index, group)
-        setting = Setting.bivariate(self._n_learned(), space, self.y_asked)
-        apart = np.flatnonzero(np.isin(index, self.apart))
-        learned = learn(pairs, setting, self.solver, self.seed, self.training, unseen=True, apart=apart)
-        (component,) = learned.components
-        f = component.f
-        if isinstance(f, SpanFunction) and isinstance(f.space, NetworkSpace):
-            self.networks = True
-            f = replace(f, space=replace(f.space, side=name))
-        self._keep(name, group, PartSpace(group, f))
-        if learned.unseen is not None:
-            self.own[name] = index[learned.unseen.rows], learned.unseen.f / component.sigma
-        return name
-
-    def _n_learned(self) -> ModeCount:
-        """All functions of y where they are few."""
-        table = self.y.space if isinstance(self.y, PartSpace) else self.y
-        if isinstance(table, TableSpace):
-            return max(1, min(len(table.shares) - 1, max(MODE_COUNTS)))
-        return "auto"
-
-    def counts(self, n_modes: ModeCount, first: bool) -> list[int]:
-        """The numbers of modes of a level to choose from; of finite y the first level tells all labels apart."""
-        if n_modes == "auto" and first:
-            return mode_counts(self._n_learned())
-        return [0, *mode_counts(n_modes)] if n_modes == "auto" else mode_counts(n_modes)
-
-    # --- features of all rows, and the record
-
-    def features(self) -> Iterator[dict[str, Array]]:
-        """Features of all rows, by the blocks that they carry."""
-        for group, names in self.data.groups():
-            index = self._judging(group)
-            if not len(index):
-                continue
-            rows = self.data.take(index, *names)
-            chunk: dict[str, Array] = {}
-            for name, of in self.of.items():
-                if set(of) <= set(names):
-                    chunk[name] = self._values(name, rows, index, chunk)
-            if "y" in names:
-                chunk["y"] = self.y(rows)
-            if chunk:
-                yield chunk
-
-    def _judging(self, index: np.ndarray) -> np.ndarray:
-        """The rows that networks were not trained on, where there are enough of them; else all."""
-        if not self.networks or len(self.apart) < FEWEST_APART:
-            return index
-        return index[np.isin(index, self.apart)]
-
-    def _values(self, name: str, rows: Parts, index: np.ndarray, known_blocks: Mapping[str, Array]) -> Array:
-        if name in self.factors:  # products of what is already there
-            factors = [np.hstack([map_(known_blocks[block]) for block, map_ in f]) for f in self.factors[name]]
-            return products_of(factors)
-        values = self.spaces[name](rows)
-        if name in self.own:
-            own_rows, own = self.own[name]
-            position = np.searchsorted(own_rows, index).clip(max=len(own_rows) - 1)
-            known = own_rows[position] == index
-            values[known] = own[position[known]]
-        return values
-
-    def learned(self, solution: Solution, levels: tuple[tuple[str, ...], ...]) -> LearnedSources:
-        """The record of a solution."""
-        blocks = {name: Block(None, of=group) for name, group in self.of.items()}
-        steps = tuple(Step("auto", names, ("y",) if i == 0 else ()) for i, names in enumerate(levels))
-        setting = Setting(blocks, {"y": Block(None, of=("y",))}, steps)
-        record = from_solution(solution, setting, {**self.spaces, "y": self.y}, ("", ""), "closed", None)
-        weight = np.hstack([modes.f.weight for modes in solution.levels])
-        ridge = 0.0 if self.exact else projection_ridge(solution, [n for n, of in self.of.items() if len(of) == 1])
-        features = SourceFeatures(self.of, self.spaces, solution.problem.x, weight, ridge)
-        solver = "exact" if self.exact else "neural" if self.networks else "closed"
-        return LearnedSources(
-            features,
-            record.components,
-            tuple(1.0 if self.exact else solution.amplitude(i) for i in range(len(levels))),
-            levels,
-            _as_one(solution.levels[1:], solution.problem.y.gram),
-            solver,
-            solution.problem.removed,
-            solution.ridge,
-            solution.folds,
-        )
+        counts = [blocks.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
+        solution = solve_levels(replace(folds, tau_noise=TAU_NOISE), nesting, counts, own_ridges=True)
+    of = {name: blocks.of[name] for name in names}
+    spaces = {name: blocks.spaces[name] for name in names}
+    steps = tuple(Step("auto", level, ("y",) if i == 0 else ()) for i, level in enumerate(levels))
+    setting = Setting({n: Block(None, of=g) for n, g in of.items()}, {"y": Block(None, of=("y",))}, steps)
+    record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), "closed", None)
+    weight = np.hstack([modes.f.weight for modes in solution.levels])
+    singles = [name for name, group in of.items() if len(group) == 1]
+    ridge = 0.0 if blocks.exact else projection_ridge(solution, singles)
+    return LearnedSources(
+        SourceFeatures(of, spaces, solution.problem.x, weight, ridge),
+        record.components,
+        tuple(1.0 if blocks.exact else solution.amplitude(i) for i in range(len(levels))),
+        levels,
+        _as_one(solution.levels[1:], solution.problem.y.gram),
+        "exact" if blocks.exact else "neural" if blocks.networks else "closed",
+        solution.problem.removed,
+        solution.ridge,
+        solution.folds,
+    )
 
 
 def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
@@ -476,9 +198,3 @@ def _as_one(levels: Sequence[SpanModes], y_gram: Array) -> Array:
     rows = [modes.sigma[:, None] * (modes.g.weight.T @ root) for modes in levels]
     sigma = np.linalg.svd(np.vstack([np.empty((0, len(y_gram))), *rows]), compute_uv=False)
     return np.asarray(sigma[sigma > ZERO_CORRELATION])
-
-
-def _is_table(space: Any, rows: Rows) -> bool:
-    if not isinstance(space, str) or rows.variable.is_tensor:
-        return space is TABLE
-    return space == "table" or (space == "auto" and is_finite(rows))

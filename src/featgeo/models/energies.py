@@ -108,7 +108,7 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[str], 
         learned.folds,
         nesting,
         NO_RIDGE if exact else RIDGES,
-        [max(MODE_COUNTS)] if exact else MODE_COUNTS,
+        [max(MODE_COUNTS)] if exact else [0, *MODE_COUNTS],
         everything=[exact] * len(levels),
         before=[(1, ANY_RIDGE)] * (len(levels) - 1),
     )

@@ -50,9 +50,22 @@ class Team:
     sources: Group
     orders: tuple[tuple[Group, ...], ...]
 
+    def knows(self, group: Group) -> bool:
+        """Whether functions of these sources together are among them."""
+        return any(group in groups for groups in self.orders)
+
+    def knowledge(self, there: Group) -> tuple[int, int]:
+        """How many functions of sources that are there it has, and how large it is: the better one answers."""
+        known = sum(set(group) <= set(there) for groups in self.orders for group in groups)
+        return known, len(self.sources)
+
 
 def identify(data: Incomplete, sources: Group, max_order: int) -> tuple[tuple[Team, ...], dict[str, Identified]]:
-    """The largest teams of sources, and what is known of every component."""
+    """The teams of sources to learn from, the largest first, and what is known of every component.
+
+    A team is a largest set of sources that were seen together pair by pair. Where its interactions cannot all be told
+    apart, groups of sources that can be on their own are teams as well.
+    """
     found: dict[str, Identified] = {}
 
     def rows(*names: str) -> int:
@@ -62,57 +75,49 @@ def identify(data: Incomplete, sources: Group, max_order: int) -> tuple[tuple[Te
         found[source] = _verdict(source, rows(source, "y"), (source, "Y"))
     with_y = tuple(source for source in sources if found[source].learned)
     friends = {a: {b for b in with_y if b != a and rows(a, b) >= FEWEST_ROWS} for a in with_y}
-    cliques = sorted(_cliques(friends, set(), set(with_y), set()), key=lambda team: (-len(team), team))
-    teams = []
-    for clique in cliques:
-        members = tuple(source for source in sources if source in clique)
-        orders: list[tuple[Group, ...]] = [tuple((source,) for source in members)]
-        if len(members) > 1:
-            pairs = list(combinations(members, 2))
-            fewest = min([*(rows(a, b) for a, b in pairs), *(found[source].rows for source in members)])
-            name = " + ".join(members)
+    teams = [
+        _team(tuple(source for source in sources if source in clique), max_order, rows)
+        for clique in sorted(_cliques(friends, set(), set(with_y), set()), key=lambda team: (-len(team), team))
+    ]
+    for size in range(2, max_order + 1):
+        for group in combinations(with_y, size):
+            alone = _team(group, max_order, rows)
+            if len(alone.orders) == size and not any(team.knows(group) for team in teams):
+                teams.append(alone)
+    for team in teams:
+        if len(team.sources) > 1:
+            name = " + ".join(team.sources)
+            fewest = min(rows(a, b) for a, b in combinations((*team.sources, "y"), 2))
             found[name] = Identified(name, True, fewest, "every pair of these sources, and each with Y, was seen")
-        for order in range(2, min(max_order, len(members)) + 1):
-            groups = tuple(combinations(members, order))
-            if not _add_interactions(found, orders, groups, rows):
-                break
-            orders.append(groups)
-        teams.append(Team(members, tuple(orders)))
+    for size in range(2, min(max_order, len(sources)) + 1):
+        for group in combinations(sources, size):
+            name = " x ".join(group)
+            found[name] = _verdict(name, rows(*group, "y"), (*group, "Y"))
+            if found[name].learned and not any(team.knows(group) for team in teams):
+                found[name] = Identified(
+                    name, False, found[name].rows, "functions of fewer of these sources are absent"
+                )
     everything = " + ".join(sources)
     if everything not in found:
         found[everything] = Identified(everything, False, 0, _missing_pair(sources, with_y, friends))
     return tuple(teams), found
 
 
-def _add_interactions(
-    found: dict[str, Identified],
-    orders: Sequence[tuple[Group, ...]],
-    groups: tuple[Group, ...],
-    rows: Callable[..., int],
-) -> bool:
-    """Whether all interactions of an order can be told apart from each other and from all functions before."""
-    complete = True
-    before = [group for order in orders for group in order]
-    for group in groups:
-        name = " x ".join(group)
-        verdict = _verdict(name, rows(*group, "y"), (*group, "Y"))
-        needed = [tuple(dict.fromkeys((*group, *other))) for other in (*before, *groups)]
-        worst = min(needed, key=lambda names: rows(*names))
-        if verdict.learned and rows(*worst) < FEWEST_ROWS:
-            verdict = Identified(
-                name, False, rows(*worst), f"it needs rows with {_listed(worst)} together, got {rows(*worst)}"
-            )
-        found[name] = verdict
-        complete &= verdict.learned
-    if not complete:
-        for group in groups:
-            name = " x ".join(group)
-            if found[name].learned:
-                reason = (
-                    f"other interactions of {len(group)} sources are not identified, and are not told apart from it"
-                )
-                found[name] = Identified(name, False, found[name].rows, reason)
-    return complete
+def _team(members: Group, max_order: int, rows: Callable[..., int]) -> Team:
+    """The interaction orders of some sources that are identified: all groups of an order, or none.
+
+    Every two of the functions must have been seen together, else they cannot be told apart.
+    """
+    orders: list[tuple[Group, ...]] = [tuple((source,) for source in members)]
+    for order in range(2, min(max_order, len(members)) + 1):
+        groups = tuple(combinations(members, order))
+        before = [group for earlier in orders for group in earlier]
+        with_y = min(rows(*group, "y") for group in groups)
+        together = min(rows(*dict.fromkeys((*group, *other))) for group in groups for other in (*before, *groups))
+        if min(with_y, together) < FEWEST_ROWS:
+            break
+        orders.append(groups)
+    return Team(members, tuple(orders))
 
 
 def _verdict(name: str, n: int, needed: Group) -> Identified:

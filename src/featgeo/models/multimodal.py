@@ -23,10 +23,11 @@ from featgeo.learning.data import Incomplete, Pairs, rows_by_pattern
 from featgeo.learning.learn import Solver
 from featgeo.learning.learned import Component
 from featgeo.learning.setting import ModeCount
+from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
 from featgeo.models.components import DependenceComponent, mean_and_error
-from featgeo.models.energies import Energies, energies
-from featgeo.models.identification import Team, identify
+from featgeo.models.energies import Energies, Energy, energies
+from featgeo.models.identification import identify
 from featgeo.models.modal import check_training, seed_of
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RESERVED = ("y", "prior")
-NOT_YET = Energies(())
+MARKS = (" + ", " x ", ", ", "(", ")")  # what names of components are made with
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ class MultimodalDecomposition(BaseEstimator):
         solver_: The solver that was used.
     """
 
-    energies_: Energies
+    energies_: Energies | None
 
     def __init__(
         self,
@@ -126,7 +127,9 @@ class MultimodalDecomposition(BaseEstimator):
                 f"`sources` must be a mapping from name to rows, got {type(sources).__name__}. Pass "
                 "{'name': rows, ...}; for a single source use ModalDecomposition."
             )
-        lengths = {name: len(rows_of(values)) for name, values in {**sources, "y": y}.items()}
+        if "y" in sources:
+            raise ValueError("'y' is what Y is called, and cannot be a source as well. Rename the source.")
+        lengths = {name: len(rows_of(values, _shown(name))) for name, values in {**sources, "y": y}.items()}
         if len(set(lengths.values())) != 1:
             raise ValueError(
                 f"All sources and Y must have the same rows, got inconsistent numbers of samples: {lengths}. Align "
@@ -142,10 +145,11 @@ class MultimodalDecomposition(BaseEstimator):
                 as {"a": ..., "y": ...}, {"b": ..., "y": ...} and {"a": ..., "b": ...} are enough for the bivariate
                 component.
         """
-        if isinstance(datasets, Mapping) or not all(isinstance(part, Mapping) for part in datasets):
-            raise ValueError("`datasets` must be a list of mappings from name to rows. Use fit for a single one.")
+        datasets = [datasets] if isinstance(datasets, Mapping) else list(datasets)
+        if not all(isinstance(part, Mapping) for part in datasets):
+            raise ValueError("`datasets` must be a list of mappings from name to rows, one for each set of rows.")
         for i, part in enumerate(datasets):
-            lengths = {name: len(rows_of(values)) for name, values in part.items()}
+            lengths = {name: len(rows_of(values, _shown(name))) for name, values in part.items()}
             if len(set(lengths.values())) > 1:
                 raise ValueError(
                     f"The variables of one data set must have the same rows, got {lengths} in that at position {i}. "
@@ -156,15 +160,15 @@ class MultimodalDecomposition(BaseEstimator):
     @property
     def bivariate_(self) -> DependenceComponent:
         """What sums of functions of single sources hold of the dependence."""
-        return self._component(" + ".join(self._fitted().sources_), 0)
+        return self._fitted()._component(0)
 
     @property
     def interaction_(self) -> DependenceComponent:
         """What is beyond sums of functions of single sources, all orders together."""
-        self._component(" x ".join(self._fitted().sources_[:2]), 1)
+        self._fitted()._component(1)
         return self.interaction_component_
 
-    def given(self, prior: Any = None, **sources: Any) -> Conditional:
+    def given(self, /, prior: Any = None, **sources: Any) -> Conditional:
         """The distribution of Y for each row, from whatever is there: `given(a=A)`, `given(b=B)`, `given(a=A, b=B)`.
 
         Args:
@@ -174,6 +178,8 @@ class MultimodalDecomposition(BaseEstimator):
                 given(**{"left half": A}).
         """
         check_is_fitted(self)
+        if not sources and isinstance(prior, Mapping):
+            raise ValueError("Sources come by name: write given(a=..., b=...), or given(**sources) for a mapping.")
         sigma = np.concatenate([strength * part.sigma for strength, part in self._strengths()])
         return Conditional(self.support_, self._features(sources) * sigma, prior)
 
@@ -188,7 +194,7 @@ class MultimodalDecomposition(BaseEstimator):
     def score(self, sources: Mapping[str, Any], y: Any) -> float:
         """H-score on the given rows: half the energy of the dependence that is captured there, from what they have."""
         check_is_fitted(self)
-        f, values = self._features(sources), rows_of(y)
+        f, values = self._features(sources), rows_of(y, "Y")
         if len(f) != len(values):
             raise ValueError(f"Sources and Y must have the same rows, got {len(f)} and {len(values)}. Align them.")
         there = np.flatnonzero(present(values, "Y"))
@@ -209,9 +215,13 @@ class MultimodalDecomposition(BaseEstimator):
             sources: Rows of all sources, none missing.
             y: Rows of Y.
         """
-        self._component(" + ".join(self._fitted().sources_), 0)
+        self._fitted()._component(0)
         learned = self.learned_[0]
-        rows = Parts({name: self.variables_[name].rows(sources[name]) for name in self._named(sources, every=True)})
+        names = self._named(sources, every=True)
+        for name, values in {**{name: sources[name] for name in names}, **({} if y is None else {"y": y})}.items():
+            if not present(rows_of(values, _shown(name)), _shown(name)).all():
+                raise ValueError(f"{_shown(name)} is missing in some rows, which have no transformation. Drop them.")
+        rows = Parts({name: self.variables_[name].rows(sources[name]) for name in names})
         (component, *_) = learned.components
         if not len(component):
             raise ValueError("The bivariate component has no mode: Y depends on no sum of functions of the sources.")
@@ -226,10 +236,11 @@ class MultimodalDecomposition(BaseEstimator):
         Computed when first asked for, and kept.
         """
         check_is_fitted(self)
-        if self.energies_ is NOT_YET:
-            rows = {}
+        if self.energies_ is None:
+            rows: dict[str, Energy] = {}
             for team, learned in zip(self.teams_, self.learned_, strict=True):
-                rows.update({row.name: row for row in energies(learned, team.sources)})
+                for row in energies(learned, team.sources):
+                    rows.setdefault(row.name, row)  # the largest team speaks first
             self.energies_ = Energies(tuple(rows.values()))
         return self.energies_
 
@@ -257,12 +268,13 @@ class MultimodalDecomposition(BaseEstimator):
         save(self, path)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features: "a + b" 1, ..., order 2 1, ..."""
+        """Names of the features: those of sums such as "a + b 1", and of interactions such as "a x b 1"."""
         check_is_fitted(self)
         names = []
         for team, learned in zip(self.teams_, self.learned_, strict=True):
             for order, part in enumerate(learned.components, start=1):
-                name = " + ".join(team.sources) if order == 1 else f"interaction of {order}"
+                together = " + ".join(team.sources)
+                name = together if order == 1 else _interactions(order, team.sources)
                 names += [f"{name} {i + 1}" for i in range(len(part))]
         return np.array(names, dtype=object)
 
@@ -279,20 +291,18 @@ class MultimodalDecomposition(BaseEstimator):
                 + "; ".join(str(self.identified_[source]) for source in self.sources_)
                 + ". Pass rows that have a source and Y together."
             )
-        spaces = self._spaces()
-        self.learned_ = tuple(self._learn(data, team, spaces, seed) for team in self.teams_)
+        groups = list(dict.fromkeys(group for team in self.teams_ for order in team.orders for group in order))
+        known = (*(source for source in self.sources_ if self.identified_[source].learned), "y")
+        own = Incomplete({name: data.rows[name] for name in known}, {name: data.where[name] for name in known})
+        wanted = {name: space for name, space in self._spaces().items() if name in known}
+        blocks = SourceBlocks(own, wanted, self.y_space, groups, self.solver, seed, self.training)
+        counts = [_count(self.n_modes), *[_count(self.n_interaction_modes)] * (int(self.max_order) - 1)]
+        self.learned_ = learn_sources([team.orders for team in self.teams_], blocks, counts, seed)
         self.solver_ = self.learned_[0].solver
         self._name_components()
-        self.energies_ = NOT_YET
+        self.energies_ = None
         self.support_ = support_of(self.y_variable_, data.rows["y"], self._g, seed)
         return self
-
-    def _learn(self, data: Incomplete, team: Team, spaces: Mapping[str, Any], seed: int) -> LearnedSources:
-        names = (*team.sources, "y")
-        own = Incomplete({name: data.rows[name] for name in names}, {name: data.where[name] for name in names})
-        counts: list[ModeCount] = [self.n_modes, *[self.n_interaction_modes] * (len(team.orders) - 1)]
-        wanted = {name: spaces[name] for name in team.sources}
-        return learn_sources(own, team.orders, wanted, self.y_space, counts, self.solver, seed, self.training)
 
     def _name_components(self) -> None:
         self.components_: dict[str, DependenceComponent] = {}
@@ -300,7 +310,7 @@ class MultimodalDecomposition(BaseEstimator):
         for team, learned in zip(self.teams_, self.learned_, strict=True):
             for order, part in enumerate(learned.components, start=1):
                 together = " + ".join(team.sources)
-                name = together if order == 1 else f"interactions of {order} in {together}"
+                name = together if order == 1 else _interactions(order, team.sources)
                 self.components_[name] = DependenceComponent.of(name, part)
                 self.strengths_[name] = learned.amplitudes[order - 1]
         self.removed_ = max(learned.removed for learned in self.learned_)
@@ -320,14 +330,14 @@ class MultimodalDecomposition(BaseEstimator):
         unknown = set(masks or {}) - set(names)
         if unknown:
             raise ValueError(f"`present` names {sorted(unknown)}, which are no variables here: {names}.")
-        n_rows = [len(rows_of(next(iter(part.values())))) for part in datasets]
+        n_rows = [len(rows_of(next(iter(part.values())), "Y")) for part in datasets]
         rows, where = {}, {}
         for name in names:
             pieces, positions, start = [], [np.full(n, -1) for n in n_rows], 0
             for i, part in enumerate(datasets):
                 if name not in part:
                     continue
-                values = rows_of(part[name])
+                values = rows_of(part[name], _shown(name))
                 there = np.flatnonzero(_present(values, name, (masks or {}).get(name)))
                 positions[i][there] = start + np.arange(len(there))
                 start += len(there)
@@ -338,7 +348,7 @@ class MultimodalDecomposition(BaseEstimator):
                     f"{_shown(name)} is missing in every row: nothing can be learned from it. "
                     + ("Pass rows of Y." if name == "y" else "Leave it out.")
                 )
-            values = stacked(pieces)
+            values = stacked(pieces, _shown(name))
             variable = Variable.seen(values, _shown(name))
             rows[name], where[name] = variable.rows(values), np.concatenate(positions)
             if not variable.is_tensor:
@@ -368,7 +378,7 @@ class MultimodalDecomposition(BaseEstimator):
     def _features(self, sources: Mapping[str, Any]) -> Array:
         """Features of all teams side by side, (n, k); each row speaks through the first team that knows all it has."""
         names = self._named(sources)
-        values = {name: rows_of(sources[name]) for name in names}
+        values = {name: rows_of(sources[name], name) for name in names}
         lengths = {name: len(part) for name, part in values.items()}
         if len(set(lengths.values())) != 1:
             raise ValueError(f"All sources must have the same rows, got {lengths}. Align them row by row.")
@@ -400,23 +410,36 @@ class MultimodalDecomposition(BaseEstimator):
         return names
 
     def _team(self, there: tuple[str, ...]) -> int:
-        for i, team in enumerate(self.teams_):
-            if set(there) <= set(team.sources):
-                return i
+        """The team that knows most about the sources that are there."""
+        able = [i for i, team in enumerate(self.teams_) if set(there) <= set(team.sources)]
+        if able:
+            return max(able, key=lambda i: self.teams_[i].knowledge(there))
         for source in there:
             if not self.identified_[source].learned:
-                raise ValueError(f"Nothing is known about Y given {source}: {self.identified_[source].reason}.")
+                raise ValueError(
+                    f"Nothing is known about Y given {source}: {self.identified_[source].reason}. Leave it out."
+                )
         raise ValueError(
             f"Y given {' and '.join(there)} is not identified: these sources were not all seen together, pair by pair. "
             "Pass fewer of them, or fit with rows where they meet."
         )
 
-    def _component(self, name: str, order: int) -> DependenceComponent:
+    def _component(self, order: int) -> DependenceComponent:
         if order < len(self.orders_):
             return self.orders_[order]
-        verdict = self.identified_.get(name)
-        reason = f"max_order={self.max_order} asks for none" if verdict is None else verdict.reason
-        raise AttributeError(f"There is no such component ({name}): {reason}. See `identified_`.")
+        everything = " + ".join(self.sources_)
+        if not self.orders_:
+            missing, reason = everything, self.identified_[everything].reason
+        elif self.max_order <= order:
+            missing, reason = f"interactions in {everything}", f"max_order={self.max_order} asks for none"
+        else:
+            absent = [row for name, row in self.identified_.items() if " x " in name and not row.learned]
+            missing = f"interactions in {everything}"
+            reason = f"{absent[0].name}: {absent[0].reason}" if absent else "they cannot all be told apart"
+        raise AttributeError(
+            f"There is no such component ({missing}): {reason}. `identified_` says more, and `components_` holds "
+            f"{list(self.components_)}."
+        )
 
     def _fitted(self) -> MultimodalDecomposition:
         check_is_fitted(self)
@@ -424,8 +447,12 @@ class MultimodalDecomposition(BaseEstimator):
 
     def _check_names(self, names: list[str]) -> None:
         bad = [name for name in names if not isinstance(name, str) or not name or name == "prior"]
+        bad += [name for name in names if isinstance(name, str) and any(mark in name for mark in MARKS)]
         if bad:
-            raise ValueError(f"Sources need names that are texts other than {RESERVED}, got {bad[0]!r}. Rename it.")
+            raise ValueError(
+                f"Sources need names that are texts other than {RESERVED}, without any of {MARKS}, got {bad[0]!r}. "
+                "Rename it."
+            )
         if "y" not in names:
             raise ValueError(f"No data set has Y, got {names}. Call it 'y'.")
         if len(self.sources_) < 2:
@@ -457,6 +484,14 @@ def _present(values: Any, name: str, mask: Any) -> np.ndarray:
             f"`present[{name!r}]` must be boolean of shape {there.shape}, got {given.dtype} of shape {given.shape}."
         )
     return there & given
+
+
+def _count(n_modes: Any) -> ModeCount:
+    return int(n_modes) if isinstance(n_modes, Integral) else n_modes
+
+
+def _interactions(order: int, sources: tuple[str, ...]) -> str:
+    return " x ".join(sources) if order == len(sources) else f"interactions of {order} in {' + '.join(sources)}"
 
 
 def _shown(name: str) -> str:
