@@ -11,7 +11,7 @@ onto what rows of kind D carry (`featgeo.geometry.observed`). Complete rows have
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,8 @@ from featgeo.geometry.observed import Metric, Patterns
 from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
 from featgeo.geometry.validation import Array, as_names, check_growth
 
+# For pairs of blocks: how many modes of their dependence count, the ridge that chooses them, and how strong they are.
+Between = Mapping[tuple[str, str], tuple[int, float, float]]
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
 
 
@@ -108,7 +110,8 @@ class SpanProblem:
         core: The dependence in the coordinates of the flags, (r_x, r_y).
         precision: Sum of eta_D P_D, (r_x, r_x): how much the rows see of each direction; None where all see all.
         removed: Share of energy by which the moments did not fit together.
-        tau_ridge: Shrinkage of what rows that miss blocks are taken to say about them.
+        tau_gram: The Gram matrix with the dependence between some blocks reduced to its strongest modes, (d, d): what
+            rows that miss one of them are taken to say about it.
         memo: What several numbers of modes share, for each ridge that was asked for.
     """
 
@@ -119,7 +122,7 @@ class SpanProblem:
     core: Array
     precision: Array | None
     removed: float
-    tau_ridge: float = 0.0
+    tau_gram: Array | None = None
     memo: dict[float, tuple[Array, list[Directions]]] = field(default_factory=dict)
 
     @classmethod
@@ -127,14 +130,14 @@ class SpanProblem:
         cls,
         moments: Moments | Patterns,
         levels: Sequence[tuple[str | Sequence[str], str | Sequence[str]]],
-        tau_noise: float = 0.0,
+        between: Between | None = None,
     ) -> SpanProblem:
         """Whiten both sides; the levels are those of `decompose`.
 
         Args:
             moments: Moments of all blocks named in the levels.
             levels: (names of x blocks, names of y blocks) for each level.
-            tau_noise: Shrinkage of conditional expectations of missing blocks, times the rows that carry all of x.
+            between: For pairs of blocks of x how their dependence is estimated, where rows may miss one of them.
         """
         x_steps = _growth([as_names(x) for x, _ in levels], "x")
         y_steps = _growth([as_names(y) for _, y in levels], "y")
@@ -142,7 +145,7 @@ class SpanProblem:
         patterns = moments if isinstance(moments, Patterns) else Patterns.merged([moments])
         x_sizes, y_sizes = ([len(patterns.all.joint_mean(step)) for step in steps] for steps in (x_steps, y_steps))
         if len(patterns.parts) > 1:
-            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes), tau_noise)
+            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes), between or {})
         (whole,) = patterns.parts.values()
         covariance, removed = consistent_covariance(whole, (*x, *y))
         d = sum(x_sizes)
@@ -161,20 +164,19 @@ class SpanProblem:
         patterns: Patterns,
         names: tuple[tuple[str, ...], tuple[str, ...]],
         sizes: tuple[list[int], list[int]],
-        tau_noise: float,
+        between: Between,
     ) -> SpanProblem:
         """Rows that carry different blocks: their joint estimate."""
         x, y = (Metric.of(patterns.metric(side), side) for side in names)
         x_flag, y_flag = flag_from_gram(x.gram, sizes[0]), flag_from_gram(y.gram, sizes[1])
-        metric = patterns.metric(names[0])
-        ridge = tau_noise / min(metric.weight(a, b) for a in names[0] for b in names[0])
-        empty = cls(x_flag, y_flag, x, y, np.zeros((x_flag.ends[-1], y_flag.ends[-1])), None, 0.0, ridge)
+        tau_gram = _reduced(x, between) if between else None
+        empty = cls(x_flag, y_flag, x, y, np.zeros((x_flag.ends[-1], y_flag.ends[-1])), None, 0.0, tau_gram)
         precision, right = combined(empty.kinds(patterns), empty.core.shape)
         u, sigma, vt = np.linalg.svd(_solved(precision, right), full_matrices=False)
         # No correlation exceeds 1; estimates from rows of different kinds may, where these do not fit together.
         core = (u * sigma.clip(max=1)) @ vt
         beyond = float((sigma**2 - 1).clip(min=0).sum() / max(np.sum(sigma**2), 1e-300))
-        return cls(x_flag, y_flag, x, y, core, precision, max(x.removed, y.removed, beyond), ridge)
+        return cls(x_flag, y_flag, x, y, core, precision, max(x.removed, y.removed, beyond), tau_gram)
 
     def kinds(self, patterns: Patterns, own_means: bool = False) -> list[Kind]:
         """What rows say that may miss blocks of x, each kind apart; rows without y say nothing here.
@@ -211,14 +213,16 @@ class SpanProblem:
         """What rows that carry only some features see of each direction, (r_x, r): tau, in orthonormal coordinates.
 
         Functions of what is there are seen as they are. Of others a row sees conditional expectations, and few rows may
-        tell these: so they are shrunk, for the first level, whose functions are many.
+        tell these: for the first level, whose functions are many, they rest on `tau_gram`.
         """
         inside: Array = self.x_flag.basis.T @ self.x.gram[:, columns] @ flag.basis
-        if self.tau_ridge:
-            first = self.x_flag.basis[:, : self.x_flag.ends[0]]
-            own = first[columns].T @ self.x.gram[np.ix_(columns, columns)] @ flag.basis
-            part = slice(None, first.shape[1])
-            inside[part] = own + (inside[part] - own) * flag.shrinkage(self.tau_ridge) ** 2
+        first = self.x_flag.basis[:, : self.x_flag.ends[0]]
+        if self.tau_gram is not None:
+            reduced = first.T @ self.tau_gram[:, columns] @ flag.basis
+            # No conditional expectation is longer than the function: where sources all but repeat each other, their
+            # whole dependence is needed for differences to cancel.
+            sound = np.linalg.norm(reduced, axis=1) < LONGEST_TAU
+            inside[: first.shape[1]][sound] = reduced[sound]
         return inside
 
     def modes(self, ridge: float = 0.0) -> tuple[SpanModes, ...]:
@@ -322,6 +326,24 @@ class SpanProblem:
         return back, shrunk
 
 
+def _reduced(metric: Metric, between: Between) -> Array:
+    """The Gram matrix with the dependence between some blocks reduced to its strongest modes."""
+    gram = metric.gram.copy()
+    for (a, b), (k, ridge, strength) in between.items():
+        if a in metric.names and b in metric.names:
+            (rows, x_flag), (columns, y_flag) = metric.seen([a]), metric.seen([b])
+            core = x_flag.basis.T @ gram[np.ix_(rows, columns)] @ y_flag.basis
+            x_gram, y_gram = gram[np.ix_(rows, rows)], gram[np.ix_(columns, columns)]
+            x = Metric((a,), (len(rows),), metric.mean[rows], x_gram)
+            y = Metric((b,), (len(columns),), metric.mean[columns], y_gram)
+            ((left, sigma, right),) = SpanProblem(x_flag, y_flag, x, y, core, None, 0.0).best_directions([k], ridge)
+            f, g = x_gram @ x_flag.basis @ left, y_gram @ y_flag.basis @ right
+            gram[np.ix_(rows, columns)] = (f * (strength * sigma)) @ g.T
+            gram[np.ix_(columns, rows)] = gram[np.ix_(rows, columns)].T
+    return gram
+
+
+LONGEST_TAU = 1.1
 SMALLEST_PRECISION = 1e-10  # of a direction: rows that hardly see it say nothing about it
 
 

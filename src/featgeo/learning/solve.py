@@ -10,14 +10,14 @@ Rows may miss blocks of x: a chunk of features names the blocks that its rows ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Patterns
-from featgeo.geometry.problem import Directions, Kind, SpanModes, SpanProblem
+from featgeo.geometry.problem import Between, Directions, Kind, SpanModes, SpanProblem
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.nesting import Nesting
@@ -37,11 +37,11 @@ class Folds:
 
     Attributes:
         parts: One a fold.
-        tau_noise: Shrinkage of conditional expectations of missing blocks, times the rows that carry all of x.
+        between: For pairs of blocks of x how their dependence is estimated, where rows may miss one of them.
     """
 
     parts: tuple[Patterns, ...]
-    tau_noise: float = 0.0
+    between: Between = field(default_factory=dict)
 
     @classmethod
     def from_chunks(
@@ -194,7 +194,7 @@ def solve(
     left_out = tuple(range(len(folds.parts)) if held_out is None else held_out)
     if len(folds.parts) < 2:
         left_out = ()
-    problems = [SpanProblem.from_moments(folds.without(i), nesting.spaces, folds.tau_noise) for i in left_out]
+    problems = [SpanProblem.from_moments(folds.without(i), nesting.spaces, folds.between) for i in left_out]
     views = [HeldOut.of(problem, folds.parts[i]) for problem, i in zip(problems, left_out, strict=True)]
     scores = np.array(
         [
@@ -208,7 +208,7 @@ def solve(
         else 0
     )
     chosen = choices[best]
-    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces, folds.tau_noise)
+    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces, folds.between)
     modes = whole_problem.best(*chosen)
     directions = [problem.best_directions(*chosen) for problem in problems]
     parts = tuple(tuple(map(problem.span_modes, levels)) for problem, levels in zip(problems, directions, strict=True))

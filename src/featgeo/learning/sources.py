@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -16,18 +17,15 @@ from featgeo.features.parts import Parts
 from featgeo.features.spaces import Space, TableSpace
 from featgeo.geometry.modes import ZERO_CORRELATION
 from featgeo.geometry.observed import Metric
-from featgeo.geometry.problem import SpanModes
+from featgeo.geometry.problem import Between, SpanModes
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.learn import NO_RIDGE, mode_counts
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
 from featgeo.learning.setting import Block, ModeCount, Setting, Step
-from featgeo.learning.solve import RIDGES, Folds, Solution, solve_levels
+from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve, solve_levels
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.nesting import Nesting
-
-# What one source says about another is shrunk by this over the number of rows that have both.
-TAU_NOISE = 200.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +145,8 @@ def _learned(
     else:
         # Interactions are often absent: then none is learned.
         counts = [blocks.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
-        solution = solve_levels(replace(folds, tau_noise=TAU_NOISE), nesting, counts, own_ridges=True)
+        folds = replace(folds, between=_between(folds, {name: blocks.of[name] for name in levels[0]}))
+        solution = solve_levels(folds, nesting, counts, own_ridges=True)
     of = {name: blocks.of[name] for name in names}
     spaces = {name: blocks.spaces[name] for name in names}
     steps = tuple(Step("auto", level, ("y",) if i == 0 else ()) for i, level in enumerate(levels))
@@ -167,6 +166,20 @@ def _learned(
         solution.ridge,
         solution.folds,
     )
+
+
+def _between(folds: Folds, of: Mapping[str, Group]) -> Between:
+    """How the sources depend on each other, where rows miss some: few may have two, so only modes count that held-out
+    rows confirm.
+    """
+    if len(folds.whole.parts) == 1:
+        return {}
+    found = {}
+    for a, b in combinations(of, 2):
+        if of[a] != of[b]:
+            solution = solve(folds, Nesting([1], x=a, y=b), RIDGES, [0, *MODE_COUNTS])
+            found[a, b] = len(solution.levels[0]), solution.ridge, solution.amplitude(0)
+    return found
 
 
 def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
