@@ -14,12 +14,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.features.missing import present, rows_of, stacked, taken
+from featgeo.features.missing import present, rows_of, taken
 from featgeo.features.parts import Parts
-from featgeo.features.spaces import check_not_constant
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import Incomplete, Pairs, rows_by_pattern
+from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.learn import Solver
 from featgeo.learning.learned import Component
 from featgeo.learning.setting import ModeCount
@@ -29,14 +28,12 @@ from featgeo.models.components import DependenceComponent, mean_and_error
 from featgeo.models.energies import Energies, Energy, energies
 from featgeo.models.identification import identify
 from featgeo.models.modal import check_training, seed_of
+from featgeo.models.reading import read_rows, shown
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-RESERVED = ("y", "prior")
-MARKS = (" + ", " x ", ", ", "(", ")")  # what names of components are made with
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +126,7 @@ class MultimodalDecomposition(BaseEstimator):
             )
         if "y" in sources:
             raise ValueError("'y' is what Y is called, and cannot be a source as well. Rename the source.")
-        lengths = {name: len(rows_of(values, _shown(name))) for name, values in {**sources, "y": y}.items()}
+        lengths = {name: len(rows_of(values, shown(name))) for name, values in {**sources, "y": y}.items()}
         if len(set(lengths.values())) != 1:
             raise ValueError(
                 f"All sources and Y must have the same rows, got inconsistent numbers of samples: {lengths}. Align "
@@ -149,7 +146,7 @@ class MultimodalDecomposition(BaseEstimator):
         if not all(isinstance(part, Mapping) for part in datasets):
             raise ValueError("`datasets` must be a list of mappings from name to rows, one for each set of rows.")
         for i, part in enumerate(datasets):
-            lengths = {name: len(rows_of(values, _shown(name))) for name, values in part.items()}
+            lengths = {name: len(rows_of(values, shown(name))) for name, values in part.items()}
             if len(set(lengths.values())) > 1:
                 raise ValueError(
                     f"The variables of one data set must have the same rows, got {lengths} in that at position {i}. "
@@ -219,8 +216,8 @@ class MultimodalDecomposition(BaseEstimator):
         learned = self.learned_[0]
         names = self._named(sources, every=True)
         for name, values in {**{name: sources[name] for name in names}, **({} if y is None else {"y": y})}.items():
-            if not present(rows_of(values, _shown(name)), _shown(name)).all():
-                raise ValueError(f"{_shown(name)} is missing in some rows, which have no transformation. Drop them.")
+            if not present(rows_of(values, shown(name)), shown(name)).all():
+                raise ValueError(f"{shown(name)} is missing in some rows, which have no transformation. Drop them.")
         rows = Parts({name: self.variables_[name].rows(sources[name]) for name in names})
         (component, *_) = learned.components
         if not len(component):
@@ -282,7 +279,10 @@ class MultimodalDecomposition(BaseEstimator):
 
     def _fit(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any] | None) -> MultimodalDecomposition:
         self._check_parameters()
-        data = self._read(datasets, masks)
+        data = read_rows(datasets, masks or {})
+        self.sources_ = tuple(name for name in data.rows if name != "y")
+        self.variables_ = {name: data.rows[name].variable for name in self.sources_}
+        self.y_variable_ = data.rows["y"].variable
         seed = seed_of(self.random_state)
         self.teams_, self.identified_ = identify(data, self.sources_, int(self.max_order))
         if not self.teams_:
@@ -323,41 +323,6 @@ class MultimodalDecomposition(BaseEstimator):
         else:
             self.orders_ = ()
 
-    def _read(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any] | None) -> Incomplete:
-        names = list(dict.fromkeys(name for part in datasets for name in part))
-        self.sources_ = tuple(name for name in names if name != "y")
-        self._check_names(names)
-        unknown = set(masks or {}) - set(names)
-        if unknown:
-            raise ValueError(f"`present` names {sorted(unknown)}, which are no variables here: {names}.")
-        n_rows = [len(rows_of(next(iter(part.values())), "Y")) for part in datasets]
-        rows, where = {}, {}
-        for name in names:
-            pieces, positions, start = [], [np.full(n, -1) for n in n_rows], 0
-            for i, part in enumerate(datasets):
-                if name not in part:
-                    continue
-                values = rows_of(part[name], _shown(name))
-                there = np.flatnonzero(_present(values, name, (masks or {}).get(name)))
-                positions[i][there] = start + np.arange(len(there))
-                start += len(there)
-                if len(there):
-                    pieces.append(values if len(there) == n_rows[i] else taken(values, there))
-            if not pieces:
-                raise ValueError(
-                    f"{_shown(name)} is missing in every row: nothing can be learned from it. "
-                    + ("Pass rows of Y." if name == "y" else "Leave it out.")
-                )
-            values = stacked(pieces, _shown(name))
-            variable = Variable.seen(values, _shown(name))
-            rows[name], where[name] = variable.rows(values), np.concatenate(positions)
-            if not variable.is_tensor:
-                check_not_constant(rows[name].table, _shown(name))
-        self.variables_ = {name: rows[name].variable for name in self.sources_}
-        self.y_variable_ = rows["y"].variable
-        Pairs(rows["y"], rows["y"]).check_y()
-        return Incomplete(rows, where)
-
     def _spaces(self) -> dict[str, Any]:
         if not isinstance(self.spaces, Mapping):
             return dict.fromkeys(self.sources_, self.spaces)
@@ -382,7 +347,7 @@ class MultimodalDecomposition(BaseEstimator):
         lengths = {name: len(part) for name, part in values.items()}
         if len(set(lengths.values())) != 1:
             raise ValueError(f"All sources must have the same rows, got {lengths}. Align them row by row.")
-        has = np.stack([present(values[name], _shown(name)) for name in names], axis=1)
+        has = np.stack([present(values[name], shown(name)) for name in names], axis=1)
         ends = np.cumsum([0, *(learned.features.weight.shape[1] for learned in self.learned_)])
         result = np.zeros((len(has), ends[-1]))
         for pattern, index in rows_by_pattern(has):
@@ -445,22 +410,6 @@ class MultimodalDecomposition(BaseEstimator):
         check_is_fitted(self)
         return self
 
-    def _check_names(self, names: list[str]) -> None:
-        bad = [name for name in names if not isinstance(name, str) or not name or name == "prior"]
-        bad += [name for name in names if isinstance(name, str) and any(mark in name for mark in MARKS)]
-        if bad:
-            raise ValueError(
-                f"Sources need names that are texts other than {RESERVED}, without any of {MARKS}, got {bad[0]!r}. "
-                "Rename it."
-            )
-        if "y" not in names:
-            raise ValueError(f"No data set has Y, got {names}. Call it 'y'.")
-        if len(self.sources_) < 2:
-            raise ValueError(
-                f"A multimodal decomposition needs at least two sources, got {list(self.sources_)}. For a single one "
-                "use ModalDecomposition."
-            )
-
     def _check_parameters(self) -> None:
         for name in ("n_modes", "n_interaction_modes"):
             value = getattr(self, name)
@@ -474,29 +423,12 @@ class MultimodalDecomposition(BaseEstimator):
         check_training(self.solver, self.training)
 
 
-def _present(values: Any, name: str, mask: Any) -> np.ndarray:
-    there = present(values, _shown(name))
-    if mask is None:
-        return there
-    given = np.asarray(mask)
-    if given.dtype != bool or given.shape != there.shape:
-        raise ValueError(
-            f"`present[{name!r}]` must be boolean of shape {there.shape}, got {given.dtype} of shape {given.shape}."
-        )
-    return there & given
-
-
 def _count(n_modes: Any) -> ModeCount:
     return int(n_modes) if isinstance(n_modes, Integral) else n_modes
 
 
 def _interactions(order: int, sources: tuple[str, ...]) -> str:
     return " x ".join(sources) if order == len(sources) else f"interactions of {order} in {' + '.join(sources)}"
-
-
-def _shown(name: str) -> str:
-    """What messages call a variable."""
-    return "Y" if name == "y" else name
 
 
 def _together(parts: tuple[DependenceComponent, ...], learned: LearnedSources) -> DependenceComponent:
