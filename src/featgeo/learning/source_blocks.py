@@ -208,6 +208,11 @@ class SourceBlocks:
 
     def _y_recipe(self) -> Recipe:
         """The functions of y: where there is a choice, those that see most of any source."""
+        if self.data.rows["y"].variable.is_tensor:
+            raise ValueError(
+                f"Y must be labels or columns of numbers, got rows of shape {self.data.rows['y'].variable.shape}. "
+                "Flatten them, or make the images a source and what they tell about Y."
+            )
         choices = [recipe for recipe in recipes(self.y_asked, self.data.rows["y"]) if not recipe.learned]
         if not choices:
             raise ValueError(f"`y_space` must be a space that is given, got {self.y_asked!r}. Use 'kernel'.")
@@ -341,7 +346,7 @@ def _apart(data: Incomplete, training: Training, seed: int) -> np.ndarray:
     share = max(min(training.validation, MOST_APART / len(data)), min(FEWEST_APART / len(data), 1 / 3))
     chosen = []
     for index, _ in data.groups():
-        rare = min(len(index), FEWEST_APART_OF_A_KIND) if len(index) < len(data) / 4 else 1
+        rare = min(2 * len(index) // 3, FEWEST_APART_OF_A_KIND) if len(index) < len(data) / 4 else 1
         chosen.append(rng.permutation(index)[: max(round(share * len(index)), rare)])
     return np.sort(np.concatenate(chosen))
 
