@@ -212,12 +212,13 @@ def solve(
     modes = whole_problem.best(*chosen)
     directions = [problem.best_directions(*chosen) for problem in problems]
     parts = tuple(tuple(map(problem.span_modes, levels)) for problem, levels in zip(problems, directions, strict=True))
-    seen = [list(zip(views, level, strict=True)) for level in zip(*directions, strict=True)] or [[] for _ in modes]
+    judged = list(zip(views, directions, strict=True))
     sigma = tuple(
-        np.array([view.correlations(part, len(level)) for view, part in pairs])
-        for level, pairs in zip(modes, seen, strict=True)
+        np.array([view.correlations(levels, i, len(level)) for view, levels in judged]) for i, level in enumerate(modes)
     )
-    captured = tuple(np.array([view.captured(part) for view, part in pairs]).reshape(-1, 2) for pairs in seen)
+    captured = tuple(
+        np.array([view.captured(levels, i) for view, levels in judged]).reshape(-1, 2) for i in range(len(modes))
+    )
     held_out_scores = scores[:, best] if left_out else np.empty(0)
     return Solution(
         modes,
@@ -269,7 +270,8 @@ class HeldOut:
     """Rows that a problem has not seen, in its coordinates.
 
     Rows that miss blocks judge what they see of a function, tau f; what is found is told for f itself, by the ratio of
-    the energies of both.
+    the energies of both. They see levels mixed, which are orthogonal only for complete rows: so what other levels say
+    there is taken off first.
 
     Attributes:
         kinds: What the rows of each kind say.
@@ -292,44 +294,61 @@ class HeldOut:
 
     def score(self, levels: Sequence[Directions]) -> float:
         """H-score of all modes together, f and g each carrying sqrt(sigma): of each kind of row what it can see."""
-        left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
-        captured, own, _ = self._seen(left, sigma, right)
-        return captured - own / 2
+        captured, own, _ = self._seen(_all(levels), None)
+        return float(captured.sum() - own.sum() / 2)
 
-    def captured(self, level: Directions) -> tuple[float, float]:
-        """How much of the dependence of these rows modes capture, <i, f g>, and their own energy there, ||f g||^2."""
-        left, sigma, right = level
-        captured, own, visible = self._seen(left, sigma, right)
-        scale = float(np.sum(sigma**2)) / visible if visible > 0 else 0.0
-        return scale * captured, scale * own
+    def captured(self, levels: Sequence[Directions], i: int) -> tuple[float, float]:
+        """How much of the dependence of these rows the modes of a level capture, <i, f g>, and their own energy there,
+        ||f g||^2.
+        """
+        sigma = levels[i][1]
+        captured, own, visible = self._seen(levels[i], _but(levels, i))
+        scale = float(np.sum(sigma**2)) / visible.sum() if visible.sum() > 0 else 0.0
+        return scale * float(captured.sum()), scale * float(own.sum())
 
-    def _seen(self, left: Array, sigma: Array, right: Array) -> tuple[float, float, float]:
-        """What all kinds of rows capture, the energy of f g on these rows, and what it should be."""
-        captured = own = visible = 0.0
-        g_gram = right.T @ self.y_gram @ right
+    def correlations(self, levels: Sequence[Directions], i: int, k: int) -> Array:
+        """Correlation of f_j with g_j of a level, (k,); 0 for modes that are not there."""
+        left, _, right = levels[i]
+        captured, _, visible = self._seen((left, np.ones(left.shape[1]), right), _but(levels, i))
+        variance = np.zeros(left.shape[1])
         for kind in self.kinds:
             seen = kind.seen(left)
-            captured += kind.share * float(sigma @ np.sum(seen * (kind.covariance @ right), axis=0))
-            own += kind.share * float(sigma @ ((seen.T @ kind.gram @ seen) * g_gram) @ sigma)
-            visible += kind.share * float(np.sum(seen**2, axis=0) @ sigma**2)
-        return captured, own, visible
-
-    def correlations(self, level: Directions, k: int) -> Array:
-        """Correlation of f_i with g_i, (k,); 0 for modes that are not there."""
-        left, _, right = level
-        covariance, variance, visible = np.zeros((3, left.shape[1]))
-        for kind in self.kinds:
-            seen = kind.seen(left)
-            covariance += kind.share * np.sum(seen * (kind.covariance @ right), axis=0)
             variance += kind.share * (np.sum(seen * (kind.gram @ seen), axis=0) - (kind.step @ seen) ** 2)
-            visible += kind.share * np.sum(seen**2, axis=0)
         y_variance = np.sum(right * (self.y_gram @ right), axis=0) - (self.y_step @ right) ** 2
         # Rounding can push the variance of a feature that is constant on these rows below zero.
         scale = np.sqrt(variance.clip(min=0) * y_variance.clip(min=0) * visible)
-        correlation = np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
+        correlation = np.divide(captured, scale, out=np.zeros_like(captured), where=scale > 0)
         result = np.zeros(k)
         result[: min(k, len(correlation))] = correlation[:k]
         return result
+
+    def _seen(self, level: Directions, others: Directions | None) -> tuple[Array, Array, Array]:
+        """For each mode sigma f g: its covariance with these rows, its energy there, and what that should be, (k,)."""
+        left, sigma, right = level
+        captured, own, visible = np.zeros((3, len(sigma)))
+        g_gram = right.T @ self.y_gram @ right
+        for kind in self.kinds:
+            seen = kind.seen(left)
+            captured += kind.share * sigma * np.sum(seen * (kind.covariance @ right), axis=0)
+            own += kind.share * (sigma * (((seen.T @ kind.gram @ seen) * g_gram) @ sigma))
+            visible += kind.share * np.sum(seen**2, axis=0) * sigma**2
+            if others is not None and kind.inside is not None:
+                other, strength, g = others
+                mixed = (seen.T @ kind.gram @ kind.seen(other)) * (right.T @ self.y_gram @ g)
+                captured -= kind.share * sigma * (mixed @ strength)
+        return captured, own, visible
+
+
+def _all(levels: Sequence[Directions]) -> Directions:
+    """Several levels as one."""
+    left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
+    return left, sigma, right
+
+
+def _but(levels: Sequence[Directions], i: int) -> Directions | None:
+    """All levels but one, as one."""
+    others = [*levels[:i], *levels[i + 1 :]]
+    return _all(others) if others else None
 
 
 def simplest(scores: Array, fewest: int = 0) -> int:

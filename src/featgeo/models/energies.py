@@ -17,7 +17,7 @@ from featgeo.learning.sources import LearnedSources
 from featgeo.models.components import mean_and_error
 from featgeo.nesting import Nesting
 
-ANY_RIDGE = 1e-3  # of functions that a step only goes beyond: none of their modes is used
+BEFORE = (max(MODE_COUNTS), 1e-2)  # modes, and ridge, of functions that a step goes beyond
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[str], 
         NO_RIDGE if exact else RIDGES,
         [max(MODE_COUNTS)] if exact else [0, *MODE_COUNTS],
         everything=[exact] * len(levels),
-        before=[(1, ANY_RIDGE)] * (len(levels) - 1),
+        before=[BEFORE] * (len(levels) - 1),
     )
     folds = solution.held_out_energies(-1)
     mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))
