@@ -100,10 +100,12 @@ class Incomplete:
 
 def rows_by_pattern(has: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Each distinct row of truth values, (m,), with the positions of the rows that are like it."""
+    if len(has) == 0:
+        return
     keys = np.packbits(has, axis=1)
     order = np.lexsort(keys.T) if keys.shape[1] > 1 else np.argsort(keys[:, 0], kind="stable")
     ordered = keys[order]
-    starts = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)]) if len(keys) else np.arange(0)
+    starts = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)])
     for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
         index = np.sort(order[start:end])
         yield has[index[0]], index
