@@ -130,9 +130,11 @@ class Metric:
         Args:
             names: The blocks that are there.
             weight: The functions, of mean 0, as coefficients of all features, (d, k).
-            ridge: Shrinkage, relative to features of unit variance.
+            ridge: Shrinkage of what is there about what is not, relative to features of unit variance.
         """
         columns, flag = self.seen(names)
+        own, others = weight[columns], weight.copy()
+        others[columns] = 0
         basis = flag.shrunk(ridge)
-        projected = basis @ (basis.T @ (self.gram[columns] @ weight))
+        projected = own + basis @ (basis.T @ (self.gram[columns] @ others))
         return AffineFeatures(self.mean[columns], projected, np.zeros(weight.shape[1]), self.removed)

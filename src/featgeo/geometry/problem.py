@@ -25,7 +25,7 @@ from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, 
 from featgeo.geometry.validation import Array, as_names, check_growth
 
 # For pairs of blocks: how many modes of their dependence count, the ridge that chooses them, and how strong they are.
-Between = Mapping[tuple[str, str], tuple[int, float, float]]
+Between = Mapping[tuple[str, str], tuple[int, float, Array]]
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
 
 

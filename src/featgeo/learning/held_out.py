@@ -11,6 +11,8 @@ from featgeo.geometry.observed import Patterns
 from featgeo.geometry.problem import Directions, Kind, SpanProblem
 from featgeo.geometry.validation import Array
 
+MOST_SCALE = 20.0  # rows that see less of a function cannot judge it
+
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
@@ -44,14 +46,16 @@ class HeldOut:
         captured, own, _ = self._seen(_all(levels), None)
         return float(captured.sum() - own.sum() / 2)
 
-    def captured(self, levels: Sequence[Directions], i: int) -> tuple[float, float]:
-        """How much of the dependence of these rows the modes of a level capture, <i, f g>, and their own energy there,
-        ||f g||^2.
+    def captured(self, levels: Sequence[Directions], i: int, k: int) -> Array:
+        """How much of the dependence of these rows each mode of a level captures, <i, f g>, and its own energy there,
+        (2, k); 0 for modes that are not there.
         """
         sigma = levels[i][1]
         captured, own, visible = self._seen(levels[i], _but(levels, i))
         scale = float(np.sum(sigma**2)) / visible.sum() if visible.sum() > 0 else 0.0
-        return scale * float(captured.sum()), scale * float(own.sum())
+        result = np.zeros((2, k))
+        result[:, : min(k, len(sigma))] = min(scale, MOST_SCALE) * np.stack([captured, own])[:, :k]
+        return result
 
     def correlations(self, levels: Sequence[Directions], i: int, k: int) -> Array:
         """Correlation of f_j with g_j of a level, (k,); 0 for modes that are not there."""

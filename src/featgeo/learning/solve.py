@@ -99,8 +99,8 @@ class Solution:
         ridge: The ridge that chose their directions.
         held_out_scores: H-score on each fold that was held out, (folds,).
         held_out_sigma: For each level the correlation of f_i and g_i on held-out rows, (folds, k).
-        captured: For each level and fold how much of the dependence of the held-out rows its modes capture, and their
-            own energy there, (folds, 2).
+        captured: For each level and fold how much of the dependence of the held-out rows each mode captures, and its
+            own energy there, (folds, 2, k).
         parts: For each fold the modes of each level from the other folds.
         held_out: Which folds were held out, in the order of `parts`.
         folds: The moments behind all this.
@@ -130,13 +130,13 @@ class Solution:
         It estimates the energy of the dependence that the modes truly hold, from below: it is 0 on average, or less,
         where there is none.
         """
-        captured, own = self.captured[level].T
+        captured, own = self.captured[level].sum(axis=2).T
         return 2 * captured - own
 
-    def amplitude(self, level: int) -> float:
-        """How strong the modes of a level are on held-out rows, as a share of what they seem to be; 1 where unknown."""
+    def amplitudes(self, level: int) -> Array:
+        """How strong each mode of a level is on held-out rows, as a share of what it seems to be, (k,)."""
         captured, own = self.captured[level].sum(axis=0)
-        return float(np.clip(captured / own, 0, 1)) if own > 0 else 1.0
+        return np.divide(captured, own, out=np.ones_like(own), where=own > 0).clip(0, 1)
 
     def covariance(self, names: tuple[str, ...]) -> Array:
         """Of the features of some blocks of a side, in the metric of all rows."""
@@ -218,7 +218,8 @@ def solve(
         np.array([view.correlations(levels, i, len(level)) for view, levels in judged]) for i, level in enumerate(modes)
     )
     captured = tuple(
-        np.array([view.captured(levels, i) for view, levels in judged]).reshape(-1, 2) for i in range(len(modes))
+        np.array([view.captured(levels, i, len(level)) for view, levels in judged]).reshape(len(judged), 2, len(level))
+        for i, level in enumerate(modes)
     )
     held_out_scores = scores[:, best] if left_out else np.empty(0)
     return Solution(

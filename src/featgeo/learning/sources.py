@@ -27,6 +27,8 @@ from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve, 
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.nesting import Nesting
 
+CONSISTENT = 1e-9  # share of energy that rounding may cost
+
 
 @dataclass(frozen=True, eq=False)
 class SourceFeatures:
@@ -97,7 +99,7 @@ class LearnedSources:
     Attributes:
         features: Features of the sources, all levels side by side.
         components: One a level.
-        amplitudes: How strong each level is on held-out rows, as a share of what it seems to be.
+        amplitudes: How strong each mode of each level is on held-out rows, as a share of what it seems to be.
         levels: The blocks that each level adds.
         interaction_sigma: Singular values of all levels but the first taken as one component.
         solver: "exact", "closed" or "neural".
@@ -108,7 +110,7 @@ class LearnedSources:
 
     features: SourceFeatures
     components: tuple[Component, ...]
-    amplitudes: tuple[float, ...]
+    amplitudes: tuple[Array, ...]
     levels: tuple[tuple[str, ...], ...]
     interaction_sigma: Array
     solver: str
@@ -138,11 +140,14 @@ def _learned(
     names = sum(levels, ())
     folds = Folds.from_chunks(blocks.features(names), N_FOLDS, seed)
     nesting = Nesting([1] * len(levels), x=[sum(levels[: i + 1], ()) for i in range(len(levels))], y="y")
-    if blocks.exact:
+    exact = blocks.exact
+    if exact:
         everything = [isinstance(n, str) for n in n_modes]
         counts = [mode_counts("all" if isinstance(n, str) else n) for n in n_modes]
         solution = solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
-    else:
+        # Counts of different rows that do not fit together have no exact answer.
+        exact = blocks.solver == "exact" or solution.problem.removed < CONSISTENT
+    if not exact:
         # Interactions are often absent: then none is learned.
         counts = [blocks.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
         folds = replace(folds, between=_between(folds, {name: blocks.of[name] for name in levels[0]}))
@@ -154,14 +159,14 @@ def _learned(
     record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), "closed", None)
     weight = np.hstack([modes.f.weight for modes in solution.levels])
     singles = [name for name, group in of.items() if len(group) == 1]
-    ridge = 0.0 if blocks.exact else projection_ridge(solution, singles)
+    ridge = 0.0 if exact else projection_ridge(solution, singles)
     return LearnedSources(
         SourceFeatures(of, spaces, solution.problem.x, weight, ridge),
         record.components,
-        tuple(1.0 if blocks.exact else solution.amplitude(i) for i in range(len(levels))),
+        tuple(np.ones(len(m)) if exact else solution.amplitudes(i) for i, m in enumerate(solution.levels)),
         levels,
         _as_one(solution.levels[1:], solution.problem.y.gram),
-        "exact" if blocks.exact else "neural" if blocks.networks else "closed",
+        "exact" if exact else "neural" if blocks.networks else "closed",
         solution.problem.removed,
         solution.ridge,
         solution.folds,
@@ -178,7 +183,7 @@ def _between(folds: Folds, of: Mapping[str, Group]) -> Between:
     for a, b in combinations(of, 2):
         if of[a] != of[b]:
             solution = solve(folds, Nesting([1], x=a, y=b), RIDGES, [0, *MODE_COUNTS])
-            found[a, b] = len(solution.levels[0]), solution.ridge, solution.amplitude(0)
+            found[a, b] = len(solution.levels[0]), solution.ridge, solution.amplitudes(0)
     return found
 
 

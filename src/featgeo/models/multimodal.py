@@ -77,8 +77,8 @@ class MultimodalDecomposition(BaseEstimator):
         bivariate_: What sums of functions of single sources hold.
         interaction_: What is beyond them.
         orders_: The component of each interaction order, first the bivariate one.
-        strengths_: For each component how strong it is on held-out rows, as a share of what it seems to be; `given`
-            counts it by that much.
+        strengths_: For each component how strong each of its modes is on held-out rows, as a share of what it seems to
+            be, (k,); `given` counts it by that much.
         removed_: Share of energy by which moments of different rows did not fit together; 0 for complete rows. Values
             well above 0 mean that too few rows have sources together.
         solver_: The solver that was used.
@@ -122,7 +122,8 @@ class MultimodalDecomposition(BaseEstimator):
         if not isinstance(sources, Mapping):
             raise ValueError(
                 f"`sources` must be a mapping from name to rows, got {type(sources).__name__}. Pass "
-                "{'name': rows, ...}; for a single source use ModalDecomposition."
+                "{'name': rows, ...}, of a frame whose columns are the sources dict(frame); for a single source use "
+                "ModalDecomposition."
             )
         if "y" in sources:
             raise ValueError("'y' is what Y is called, and cannot be a source as well. Rename the source.")
@@ -143,7 +144,7 @@ class MultimodalDecomposition(BaseEstimator):
                 component.
         """
         datasets = [datasets] if isinstance(datasets, Mapping) else list(datasets)
-        if not all(isinstance(part, Mapping) for part in datasets):
+        if not datasets or not all(isinstance(part, Mapping) for part in datasets):
             raise ValueError("`datasets` must be a list of mappings from name to rows, one for each set of rows.")
         for i, part in enumerate(datasets):
             lengths = {name: len(rows_of(values, shown(name))) for name, values in part.items()}
@@ -175,7 +176,7 @@ class MultimodalDecomposition(BaseEstimator):
                 given(**{"left half": A}).
         """
         check_is_fitted(self)
-        if not sources and isinstance(prior, Mapping):
+        if not sources and prior is not None:
             raise ValueError("Sources come by name: write given(a=..., b=...), or given(**sources) for a mapping.")
         sigma = np.concatenate([strength * part.sigma for strength, part in self._strengths()])
         return Conditional(self.support_, self._features(sources) * sigma, prior)
@@ -195,6 +196,8 @@ class MultimodalDecomposition(BaseEstimator):
         if len(f) != len(values):
             raise ValueError(f"Sources and Y must have the same rows, got {len(f)} and {len(values)}. Align them.")
         there = np.flatnonzero(present(values, "Y"))
+        if not len(there):
+            raise ValueError("Y is missing in every row: there is nothing to score. Pass rows of Y.")
         parts = [part for learned in self.learned_ for part in learned.components]
         rows = self.y_variable_.rows(taken(values, there))
         scale = np.sqrt(np.concatenate([part.sigma for part in parts]))
@@ -306,7 +309,7 @@ class MultimodalDecomposition(BaseEstimator):
 
     def _name_components(self) -> None:
         self.components_: dict[str, DependenceComponent] = {}
-        self.strengths_: dict[str, float] = {}
+        self.strengths_: dict[str, Array] = {}
         for team, learned in zip(self.teams_, self.learned_, strict=True):
             for order, part in enumerate(learned.components, start=1):
                 together = " + ".join(team.sources)
@@ -331,8 +334,8 @@ class MultimodalDecomposition(BaseEstimator):
             raise ValueError(f"`spaces` names {sorted(unknown)}, and the sources are {list(self.sources_)}.")
         return {name: self.spaces.get(name, "auto") for name in self.sources_}
 
-    def _strengths(self) -> list[tuple[float, Component]]:
-        """Each component with how strong it is on held-out rows, as a share of what it seems to be."""
+    def _strengths(self) -> list[tuple[Array, Component]]:
+        """Each component with how strong its modes are on held-out rows, as a share of what they seem to be."""
         return [pair for learned in self.learned_ for pair in zip(learned.amplitudes, learned.components, strict=True)]
 
     def _g(self, rows: Rows) -> Array:
