@@ -24,6 +24,11 @@ def correlation(a: Array, b: Array, mass: Array) -> Array:
     return np.abs(mass @ (standardised(a, mass) * standardised(b, mass)))
 
 
+def decorrelation(a: Array, b: Array, mass: Array) -> Array:
+    """1 - |correlation| of matching columns."""
+    return np.maximum(1 - correlation(a, b, mass), 0)
+
+
 def relative_error(values: Array, truth: Array, mass: Array) -> Array:
     """Root mean squared difference of matching columns over the root mean square of the truth."""
     return np.sqrt((mass @ (values - truth) ** 2) / (mass @ truth**2))

@@ -88,7 +88,8 @@ def measure(data: Sample, learned: Modes) -> Outcome:
         shown[side], best = (aligned(getattr(modes, side), true, mass) for modes in (learned, exact))
         errors, floors = (relative_error(values, true, mass) for values in (shown[side], best))
         numbers += [
-            Number(f"{side}{subscript(i + 1)}, relative error", float(errors[i]), floor=float(floors[i])) for i in range(MODES)
+            Number(f"{side}{subscript(i + 1)}, relative error", float(errors[i]), floor=float(floors[i]))
+            for i in range(MODES)
         ]
     difference = float(np.abs(learned.sigma - exact.sigma).max())
     numbers.append(Number("σ, largest difference from the sample's own", difference, bound=1e-10))

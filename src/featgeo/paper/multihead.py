@@ -54,3 +54,7 @@ class MultiheadNetwork(nn.Module):
         optimizer.step(loss)  # type: ignore[no-untyped-call]
         with torch.no_grad():
             return float((weights * self()).sum())
+
+    def features(self) -> tuple[Array, Array]:
+        """The first feature of x, (|X|,), and the weights that each head gives it, (|S|, |Y|)."""
+        return self.f.detach().numpy()[:, 0], self.g.detach().numpy()[..., 0]

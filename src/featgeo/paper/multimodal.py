@@ -1,4 +1,4 @@
-"""Two sources and a label (section 7.4): what each source says alone, and what only both say together.
+"""The laws of two sources and a label (section 7.4): what each source says alone, and what only both say together.
 
 X1 and X2 on [-1, 1] have density (1 + cos(2 pi (x1 - x2))) / 4, so each is uniform, and Y is 1 or -1 with
 
@@ -23,7 +23,6 @@ from functools import lru_cache
 import numpy as np
 
 from featgeo.geometry.validation import Array
-from featgeo.models import MultimodalDecomposition
 
 SAMPLES = 50_000
 LAWS = {"clipped": (1 / 4, 1), "valid": (1 / 6, 1), "pairwise": (1 / 4, 0)}  # w, and whether the third term is there
@@ -42,6 +41,8 @@ class Truth:
     Attributes:
         posterior: P(Y=1|x1, x2).
         single: P(Y=1|x1) as a function of x1; by symmetry also P(Y=1|x2) of x2.
+        half: The part of P(Y=1|x1, x2) that is a function of one source, h(x1) or h(x2).
+        expected_half: E[h(X2)|x1] as a function of x1.
         prior: P(Y=1).
         f_bar: Feature of the bivariate component, a sum of a function of x1 and one of x2, mean 0 and variance 1.
         f: Feature of the interaction, mean 0 and variance 1; None for the law that has none.
@@ -51,6 +52,8 @@ class Truth:
 
     posterior: Callable[[Array, Array], Array]
     single: Callable[[Array], Array]
+    half: Callable[[Array], Array]
+    expected_half: Callable[[Array], Array]
     prior: float
     f_bar: Callable[[Array, Array], Array]
     f: Callable[[Array, Array], Array] | None
@@ -59,41 +62,12 @@ class Truth:
 
 
 @dataclass(frozen=True, eq=False)
-class MultimodalResult:
-    """Learned features and posteriors beside the true ones.
+class Sample:
+    """Triples of two sources and a label, (n,) each."""
 
-    Errors are root mean squares of the difference, under the law for functions of both sources and for x uniform for
-    functions of one. Features have mean 0, variance 1 and the sign of the truth.
-
-    Attributes:
-        law: Name of the law.
-        f_bar: Learned feature of the bivariate component at (`GRID_1`, `GRID_2`).
-        f: Learned feature of the interaction there; None where it cannot be learned, or is not in the law.
-        posterior: P(Y=1|x1, x2) there.
-        posterior_1: P(Y=1|x1) on `GRID`.
-        posterior_2: P(Y=1|x2) on `GRID`.
-        f_bar_error: Error of f_bar.
-        f_error: Error of f.
-        posterior_error: Error of P(Y=1|x1, x2).
-        posterior_1_error: Error of P(Y=1|x1).
-        posterior_2_error: Error of P(Y=1|x2).
-        sigma_bar: Learned singular value of the bivariate component.
-        sigma: Learned singular value of the interaction, None like f.
-    """
-
-    law: str
-    f_bar: Array
-    f: Array | None
-    posterior: Array
-    posterior_1: Array
-    posterior_2: Array
-    f_bar_error: float
-    f_error: float | None
-    posterior_error: float
-    posterior_1_error: float
-    posterior_2_error: float
-    sigma_bar: float
-    sigma: float | None
+    x1: Array
+    x2: Array
+    y: np.ndarray
 
 
 def density(x1: Array, x2: Array) -> Array:
@@ -131,6 +105,9 @@ def truth(law: str, nodes: int = 200) -> Truth:
     def half(x: Array) -> Array:
         return single(x) - prior - coefficient / 3 * np.cos(2 * np.pi * x)
 
+    def expected_half(x: Array) -> Array:
+        return coefficient / 3 * np.cos(2 * np.pi * x)
+
     bivariate_variance = 2 * float(mass @ (half(x) * said))
     # (p - e - 1/2)^2 = (p - 1/2)^2 - e - e^2, for p = 1 + e wherever e is not 0.
     variance = weight**2 * (1 + interacting / 2) - cut - squared - cut**2
@@ -146,6 +123,8 @@ def truth(law: str, nodes: int = 200) -> Truth:
     return Truth(
         posterior,
         single,
+        half,
+        expected_half,
         prior,
         f_bar,
         f if interacting else None,
@@ -174,85 +153,12 @@ def _quadrature(nodes: int) -> tuple[Array, Array]:
     return x, np.concatenate([(high - low) / 2 * weights for low, high in ends])
 
 
-def samples(law: str, n: int, seed: int) -> tuple[Array, Array, np.ndarray]:
-    """Draw n triples (x1, x2, y)."""
+def draw(law: str, seed: int, n: int = SAMPLES) -> Sample:
+    """Draw n triples of a law."""
     rng = np.random.default_rng(seed)
     x1, step = rng.uniform(-1, 1, n), np.empty(0)
     while len(step) < n:  # x2 - x1 has density (1 + cos(2 pi d)) / 2: accept uniform proposals by it
         proposal = rng.uniform(-1, 1, n)
         step = np.concatenate([step, proposal[rng.random(n) < (1 + np.cos(2 * np.pi * proposal)) / 2]])
     x2 = (x1 + step[:n] + 1) % 2 - 1
-    return x1, x2, np.where(rng.random(n) < truth(law).posterior(x1, x2), 1, -1)
-
-
-def run(law: str, data: str = "complete", n: int = SAMPLES, seed: int = 0) -> MultimodalResult:
-    """Learn one feature of each component from n triples, or ("pairwise") from the three datasets of their pairs."""
-    x1, x2, y = samples(law, n, seed)
-    model = MultimodalDecomposition(n_modes=1, n_interaction_modes=1, random_state=seed)
-    if data == "complete":
-        model.fit({"x1": x1, "x2": x2}, y)
-    elif data == "pairwise":
-        model.fit_datasets([{"x1": x1, "x2": x2}, {"x1": x1, "y": y}, {"x2": x2, "y": y}])
-    else:
-        raise ValueError(f'The data are "complete" or "pairwise", got {data!r}.')
-    features = model.transform({"x1": GRID_1, "x2": GRID_2})
-    together = data == "complete"  # no pair of variables shows an interaction
-    return measured(
-        law,
-        features[:, 0],
-        features[:, 1] if together else None,
-        model.given(x1=GRID_1, x2=GRID_2).proba()[:, 1],
-        model.given(x1=GRID).proba()[:, 1],
-        model.given(x2=GRID).proba()[:, 1],
-        float(model.bivariate_.singular_values_[0]),
-        float(model.interaction_.singular_values_[0]) if together else None,
-    )
-
-
-def measured(
-    law: str,
-    f_bar: Array,
-    f: Array | None,
-    posterior: Array,
-    posterior_1: Array,
-    posterior_2: Array,
-    sigma_bar: float,
-    sigma: float | None,
-) -> MultimodalResult:
-    """What was learned, on the grid, beside the truth."""
-    exact = truth(law)
-    true_f_bar = exact.f_bar(GRID_1, GRID_2)
-    f_bar = _normalised(f_bar, true_f_bar)
-    f_error = None
-    if f is None or exact.f is None:
-        f = sigma = None
-    else:
-        true_f = exact.f(GRID_1, GRID_2)
-        f = _normalised(f, true_f)
-        f_error = root_mean_square(f - true_f)
-    return MultimodalResult(
-        law,
-        f_bar,
-        f,
-        posterior,
-        posterior_1,
-        posterior_2,
-        root_mean_square(f_bar - true_f_bar),
-        f_error,
-        root_mean_square(posterior - exact.posterior(GRID_1, GRID_2)),
-        float(np.sqrt(np.mean((posterior_1 - exact.single(GRID)) ** 2))),
-        float(np.sqrt(np.mean((posterior_2 - exact.single(GRID)) ** 2))),
-        sigma_bar,
-        sigma,
-    )
-
-
-def root_mean_square(values: Array) -> float:
-    """Of a function at (`GRID_1`, `GRID_2`), under the law of (X1, X2)."""
-    return float(np.sqrt(WEIGHTS @ values**2))
-
-
-def _normalised(values: Array, like: Array) -> Array:
-    """Mean 0 and variance 1 on the grid, with the sign of the truth."""
-    values = values - WEIGHTS @ values
-    return values * np.sign(WEIGHTS @ (values * like)) / root_mean_square(values)
+    return Sample(x1, x2, np.where(rng.random(n) < truth(law).posterior(x1, x2), 1, -1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -31,14 +32,19 @@ def seeded(seed: int) -> Iterator[None]:
 def mlp(*sizes: int) -> nn.Sequential:
     """Linear layers with softplus between them."""
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+    for inputs, outputs in pairwise(sizes):
         layers += [nn.Linear(inputs, outputs), nn.Softplus()]
     return nn.Sequential(*layers[:-1])
 
 
+def rows(values: Array) -> Tensor:
+    """Rows as the input of a network, (n, d)."""
+    return torch.from_numpy(np.asarray(values)).float()
+
+
 def column(values: Array) -> Tensor:
     """Numbers as the input of a network, (n,) -> (n, 1)."""
-    return torch.from_numpy(np.asarray(values)).float()[:, None]
+    return rows(values)[:, None]
 
 
 def one_hot(index: np.ndarray, symbols: int) -> Tensor:
@@ -71,9 +77,9 @@ def maximise(
     optimizer = torch.optim.Adam([weight for network in networks for weight in network.parameters()])
     for _ in range(epochs):
         shuffles = [torch.randperm(n, generator=generator).split(minibatch) for _ in range(datasets)]
-        for rows in zip(*shuffles, strict=True):
+        for indices in zip(*shuffles, strict=True):
             optimizer.zero_grad()
-            (-objective(*rows)).backward()
+            (-objective(*indices)).backward()
             optimizer.step()
 
 

@@ -6,32 +6,29 @@ with one mode of strength 2p - 1 = 1/2 and energy 1/4; the components of all oth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+import torch
+from torch import nn
 
 from featgeo.geometry import FiniteJoint
 from featgeo.geometry.validation import Array
 from featgeo.models import SequentialDecomposition
+from featgeo.nesting import Nesting, nested_h_score
+from featgeo.paper import published as recipe
+from featgeo.paper.record import Experiment, Number, Outcome
+from featgeo.report.panels import Bars, Cells, Plot
 
 SAME = 0.75
+ENERGY = (2 * SAME - 1) ** 2
 LENGTH = 12_000
 ORDERS = 3
+CHAINS = (1, 2)  # the orders of the two chains
+WIDTH, LAYERS = 8, 3  # of the published transformer
+MINIBATCH = 128
+SHOWN = 30
 
-
-@dataclass(frozen=True, eq=False)
-class SequentialResult:
-    """Energies by Markov order.
-
-    Attributes:
-        learned: Energy of each order, (3,).
-        exact: The same from the counts of all windows of the sequence, by the exact decomposition.
-        theory: 1/4 at the order of the chain, else 0.
-    """
-
-    learned: Array
-    exact: Array
-    theory: Array
+Sample = dict[int, np.ndarray]  # a chain by its order
+Learned = dict[int, Array]  # energies of a chain, (ORDERS,)
 
 
 def chain(order: int, length: int, seed: int) -> np.ndarray:
@@ -46,6 +43,18 @@ def chain(order: int, length: int, seed: int) -> np.ndarray:
     return result
 
 
+def draw(seed: int, length: int = LENGTH) -> Sample:
+    """A chain of each order."""
+    return {order: chain(order, length, seed + 1_000 * order) for order in CHAINS}
+
+
+def theory(order: int) -> Array:
+    """Energies of a chain, (ORDERS,)."""
+    energies = np.zeros(ORDERS)
+    energies[order - 1] = ENERGY
+    return energies
+
+
 def exact_energies(sequence: np.ndarray, orders: int = ORDERS) -> Array:
     """Energy of each order in the empirical distribution of windows."""
     windows = np.lib.stride_tricks.sliding_window_view(sequence, orders + 1)
@@ -57,10 +66,125 @@ def exact_energies(sequence: np.ndarray, orders: int = ORDERS) -> Array:
     return np.diff(captured, prepend=0.0)
 
 
-def run(order: int, length: int = LENGTH, seed: int = 0) -> SequentialResult:
-    """Decompose a chain of the given order by orders 1, 2 and 3."""
-    sequence = chain(order, length, seed)
-    model = SequentialDecomposition(ORDERS, random_state=seed).fit(sequence)
-    theory = np.zeros(ORDERS)
-    theory[order - 1] = (2 * SAME - 1) ** 2
-    return SequentialResult(model.energies_, exact_energies(sequence), theory)
+def fast(data: Sample, seed: int) -> Learned:
+    """Windows of few symbols are solved exactly."""
+    return {
+        order: SequentialDecomposition(ORDERS, random_state=seed).fit(sequence).energies_
+        for order, sequence in data.items()
+    }
+
+
+def published(data: Sample, seed: int) -> Learned:
+    """A causal transformer of the past and a table of the next symbol for each order, on windows that do not overlap.
+
+    The published code keeps the embeddings of the past in a plain list, so the optimiser never sees them: they stay at
+    their random start, here as there.
+    """
+    return {order: _published(sequence, seed) for order, sequence in data.items()}
+
+
+def _published(sequence: np.ndarray, seed: int) -> Array:
+    windows = torch.from_numpy(sequence[: len(sequence) // (ORDERS + 1) * (ORDERS + 1)].reshape(-1, ORDERS + 1))
+    past, following = windows[:, :-1].flip(1), windows[:, -1]
+    with recipe.seeded(seed):
+        network = _CausalTransformer()
+        tables = nn.ModuleList(nn.Embedding(2, WIDTH) for _ in range(ORDERS))
+        nesting = Nesting([WIDTH] * ORDERS)
+
+        def features(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            g = torch.cat([table(following[rows]) for table in tables], dim=1)
+            return network(past[rows]).flatten(1), g
+
+        # Inside, for the network drops some of its units at random while it learns.
+        recipe.maximise(
+            (network, tables),
+            lambda rows: nested_h_score(*features(rows), nesting),
+            len(windows),
+            seed,
+            minibatch=MINIBATCH,
+        )
+    network.eval()
+    with torch.no_grad():
+        f, g = (part - part.mean(dim=0) for part in features(torch.arange(len(windows))))
+    levels = [slice(WIDTH * i, WIDTH * (i + 1)) for i in range(ORDERS)]
+    energies = [float(((f[:, at].T @ f[:, at]) * (g[:, at].T @ g[:, at])).sum()) for at in levels]
+    return np.array(energies) / len(windows) ** 2
+
+
+class _CausalTransformer(nn.Module):
+    """Features of the last one, two and three symbols, (n, 3) -> (n, 3, WIDTH)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        start = torch.stack([nn.Embedding(2, WIDTH).weight.detach() for _ in range(ORDERS)])
+        self.register_buffer("embedding", start)
+        layer = nn.TransformerEncoderLayer(WIDTH, nhead=1, dim_feedforward=WIDTH, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(ORDERS))
+
+    def forward(self, past: torch.Tensor) -> torch.Tensor:
+        """Position i reads the last i + 1 symbols only."""
+        embedded = torch.stack([self.embedding[i][past[:, i]] for i in range(ORDERS)], dim=1)
+        return self.encoder(embedded, mask=self.mask, is_causal=True)
+
+
+def measure(data: Sample, learned: Learned) -> Outcome:
+    """Energies by order beside the theory, and beside those of the windows themselves."""
+    numbers: list[Number] = []
+    panels: list[Cells | Bars] = []
+    for order, energies in learned.items():
+        exact, true = exact_energies(data[order]), theory(order)
+        numbers += [
+            Number.value(
+                f"chain of order {order}, energy of order {i + 1}",
+                true[i],
+                energies[i],
+                floor=exact[i],
+            )
+            for i in range(ORDERS)
+        ]
+        difference = float(np.abs(energies - exact).max())
+        numbers.append(
+            Number(f"chain of order {order}, largest difference from the sample's own", difference, bound=0.002)
+        )
+        panels.append(
+            Bars(
+                f"Energies of the chain of order {order}",
+                [str(i + 1) for i in range(ORDERS)],
+                true.tolist(),
+                {"learned": energies.tolist()},
+                "order",
+            )
+        )
+    rows = {f"order {order}": data[order][:SHOWN].tolist() for order in data}
+    plot = Plot(
+        "sequential",
+        f"The first {SHOWN} symbols of two chains, and the energy of their dependence on the past by Markov order.",
+        "Two rows of black and white cells, and two bar charts: all energy of each chain lies at its own order.",
+        [Cells("Two chains", rows), *panels],
+        columns=1 + len(panels),
+        widths=[1.4, 1, 1],
+    )
+    return Outcome(numbers, [plot])
+
+
+EXPERIMENT = Experiment(
+    name="sequential",
+    title="Sequential dependence by Markov order",
+    source="Accompanies the paper; the extension of its conclusion",
+    law=f"Binary chains in which a symbol repeats the one 1 (or 2) steps back with probability 3/4; {LENGTH:,} symbols each.",
+    statement="The dependence of a symbol on its past is an orthogonal sum of one component for each Markov order.",
+    formula=r"\mathfrak{i}_{X_{t-3}, X_{t-2}, X_{t-1};\, X_t} = \sum_{r=1}^{3} \mathfrak{i}^{(r)}, "
+    r"\qquad \|\mathfrak{i}^{(r)}\|^2 = \tfrac14\ \text{at the order of the chain, else}\ 0",
+    code="""\
+import featgeo as fg
+from featgeo.paper import sequential
+
+chain = sequential.draw(seed=0)[2]
+model = fg.SequentialDecomposition(order=3).fit(chain)
+model.energies_""",
+    draw=draw,
+    fast=fast,
+    published=published,
+    measure=measure,
+)

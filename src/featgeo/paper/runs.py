@@ -1,0 +1,101 @@
+"""Runs of experiments, kept on disk one by one, so that what was computed is never computed again.
+
+A run is one draw, learned by one recipe. Its file appears whole when the run has ended, or not at all. Files of another
+version of featgeo are not taken for this one's.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from featgeo.paper.record import AnyExperiment, Number, Outcome, Recipe
+from featgeo.report.files import write_whole
+from featgeo.report.panels import as_plain, from_plain
+
+
+@dataclass(frozen=True)
+class Run:
+    """One draw of an experiment, learned and compared with its theory.
+
+    Attributes:
+        experiment: Its name.
+        recipe: How it was learned.
+        seed: Of the draw, and of what learned from it.
+        version: Of featgeo.
+        cpu_seconds: Spent on learning; the comparison not counted.
+        outcome: What came out.
+    """
+
+    experiment: str
+    recipe: Recipe
+    seed: int
+    version: str
+    cpu_seconds: float
+    outcome: Outcome
+
+
+def run(experiment: AnyExperiment, recipe: Recipe, seed: int, version: str) -> Run:
+    """Draw, learn and compare."""
+    data = experiment.draw(seed)
+    start = time.process_time()
+    learned = experiment.learn(recipe, data, seed)
+    seconds = time.process_time() - start
+    return Run(experiment.name, recipe, seed, version, seconds, experiment.measure(data, learned))
+
+
+def path_of(folder: Path, experiment: str, recipe: Recipe, seed: int) -> Path:
+    """Where a run is kept."""
+    return folder / f"{experiment}-{recipe}-{seed}.json"
+
+
+def save(folder: Path, done: Run) -> None:
+    """Keep a run."""
+    outcome = {
+        "numbers": [asdict(number) for number in done.outcome.numbers],
+        "plots": [as_plain(plot) for plot in done.outcome.plots],
+    }
+    plain = {name: value for name, value in vars(done).items() if name != "outcome"} | outcome
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(path_of(folder, done.experiment, done.recipe, done.seed), json.dumps(plain, ensure_ascii=False))
+
+
+def kept(folder: Path, experiment: str, recipe: Recipe, seed: int, version: str) -> Run | None:
+    """The run of this version that is kept in a folder, if there is one."""
+    path = path_of(folder, experiment, recipe, seed)
+    if not path.exists():
+        return None
+    try:
+        plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        numbers = [Number(**number) for number in plain.pop("numbers")]
+        plots = [from_plain(plot) for plot in plain.pop("plots")]
+        done = Run(**plain, outcome=Outcome(numbers, plots))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} is not a run that featgeo wrote ({error}). Remove it, and the run is done again."
+        ) from error
+    return done if done.version == version else None
+
+
+def medians(runs: Sequence[Run]) -> list[Number]:
+    """The numbers of several draws of an experiment, each by its median."""
+    together = zip(*(done.outcome.numbers for done in runs), strict=True)
+    return [_median(draws) for draws in together]
+
+
+def _median(draws: Sequence[Number]) -> Number:
+    def middle(name: str) -> float | None:
+        values = [getattr(number, name) for number in draws]
+        return None if None in values else float(median(values))
+
+    return replace(
+        draws[0],
+        error=median(number.error for number in draws),
+        learned=middle("learned"),
+        floor=middle("floor"),
+    )
