@@ -11,8 +11,13 @@ import featgeo
 try:
     import typer
     from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.table import Table
 
     from featgeo.demo import demonstrate
+    from featgeo.paper.record import Recipe
+    from featgeo.paper.runs import Run
+    from featgeo.reproduce import DRAWS, SEED, Verdict, chosen, reproduce
 except ModuleNotFoundError as error:
     sys.exit(f"The featgeo command needs its extra ({error.name} is missing). Run: pip install 'featgeo[cli]'")
 
@@ -36,8 +41,78 @@ def options(
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the page and its figures.")] = Path("demo"),
 ) -> None:
-    """Decompose real data and the paper's discrete experiment, and write a page to look at."""
+    """Decompose real data and reproduce the paper, and write two pages to look at."""
     console = Console()
     with console.status("Decomposing ..."):
         page = demonstrate(output)
+    _show(console, page)
+    _reproduce(console, output / "paper", [], "fast", DRAWS, SEED, fresh=True)
+
+
+@main.command("reproduce")
+def reproduce_command(
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments to run; all when none is named.")] = None,
+    recipe: Annotated[
+        Recipe,
+        typer.Option(help="The library's defaults (seconds), or the authors' training (a quarter of an hour a draw)."),
+    ] = "fast",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder; reproduce-RECIPE when not given.")
+    ] = None,
+    draws: Annotated[int, typer.Option(help="Samples of each experiment; results are medians.")] = DRAWS,
+    seed: Annotated[int, typer.Option(help="Of the first draw.")] = SEED,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what the folder already has.")] = False,
+) -> None:
+    """Run every experiment of the paper and check it against its theory.
+
+    Interrupted and started again, it goes on with what is missing. Exits with 1 if a number is not within its bound.
+    """
+    folder = output or Path(f"reproduce-{recipe}")
+    if not _reproduce(Console(), folder, names or [], recipe, draws, seed, fresh):
+        raise typer.Exit(1)
+
+
+def _reproduce(
+    console: Console, folder: Path, names: list[str], recipe: Recipe, draws: int, seed: int, fresh: bool
+) -> bool:
+    """Run, show the table, say where the page is; whether all passed."""
+    try:
+        total = len(chosen(names)) * draws
+        columns = (TextColumn("{task.description:<20}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task("starting", total=total)
+
+            def done(run: Run, kept: bool) -> None:
+                progress.update(task, advance=1, description=run.experiment)
+
+            verdicts = reproduce(folder, names, recipe, draws, seed, fresh, done)
+    except ValueError as error:
+        console.print(f"[red]{error}[/red]")
+        raise typer.Exit(2) from error
+    console.print(_table(verdicts))
+    agreed = sum(verdict.passed for verdict in verdicts)
+    console.print(f"{agreed} of {len(verdicts)} experiments agree with their theory.")
+    _show(console, folder / "report.html")
+    return agreed == len(verdicts)
+
+
+def _table(verdicts: list[Verdict]) -> Table:
+    table = Table("experiment", "figure", header_style="bold")
+    for name in ("theory", "learned", "error", "floor", "allowed"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    for verdict in verdicts:
+        for i, number in enumerate(verdict.numbers):
+            values = (number.theory, number.learned, number.error, number.floor, number.allowed)
+            table.add_row(
+                verdict.experiment.name if i == 0 else "",
+                number.name,
+                *("–" if value is None else f"{value:.4g}" for value in values),
+                "[green]pass[/green]" if number.passed else "[red]FAIL[/red]",
+            )
+        table.add_section()
+    return table
+
+
+def _show(console: Console, page: Path) -> None:
     console.print(f"Open [bold]{page.resolve().as_uri()}[/bold]", soft_wrap=True)

@@ -163,8 +163,8 @@ def _modes_plot(data: Sample, learned: Learned) -> Plot:
     return Plot(
         "cosine-modes",
         "The density of the samples, and the two modes over a pair of sinusoids of the same phase.",
-        "A heat map of the samples, brightest along the diagonal, and two charts where learned f and g lie on sinusoids "
-        "that differ by a quarter of a period.",
+        "A heat map of the samples, brightest along the diagonal, and two charts where learned f and g lie on "
+        "sinusoids that differ by a quarter of a period.",
         [histogram, *panels],
         columns=1 + MODES,
     )

@@ -132,8 +132,8 @@ def measure(data: Sample, learned: Modes) -> Outcome:
     plot = Plot(
         "gaussian",
         "The first five modes over Hermite polynomials, and their strengths over powers of 0.8.",
-        "Five charts where learned functions lie on Hermite polynomials of degree one to five, and a bar chart of their "
-        "strengths.",
+        "Five charts where learned functions lie on Hermite polynomials of degree one to five, and a bar chart of "
+        "their strengths.",
         [*panels, spectrum],
         columns=3,
     )

@@ -1,8 +1,8 @@
 """A Gaussian mixture (appendix A): the mode of a label and of what it shifts.
 
-Y is 1 or -1 with equal chance and X given Y = y is normal in ten dimensions with mean y mu and covariance S. There is one
-mode, g(y) = y and f proportional to E[Y|x] = tanh(mu' S^-1 x). The index z = mu' S^-1 X is normal given Y, with mean and
-variance mu' S^-1 mu = 1 up to sign, so that sigma^2 = E[tanh(z)^2] is an integral over one number.
+Y is 1 or -1 with equal chance and X given Y = y is normal in ten dimensions with mean y mu and covariance S. There is
+one mode, g(y) = y and f proportional to E[Y|x] = tanh(mu' S^-1 x). The index z = mu' S^-1 X is normal given Y, with
+mean and variance mu' S^-1 mu = 1 up to sign, so that sigma^2 = E[tanh(z)^2] is an integral over one number.
 """
 
 from __future__ import annotations

@@ -78,10 +78,10 @@ EXPERIMENT = Experiment(
     title="Two sources, complete observations",
     source="Section 7.4.1",
     law=f"X₁ and X₂ on [−1, 1] with density (1 + cos(2π(x₁ − x₂)))/4, and a label Y = ±1 with P(Y=1|x₁, x₂) = 1/2 + "
-    f"w (cos πx₁ + cos πx₂ + cos π(x₁ + x₂)); {SAMPLES:,} triples, once with the paper's w = 1/4, clipped at 1, and once "
-    "with the valid w = 1/6.",
-    statement="The dependence splits into what the sources say as a sum and what only both say together, and one training "
-    "answers from both sources or from either.",
+    f"w (cos πx₁ + cos πx₂ + cos π(x₁ + x₂)); {SAMPLES:,} triples, once with the paper's w = 1/4, clipped at 1, and "
+    "once with the valid w = 1/6.",
+    statement="The dependence splits into what the sources say as a sum and what only both say together, and one "
+    "training answers from both sources or from either.",
     formula=r"\mathfrak{i}_{X_1,X_2;Y} = \pi_{\mathrm B}(\mathfrak{i}) + \pi_{\mathrm I}(\mathfrak{i}), \qquad "
     r"P_{Y|X_1} = P_Y \left(1 + \left(\bar f^{(1)}(x_1) + E[\bar f^{(2)}(X_2) \mid X_1 = x_1]\right) \bar g(y)\right)",
     code="""\
@@ -96,7 +96,8 @@ model.given(x1=[0.0], x2=[0.5]).proba(), model.given(x1=[0.0]).proba()""",
     published=published,
     measure=measure,
     erratum="The paper's P(Y=1|x₁, x₂) is no probability: at x₁ = x₂ = 0 it is 1/2 + 3/4 = 1.25, and it passes 1 in a "
-    "whole region around. A program that compares it with a uniform number cuts it at 1 without a word, and then neither "
-    "the features nor the posteriors are those that the paper states. Here the clipped law is compared with its own exact "
-    "decomposition, and the law with 1/6 in place of 1/4, which is a probability everywhere, with the paper's formulas.",
+    "whole region around. A program that compares it with a uniform number cuts it at 1 without a word, and then "
+    "neither the features nor the posteriors are those that the paper states. Here the clipped law is compared with "
+    "its own exact decomposition, and the law with 1/6 in place of 1/4, which is a probability everywhere, with the "
+    "paper's formulas.",
 )

@@ -1,6 +1,7 @@
 """Multimodal learning from pairwise observations (section 7.4.2): a label from sources that never met it together.
 
-The law has no interaction, so pairs of variables show all of it: one data set of (x1, x2), one of (x1, y), one of (x2, y).
+The law has no interaction, so pairs of variables show all of it: one data set of (x1, x2), one of (x1, y), one of (x2,
+y).
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     """The feature and the posteriors beside the true ones."""
     features = Plot(
         "multimodal-pairwise",
-        "From three data sets of pairs: the feature of the bivariate component and the posterior; learned above, theory "
-        "below.",
-        "Two rows of heat maps: the feature of the bivariate component and the posterior; learned maps look like the true "
-        "ones below them.",
+        "From three data sets of pairs: the feature of the bivariate component and the posterior; learned above, "
+        "theory below.",
+        "Two rows of heat maps: the feature of the bivariate component and the posterior; learned maps look like the "
+        "true ones below them.",
         maps(LAW, learned),
         columns=2,
     )
@@ -56,8 +57,8 @@ EXPERIMENT = Experiment(
     source="Section 7.4.2",
     law=f"The same sources, and P(Y=1|x₁, x₂) = 1/2 + (cos πx₁ + cos πx₂)/4; {SAMPLES:,} triples, each shown only as "
     "three pairs in three separate data sets.",
-    statement="The bivariate component depends on the joint distribution through its pairs alone, so pairs are enough to "
-    "learn the joint posterior.",
+    statement="The bivariate component depends on the joint distribution through its pairs alone, so pairs are "
+    "enough to learn the joint posterior.",
     formula=r"\mathscr{H}(\bar f, \bar g) = \sum_{i} \mathscr{H}(\bar f^{(i)}, \bar g) - "
     r"\operatorname{tr}\left(\Lambda_{\bar f^{(1)}, \bar f^{(2)}} \Lambda_{\bar g}\right)",
     code="""\

@@ -1,8 +1,8 @@
 """Orthogonality constraints (section 7.2): the best feature of the cosine data that is uncorrelated with a given one.
 
-Without constraint the top feature is any sinusoid of period 2. Orthogonal to phi(x) = x, an odd function, it is the even
-one, sqrt(2) cos(pi x); orthogonal to phi(x) = x^2, an even function, it is the odd one, sqrt(2) sin(pi x). (The paper's
-text swaps the words even and odd.)
+Without constraint the top feature is any sinusoid of period 2. Orthogonal to phi(x) = x, an odd function, it is the
+even one, sqrt(2) cos(pi x); orthogonal to phi(x) = x^2, an even function, it is the odd one, sqrt(2) sin(pi x). (The
+paper's text swaps the words even and odd.)
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ model.transform([-0.5, 0.0, 0.5]), model.aligned_.energy_""",
     fast=fast,
     published=published,
     measure=measure,
-    erratum="The paper calls φ(x) = x even and φ(x) = x² odd. It is the other way round: x is odd, so what is left for a "
-    "feature orthogonal to it is the even sinusoid, cos(πx); x² is even, and leaves the odd one, sin(πx). The paper's "
-    "optimal features are right; only the two words are swapped.",
+    erratum="The paper calls φ(x) = x even and φ(x) = x² odd. It is the other way round: x is odd, so what is left "
+    "for a feature orthogonal to it is the even sinusoid, cos(πx); x² is even, and leaves the odd one, sin(πx). The "
+    "paper's optimal features are right; only the two words are swapped.",
 )

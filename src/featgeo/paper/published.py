@@ -1,7 +1,7 @@
 """The published recipe (appendix D): networks trained by Adam at its defaults on minibatches, most for 100 epochs.
 
-The objective is the library's nested H-score, in one pass for all levels, and minibatches are slices of a shuffled tensor:
-both cost less than what the published notebooks do, so the time measured here flatters them.
+The objective is the library's nested H-score, in one pass for all levels, and minibatches are slices of a shuffled
+tensor: both cost less than what the published notebooks do, so the time measured here flatters them.
 """
 
 from __future__ import annotations

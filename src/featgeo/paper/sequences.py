@@ -1,7 +1,7 @@
 """Sequential data (section 7.1.3): hidden binary factors behind pairs of binary sequences.
 
-X has 40 symbols and Y 30. Hidden U and V decide how often they flip: the flip probability is 0.1 or 0.9. Given U and V the
-sequences are independent, so there is one mode, and it depends on a sequence through its number of flips alone
+X has 40 symbols and Y 30. Hidden U and V decide how often they flip: the flip probability is 0.1 or 0.9. Given U and V
+the sequences are independent, so there is one mode, and it depends on a sequence through its number of flips alone
 (Prop. seq): f(x) is the standardised P(U=1|x), a hyperbolic tangent of that number.
 """
 
@@ -33,7 +33,7 @@ SHOWN = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Pairs of sequences to learn from, (n, 40) and (n, 30), fresh ones to compare on, and their hidden factors, (m, 2)."""
+    """Pairs of sequences to learn from, (n, 40) and (n, 30), and fresh ones with their hidden factors, (m, 2)."""
 
     x: Array
     y: Array
@@ -160,7 +160,8 @@ EXPERIMENT = Experiment(
     f"{SAMPLES:,} pairs to learn from, {FRESH:,} to compare on.",
     statement="The one mode of the sequences is a hyperbolic tangent of the number of flips, and so reveals the hidden "
     "factors.",
-    formula=r"f^*(x) = c \left[\tanh(2w\,\varphi(x) + b_U) - \tanh(b_U)\right], \quad w = \tfrac12 \log\tfrac{q_1}{q_0}",
+    formula=r"f^*(x) = c \left[\tanh(2w\,\varphi(x) + b_U) - \tanh(b_U)\right], "
+    r"\quad w = \tfrac12 \log\tfrac{q_1}{q_0}",
     code="""\
 import featgeo as fg
 from featgeo.paper import sequences

@@ -172,7 +172,8 @@ EXPERIMENT = Experiment(
     name="sequential",
     title="Sequential dependence by Markov order",
     source="Accompanies the paper; the extension of its conclusion",
-    law=f"Binary chains in which a symbol repeats the one 1 (or 2) steps back with probability 3/4; {LENGTH:,} symbols each.",
+    law=f"Binary chains in which a symbol repeats the one 1 (or 2) steps back with probability 3/4; {LENGTH:,} "
+    "symbols each.",
     statement="The dependence of a symbol on its past is an orthogonal sum of one component for each Markov order.",
     formula=r"\mathfrak{i}_{X_{t-3}, X_{t-2}, X_{t-1};\, X_t} = \sum_{r=1}^{3} \mathfrak{i}^{(r)}, "
     r"\qquad \|\mathfrak{i}^{(r)}\|^2 = \tfrac14\ \text{at the order of the chain, else}\ 0",

@@ -1,8 +1,9 @@
 """Side information (section 7.3): the conditional mode of a random 8 x 3 x 3 distribution, and a multihead network.
 
 What a sample can teach about finite alphabets is the exact decomposition of its counts: the learned mode is compared
-with that, and with that of the distribution. The multihead network is trained on the same sample; both features are shown
-as in the paper's figure: f has mean 0 and variance 1 under the uniform distribution of x, and each g(s, .) under that of y.
+with that, and with that of the distribution. The multihead network is trained on the same sample; both features are
+shown as in the paper's figure: f has mean 0 and variance 1 under the uniform distribution of x, and each g(s, .) under
+that of y.
 """
 
 from __future__ import annotations
@@ -219,7 +220,8 @@ def _plot(learned: Learned, true_f: Array, true_g: Array) -> Plot:
     return Plot(
         "side-information",
         "The conditional mode by the nested H-score and by a network with a softmax head for each s.",
-        "Two bar charts, f at eight symbols of x and g at nine pairs of s and y: both ways to learn lie near each other.",
+        "Two bar charts, f at eight symbols of x and g at nine pairs of s and y: both ways to learn lie near each "
+        "other.",
         panels,
         columns=2,
     )
@@ -229,9 +231,10 @@ EXPERIMENT = Experiment(
     name="side-information",
     title="Side information",
     source="Section 7.3",
-    law=f"X has 8 symbols, S and Y have 3 each, with a random joint distribution; {SAMPLES:,} samples, one conditional mode.",
-    statement="A network with a softmax head for each s, trained by likelihood, learns the strongest mode of what X tells "
-    "about Y beyond S, where that dependence is weak.",
+    law=f"X has 8 symbols, S and Y have 3 each, with a random joint distribution; {SAMPLES:,} samples, one "
+    "conditional mode.",
+    statement="A network with a softmax head for each s, trained by likelihood, learns the strongest mode of what X "
+    "tells about Y beyond S, where that dependence is weak.",
     formula=r"\mathfrak{i}_{X;S,Y} = \mathfrak{i}_{X;S} + \mathfrak{i}_{X;Y|S}, \qquad "
     r"P_{Y|X,S} = P_{Y|S} \left(1 + \frac{f(x)\, g(s, y)}{1 + \bar{f}(x)^{\mathrm T} \bar{g}(s)}\right)",
     code="""\
