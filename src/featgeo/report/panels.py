@@ -1,7 +1,7 @@
 """What a figure shows, as plain numbers: panels of curves, bars, maps, points and cells, in rows and columns.
 
-Experiments say what to show with these; `report.drawing` draws them. Nothing here needs a charting library, and all of it
-survives a trip through JSON.
+Experiments say what to show with these; `report.drawing` draws them. Nothing here needs a charting library, and all
+of it survives a trip through JSON.
 """
 
 from __future__ import annotations
