@@ -1,4 +1,4 @@
-"""The demo: real data and the paper's discrete experiment, decomposed, on one page."""
+"""The demo: real data, decomposed, on one page."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 
 from featgeo import datasets
-from featgeo.geometry import FiniteJoint, Modes
+from featgeo.geometry import FiniteJoint
 from featgeo.models import ModalDecomposition
-from featgeo.paper import discrete
 from featgeo.report import figures
 from featgeo.report.page import Section, write_page
 
@@ -24,7 +23,7 @@ INTRODUCTION = (
 
 def demonstrate(folder: Path) -> Path:
     """Write the page into a folder and return its path."""
-    sections = [hair_and_eyes(), titanic(), diabetes(), discrete_experiment()]
+    sections = [hair_and_eyes(), titanic(), diabetes()]
     return write_page(folder, "What depends on what, and how", INTRODUCTION, sections)
 
 
@@ -143,30 +142,6 @@ print(model.report())
 given = model.given([20, 25, 30, 35])
 given.mean(), given.interval(0.8), given.mean(lambda y: y > 200)
 model.plot()"""
-
-
-def discrete_experiment() -> Section:
-    """The paper's discrete experiment, section 7.1."""
-    result = discrete.run()
-    columns = zip(result.truth.sigma, result.learned.sigma, result.f_correlation, result.g_correlation, strict=True)
-    return Section(
-        slug="discrete",
-        title="The paper's discrete experiment",
-        lead=[
-            f"A random distribution on 8 x 6 symbols, and the modes of {discrete.SAMPLES:,} samples from it (section "
-            "7.1 of Xu and Zheng, 2024). Bars are the exact modes of the distribution, dots the exact modes of the "
-            "samples: what is left between them is sampling error.",
-        ],
-        figure=figures.modes_over_theory(_numbers(result.truth), _numbers(result.learned), ("x", "y")),
-        alt="Three modes f(x) and g(y) and their strengths: values from samples lie close to the true values.",
-        columns=["mode", "sigma, theory", "sigma, samples", "correlation of f", "correlation of g"],
-        rows=[[str(i), *(f"{value:.4f}" for value in values)] for i, values in enumerate(columns, start=1)],
-        code="from featgeo.paper import discrete\n\nresult = discrete.run()\nresult.truth.sigma, result.learned.sigma",
-    )
-
-
-def _numbers(modes: Modes) -> dict[str, np.ndarray]:
-    return {"sigma": modes.sigma, "f": modes.f, "g": modes.g}
 
 
 def _percent(values: np.ndarray) -> list[str]:

@@ -11,11 +11,27 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from featgeo.report.light_svg import lighter
+
 # Okabe and Ito's colours: told apart by every kind of colour vision.
-BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#6e6e6e"
+BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#b0568f", "#6e6e6e"
+INK, LINE, PAPER = "#1d2329", "#aab3bb", "#ffffff"
+
+SERIES = (ORANGE, BLUE, GREEN, PURPLE, GREY)  # what was learned
+TINTS = ("#f7c39b", "#a6d0ec", "#9ddac6", "#e6bcd8", "#cbcbcb")  # the theory of the same
+THEORY = TINTS[1]
+
+# The same colours on dark paper. Attributes hold the light ones, so that programs without style sheets draw those.
+DARK = {
+    INK: "#e6e9ec", LINE: "#5a6570", PAPER: "#14181c",
+    ORANGE: "#ff9147", BLUE: "#5cb8f0", GREEN: "#3fd0a5", PURPLE: "#e79cc9", GREY: "#b5b9bd",
+    **dict(zip(TINTS, ("#96562a", "#3a7399", "#2b7a64", "#85507a", "#676c71"), strict=True)),
+}  # fmt: skip
 
 STYLE: Any = {
-    "axes.edgecolor": "#444444",
+    "axes.edgecolor": INK,
+    "axes.facecolor": "none",
+    "axes.labelcolor": INK,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 11,
@@ -25,20 +41,34 @@ STYLE: Any = {
     "legend.frameon": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "featgeo",  # the same figure gives the same file
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
 }
 
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure; inches."""
-    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    return Figure(figsize=(width, height), layout="constrained", facecolor=PAPER)
 
 
 def svg(figure: Figure) -> str:
-    """The figure as text, the same for the same figure."""
+    """The figure as text, the same for the same figure; it turns dark where readers prefer dark pages."""
     text = io.StringIO()
     with mpl.rc_context(STYLE):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "featgeo"})
-    return text.getvalue()
+        figure.savefig(text, format="svg", bbox_inches="tight", pad_inches=0.08,
+                       metadata={"Date": None, "Creator": "featgeo"})  # fmt: skip
+    return lighter(_themed(text.getvalue()))
+
+
+def _themed(text: str) -> str:
+    rules = "".join(
+        f'[style*="{role}: {light}"]{{{role}:{dark}!important}}'
+        for light, dark in DARK.items()
+        for role in ("fill", "stroke")
+        if f"{role}: {light}" in text
+    )
+    return text.replace("</style>", f"@media (prefers-color-scheme:dark){{{rules}}}</style>", 1)
 
 
 def mode_map(
@@ -55,8 +85,8 @@ def mode_map(
     with mpl.rc_context(STYLE):
         figure = new_figure(6.4, 4.2)
         axes = figure.add_subplot()
-        axes.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
-        axes.axvline(0, color="#cccccc", linewidth=0.8, zorder=0)
+        axes.axhline(0, color=LINE, linewidth=0.8, zorder=0)
+        axes.axvline(0, color=LINE, linewidth=0.8, zorder=0)
         for points, colour, marker, name in ((x, BLUE, "o", names[0]), (y, ORANGE, "s", names[1])):
             position = np.stack(list(points.values()))
             axes.scatter(position[:, 0], position[:, 1], color=colour, marker=marker, label=name)
@@ -91,40 +121,4 @@ def energy_bars(groups: Sequence[Mapping[str, float]], total: float, unit: str) 
         axes.set_xlim(0, 1.25 * max(value for _, value, _ in rows))
         axes.set_xlabel(unit)
         axes.tick_params(axis="y", length=0)
-        return svg(figure)
-
-
-def modes_over_theory(
-    theory: Mapping[str, NDArray[Any]], learned: Mapping[str, NDArray[Any]], symbols: tuple[str, str]
-) -> str:
-    """Learned modes over true ones, in the paper's layout: a row of f, a row of g, and the singular values.
-
-    Args:
-        theory: "sigma" (k,), "f" (|X|, k), "g" (|Y|, k) of the truth.
-        learned: The same of the sample.
-        symbols: What x and y are called.
-    """
-    with mpl.rc_context(STYLE):
-        k = len(theory["sigma"])
-        figure = new_figure(8.4, 4.6)
-        grid = figure.add_gridspec(2, k + 1, width_ratios=[1.3] * k + [1])
-        for row, (letter, symbol) in enumerate(zip("fg", symbols, strict=True)):
-            first = None
-            for i in range(k):
-                axes = figure.add_subplot(grid[row, i], sharey=first)
-                first = first or axes
-                at = np.arange(1, len(theory[letter]) + 1)
-                axes.bar(at, theory[letter][:, i], color="#bcd7ea", label="theory")
-                axes.plot(at, learned[letter][:, i], "o", color=ORANGE, markersize=4.5, label="from samples")
-                axes.axhline(0, color="#444444", linewidth=0.8)
-                axes.set_title(f"${letter}_{i + 1}^*({symbol})$")
-                axes.set_xticks(at)
-                axes.tick_params(labelleft=i == 0)
-        axes = figure.add_subplot(grid[:, k])
-        at = np.arange(1, k + 1)
-        axes.bar(at, theory["sigma"], color="#bcd7ea", label="theory")
-        axes.plot(at, learned["sigma"], "o", color=ORANGE, label="from samples")
-        axes.set_xticks(at)
-        axes.set_title(r"$\sigma_i$")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return svg(figure)

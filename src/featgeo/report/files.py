@@ -9,7 +9,7 @@ def write_whole(path: Path, text: str) -> None:
     """Write beside the target, then rename: a reader never meets half a file."""
     part = path.with_name(path.name + ".part")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", newline="\n")
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from featgeo.report.figures import BLUE, ORANGE, STYLE, new_figure
+from featgeo.report.figures import BLUE, INK, LINE, ORANGE, STYLE, THEORY, new_figure
 
 MOST_MODES = 6
 MOST_BARS = 30
@@ -22,10 +22,10 @@ def spectrum(sigma: NDArray[Any], held_out: NDArray[Any], error: NDArray[Any]) -
         figure = new_figure(max(4.8, 1.6 + 0.5 * len(sigma)), 3.4)
         axes = figure.add_subplot()
         at = np.arange(1, len(sigma) + 1)
-        axes.bar(at, sigma, color="#bcd7ea", label="rows of the fit")
+        axes.bar(at, sigma, color=THEORY, label="rows of the fit")
         spread = np.nan_to_num(2 * error)
         axes.errorbar(at, held_out, yerr=spread, fmt="o", color=ORANGE, capsize=3, label="held-out rows (2 s.e.)")
-        axes.axhline(0, color="#444444", linewidth=0.8)
+        axes.axhline(0, color=INK, linewidth=0.8)
         axes.set_xticks(at)
         axes.set_ylim(top=1.02)
         axes.set_xlabel("mode")
@@ -47,10 +47,10 @@ def energies(names: Sequence[str], fitted: NDArray[Any], held_out: NDArray[Any],
         figure = new_figure(6.4, 1.3 + 0.34 * len(names))
         axes = figure.add_subplot()
         at = np.arange(len(names))[::-1]
-        axes.barh(at, fitted, color="#bcd7ea", label="rows of the fit")
+        axes.barh(at, fitted, color=THEORY, label="rows of the fit")
         spread = np.nan_to_num(np.abs(interval - held_out[:, None])).T
         axes.errorbar(held_out, at, xerr=spread, fmt="o", color=ORANGE, capsize=3, label="held-out rows (95 %)")
-        axes.axvline(0, color="#444444", linewidth=0.8)
+        axes.axvline(0, color=INK, linewidth=0.8)
         axes.set_yticks(at, names)
         axes.set_xlabel(r"energy, $\sum_i \sigma_i^2$")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
@@ -84,12 +84,12 @@ def modes(sides: Sequence[tuple[str, str, str, NDArray[Any], NDArray[Any]]], sig
 def _panel(axes: Any, kind: str, at: NDArray[Any], values: NDArray[Any]) -> None:
     if kind == "curve":
         axes.plot(at, values, color=BLUE)
-        axes.axhline(0, color="#999999", linewidth=0.8)
+        axes.axhline(0, color=LINE, linewidth=0.8)
     elif kind == "bars":
         strongest = np.sort(np.argsort(-np.abs(values))[:MOST_BARS])
         place = np.arange(len(strongest))
         axes.bar(place, values[strongest], color=BLUE)
-        axes.axhline(0, color="#444444", linewidth=0.8)
+        axes.axhline(0, color=INK, linewidth=0.8)
         axes.set_xticks(place, [str(label) for label in at[strongest]], rotation=60, ha="right", fontsize=8)
     else:
         axes.hist(values, bins=30, color=BLUE)

@@ -1,0 +1,55 @@
+"""Pages from templates: one file that needs no other and asks nobody."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from latex2mathml.converter import convert
+from markupsafe import Markup
+
+from featgeo.report.numerals import at_most, numeral
+
+POINT = 4 / 3  # pixels
+TEMPLATES = PackageLoader("featgeo.report", "templates")
+
+
+def render(template: str, **values: Any) -> str:
+    """The text of a page."""
+    environment = Environment(
+        loader=TEMPLATES, autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {
+        "data_uri": _data_uri, "pixels": _pixels, "mathml": _mathml, "numeral": numeral, "at_most": at_most,
+    }  # fmt: skip
+    environment.globals["source"] = lambda name: Markup(_source(environment, name))  # noqa: S704
+    environment.globals["source_hash"] = lambda name: _hash(_source(environment, name))
+    return environment.get_template(template).render(**values)
+
+
+def _data_uri(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+def _pixels(svg: str, side: str) -> int | None:
+    """Width or height that the figure asks for; None where it asks for none."""
+    found = re.search(rf'<svg[^>]* {side}="([\d.]+)pt"', svg)
+    return round(float(found[1]) * POINT) if found else None
+
+
+def _mathml(formula: str) -> Markup:
+    return Markup(convert(formula, display="block"))  # noqa: S704 - the converter escapes text
+
+
+def _source(environment: Environment, name: str) -> str:
+    """A file of ours as it stands: style sheets and scripts."""
+    return TEMPLATES.get_source(environment, name)[0]
+
+
+def _hash(script: str) -> str:
+    """What allows this script, and no other, to run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
