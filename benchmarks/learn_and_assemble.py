@@ -1,4 +1,4 @@
-"""Learning and assembling against exact truths, the published recipe and the tools people use now: one table.
+"""Learning and assembling beside the tools people use now: one table.
 
     OMP_NUM_THREADS=1 python benchmarks/learn_and_assemble.py [NAME ...]
 
@@ -15,7 +15,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from numpy.polynomial.hermite_e import hermeval
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
@@ -24,10 +23,10 @@ from torch import nn
 import featgeo as fg
 from featgeo import datasets
 from featgeo.features import networks
+from featgeo.geometry import Modes
+from featgeo.paper import cosine as cosine_experiment
 from featgeo.paper import discrete as discrete_experiment
-from featgeo.paper.orthogonality import samples as cosine_samples
 
-N = 50_000
 SEED = 100  # draws and splits from here on: the defaults of the library were chosen while looking at smaller seeds
 
 
@@ -42,101 +41,31 @@ def row(name: str, **figures: object) -> None:
     print(f"{name:<34}", "  ".join(shown), flush=True)
 
 
-# --- the paper's cosine density -------------------------------------------------------------------------------------
-
-
-def h_score(f: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-    f, g = f - f.mean(dim=0), g - g.mean(dim=0)
-    n = len(f)
-    return (f * g).sum() / n - ((f.T @ f / n) * (g.T @ g / n)).sum() / 2
-
-
-def published_recipe(x: np.ndarray, y: np.ndarray, k: int, lean: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Appendix D, plainly: softplus networks of two layers of 32, minibatches of 256 from a DataLoader, 100 epochs of
-    Adam at 1e-3, one H-score for each level. `lean` replaces the DataLoader by slices of a permutation.
-    """
-    torch.manual_seed(0)
-
-    def network() -> nn.Module:
-        return nn.Sequential(nn.Linear(1, 32), nn.Softplus(), nn.Linear(32, 32), nn.Softplus(), nn.Linear(32, k))
-
-    f, g = network(), network()
-    xs, ys = (torch.from_numpy(z).float()[:, None] for z in (x, y))
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(xs, ys), batch_size=256, shuffle=True)
-    optimizer = torch.optim.Adam([*f.parameters(), *g.parameters()], lr=1e-3)
-    for _ in range(100):
-        batches = ((xs[rows], ys[rows]) for rows in torch.randperm(len(xs)).split(256)) if lean else loader
-        for x_batch, y_batch in batches:
-            fs, gs = f(x_batch), g(y_batch)
-            loss = -sum(h_score(fs[:, : i + 1], gs[:, : i + 1]) for i in range(k))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    with torch.no_grad():
-        fs, gs = (z - z.mean(dim=0) for z in (f(xs), g(ys)))
-    return fs.double().numpy(), gs.double().numpy()
-
-
-def kernel_error(f: np.ndarray, g: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
-    """Relative error of the kernel over rows of the product distribution; f or g carries sigma."""
-    apart = np.random.default_rng(0).permutation(len(y))
-    truth = np.cos(np.pi * (x - y[apart]))
-    return float(np.sqrt(np.mean(((f * g[apart]).sum(axis=1) - truth) ** 2) / np.mean(truth**2)))
-
-
-def expectation_errors(model: fg.ModalDecomposition) -> list[float]:
-    at, fine = np.linspace(-1, 1, 1001), np.linspace(-1, 1, 20_001)
-    density = 1 + np.cos(np.pi * (at[:, None] - fine))
-    density /= density.sum(axis=1, keepdims=True)
-    given = model.given(at)
-    functions = (lambda y: y, np.square, np.exp)
-    return [float(np.sqrt(np.mean((given.mean(psi) - density @ psi(fine)) ** 2))) for psi in functions]
+# --- the paper's cosine and discrete data, by networks (by the defaults: reproduce.py) ------------------------------
 
 
 def cosine() -> None:
-    results: dict[str, list[list[float]]] = {"auto": [], "neural": []}
+    results = []
     for seed in range(SEED, SEED + 5):
-        x, y = cosine_samples(N, seed)
-        for solver, found in results.items():
-            with cpu_time() as used:
-                model = fg.ModalDecomposition(2, solver=solver, random_state=seed).fit(x, y)
-                seconds = used()
-            f, g = model.transform(x, y)
-            error = kernel_error(f * model.singular_values_, g, x, y)
-            found.append([error, *expectation_errors(model), seconds])
-    samples = cosine_samples(N, SEED)
-    published = {}
-    for lean in (False, True):
+        data = cosine_experiment.draw(seed)
         with cpu_time() as used:
-            f, g = published_recipe(*samples, k=2, lean=lean)
-            published[lean] = used()
-        name = "cosine, published" + (", no DataLoader" if lean else " recipe")
-        row(name, kernel_error=kernel_error(f, g, *samples), cpu_seconds=published[lean])
-    for solver, found in results.items():
-        error, mean, square, exponential, seconds = np.median(found, axis=0)
-        row(f"cosine, {solver} (medians of 5)", kernel_error=error, E_y=mean, E_y2=square, E_exp=exponential,
-            cpu_seconds=seconds,
-            times_less=published[False] / seconds, than_without_DataLoader=published[True] / seconds)  # fmt: skip
-
-
-# --- the paper's discrete distribution, Gaussian variables, the Gaussian mixture, sequences --------------------------
+            model = fg.ModalDecomposition(2, solver="neural", random_state=seed).fit(data.x, data.y)
+            seconds = used()
+        grid = cosine_experiment.GRID
+        modes = Modes(model.singular_values_, *model.transform(grid, grid))
+        results.append([cosine_experiment.kernel_error(modes), seconds])
+    error, seconds = np.median(results, axis=0)
+    row("cosine, neural (medians of 5)", kernel_error=error, cpu_seconds=seconds)
 
 
 def discrete() -> None:
-    table = discrete_experiment.distribution().probability()
-    cells = np.random.default_rng(discrete_experiment.SEED).choice(
-        table.size, discrete_experiment.SAMPLES, p=table.ravel()
+    data = discrete_experiment.draw(SEED)
+    truth = data.counts().modes(3).sigma
+    spaces = (OneHotNetwork(size) for size in discrete_experiment.SHAPE)
+    model = fg.ModalDecomposition(3, "neural", *spaces, random_state=0, training=fg.Training(max_epochs=20)).fit(
+        data.x, data.y
     )
-    x, y = np.divmod(cells, table.shape[1])
-    truth = fg.FiniteJoint.from_samples(x=x, y=y).modes(3).sigma
-    for solver, training in (("exact", None), ("neural", fg.Training(max_epochs=20))):
-        spaces = (
-            {}
-            if solver == "exact"
-            else {"x_space": OneHotNetwork(table.shape[0]), "y_space": OneHotNetwork(table.shape[1])}
-        )
-        model = fg.ModalDecomposition(3, solver=solver, random_state=0, training=training, **spaces).fit(x, y)
-        row(f"discrete, {solver}", largest_sigma_error=float(np.abs(model.singular_values_ - truth).max()))
+    row("discrete, neural", largest_sigma_error=float(np.abs(model.singular_values_ - truth).max()))
 
 
 class OneHotNetwork(nn.Module):
@@ -150,68 +79,6 @@ class OneHotNetwork(nn.Module):
     def forward(self, index: torch.Tensor) -> torch.Tensor:
         """Features of symbols, (n, 1) -> (n, 16)."""
         return nn.functional.silu(self.linear(nn.functional.one_hot(index[:, 0].long(), self.symbols).float()))
-
-
-def gaussian() -> None:
-    correlations, held_out, first = [], [], []
-    for seed in range(SEED, SEED + 10):
-        rng = np.random.default_rng(seed)
-        x = rng.standard_normal(N)
-        y = 0.8 * x + 0.6 * rng.standard_normal(N)
-        model = fg.ModalDecomposition(5, random_state=seed).fit(x, y)
-        f = model.transform(x)
-        correlations.append([abs(np.corrcoef(f[:, i], hermeval(x, np.eye(6)[i + 1]))[0, 1]) for i in range(4)])
-        held_out.append(model.held_out_singular_values_)
-        first.append(abs(model.singular_values_[0] - 0.8))
-    row("gaussian, auto (medians of 10)", hermite=np.median(correlations, axis=0).round(4).tolist())
-    row("", held_out_minus_truth=(np.median(held_out, axis=0) - 0.8 ** np.arange(1, 6)).round(4).tolist(),
-        worst_sigma_1_error=float(max(first)))  # fmt: skip
-
-
-def mixture() -> None:
-    rng = np.random.default_rng(SEED)
-    root = rng.standard_normal((10, 10)) / np.sqrt(10) + np.eye(10)
-    covariance = root @ root.T
-    mu = rng.standard_normal(10)
-    mu /= np.sqrt(mu @ np.linalg.solve(covariance, mu))
-    y = rng.choice([-1, 1], N)
-    X = y[:, None] * mu + rng.standard_normal((N, 10)) @ root.T
-    truth = np.tanh(X @ np.linalg.solve(covariance, mu))
-    for solver, training in (("auto", None), ("neural", fg.Training(max_epochs=20))):
-        with cpu_time() as used:
-            model = fg.ModalDecomposition(1, solver=solver, random_state=SEED, training=training).fit(X, y)
-            row(f"mixture, {solver}", correlation=float(abs(np.corrcoef(model.transform(X)[:, 0], truth)[0, 1])),
-                spaces=model.spaces_[0], cpu_seconds=used())  # fmt: skip
-
-
-def sequences() -> None:
-    def chain(n: int, length: int, flip: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        start = rng.integers(0, 2, (n, 1))
-        flips = rng.random((n, length - 1)) < flip[:, None]
-        return np.hstack([start, (start + np.cumsum(flips, axis=1)) % 2]).astype(float)
-
-    def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        rng = np.random.default_rng(seed)
-        u, v = np.divmod(rng.choice(4, n, p=[0.1, 0.4, 0.2, 0.3]), 2)
-        flip = np.array([0.1, 0.9])
-        return chain(n, 40, flip[u], rng), chain(n, 30, flip[v], rng)
-
-    def truth(z: np.ndarray, share: float) -> np.ndarray:
-        phi = (z.shape[1] - 1) / 2 - (z[:, 1:] == z[:, :-1]).sum(axis=1)
-        return np.tanh(np.log(9) * phi + np.log(share / (1 - share)) / 2)
-
-    X, Y = draw(N, SEED)
-    with cpu_time() as used:
-        model = fg.ModalDecomposition(1, x_space="sequence", y_space="sequence", random_state=SEED,
-                                      training=SEQUENCE_TRAINING).fit(X, Y)  # fmt: skip
-        seconds = used()
-    X, Y = draw(10_000, SEED + 1)
-    f, g = model.transform(X, Y)
-    row("sequences, neural", f=float(abs(np.corrcoef(f[:, 0], truth(X, 0.5))[0, 1])),
-        g=float(abs(np.corrcoef(g[:, 0], truth(Y, 0.7))[0, 1])), cpu_seconds=seconds)  # fmt: skip
-
-
-SEQUENCE_TRAINING = fg.Training(learning_rate=0.02, max_epochs=30, surplus=0)  # one weak mode: no room for noise
 
 
 # --- real data --------------------------------------------------------------------------------------------------------
@@ -308,7 +175,7 @@ def diamonds() -> None:
         coverage_of_90=float(np.mean((ends[0] <= y_test) & (y_test <= ends[1]))))  # fmt: skip
 
 
-ALL = (cosine, discrete, gaussian, mixture, sequences, fashion, adult, diamonds)
+ALL = (cosine, discrete, fashion, adult, diamonds)
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -10,7 +10,9 @@ import featgeo
 
 try:
     import typer
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
@@ -97,21 +99,25 @@ def _reproduce(
 
 
 def _table(verdicts: list[Verdict]) -> Table:
-    table = Table("experiment", "figure", header_style="bold")
+    """Narrow enough for 80 columns: an experiment has a row of its own, and its figures follow."""
+    table = Table("figure", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in ("theory", "learned", "error", "floor", "allowed"):
-        table.add_column(name, justify="right")
-    table.add_column("verdict")
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     for verdict in verdicts:
-        for i, number in enumerate(verdict.numbers):
-            values = (number.theory, number.learned, number.error, number.floor, number.allowed)
+        table.add_row(f"[bold]{verdict.experiment.name}[/bold]", *[""] * 5, _word(verdict.passed))
+        for number in verdict.numbers:
             table.add_row(
-                verdict.experiment.name if i == 0 else "",
-                number.name,
-                *("–" if value is None else f"{value:.4g}" for value in values),
-                "[green]pass[/green]" if number.passed else "[red]FAIL[/red]",
+                f"  {escape(number.name)}",
+                *("–" if value is None else f"{value:.4g}" for value in (number.theory, number.learned)),
+                *("–" if value is None else f"{value:.2g}" for value in (number.error, number.floor, number.allowed)),
+                _word(number.passed),
             )
-        table.add_section()
     return table
+
+
+def _word(passed: bool) -> str:
+    return "[green]pass[/green]" if passed else "[bold red]FAIL[/bold red]"
 
 
 def _show(console: Console, page: Path) -> None:

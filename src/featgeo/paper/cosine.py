@@ -116,7 +116,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     best = exact_optimum(data)
     numbers = [
         Number(
-            "kernel cos(π(x − y)), relative error",
+            "kernel, relative error",
             kernel_error(learned.modes),
             bound=0.04,
             floor=kernel_error(best.modes),

@@ -100,7 +100,7 @@ def measure(data: Sample, learned: Modes) -> Outcome:
     errors, floors = (decorrelation(modes.f, truth, MASS) for modes in (learned, best))
     numbers = [
         Number(
-            f"f{subscript(i + 1)}, 1 − correlation with Hermite {i + 1}",
+            f"1 − corr(f{subscript(i + 1)}, Hermite {i + 1})",
             float(errors[i]),
             bound=FUNCTION_BOUNDS[i],
             floor=float(floors[i]),

@@ -102,7 +102,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     true, mass, best = truth(data.fresh), uniform(FRESH), exact_optimum(data)
     error, floor = (float(decorrelation(found.f, true, mass)) for found in (learned, best))
     numbers = [
-        Number("f, 1 − correlation with tanh(μᵀΣ⁻¹x)", error, bound=0.002, floor=floor),
+        Number("1 − corr(f, theory)", error, bound=0.002, floor=floor),
         Number.value("σ", sigma(), learned.sigma, bound=0.02, floor=best.sigma),
     ]
     index = data.fresh @ law()[2]

@@ -116,7 +116,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
         mark = f"f ⊥ {name}"
         numbers += [
             Number(
-                f"{mark}, 1 − correlation with the truth",
+                f"{mark}, 1 − corr(f, theory)",
                 float(decorrelation(f, truth, mass)),
                 bound=0.001,
                 floor=float(decorrelation(f_best, truth, mass)),
@@ -127,7 +127,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
                 bound=0.05,
                 floor=float(relative_error(f_best, truth, mass)),
             ),
-            Number(f"{mark}, correlation with {name} on the sample", abs(feature.residual), bound=1e-6),
+            Number(f"{mark}, corr(f, {name}) on the sample", abs(feature.residual), bound=1e-6),
             Number.value(f"{mark}, σ", SIGMA, feature.sigma, bound=0.015, floor=best[name].sigma),
             Number.value(
                 f"energy of {name}",

@@ -59,7 +59,7 @@ def maximise(
     seed: int,
     *,
     minibatch: int = MINIBATCH,
-    epochs: int = EPOCHS,
+    epochs: int | None = None,
     datasets: int = 1,
 ) -> None:
     """Train networks to maximise an objective of rows.
@@ -70,16 +70,16 @@ def maximise(
         n: Rows in each data set.
         seed: Of the shuffles.
         minibatch: Rows a step.
-        epochs: Passes over the rows.
+        epochs: Passes over the rows; `EPOCHS` when None.
         datasets: How many data sets are shuffled apart.
     """
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam([weight for network in networks for weight in network.parameters()])
-    for _ in range(epochs):
-        shuffles = [torch.randperm(n, generator=generator).split(minibatch) for _ in range(datasets)]
+    for _ in range(EPOCHS if epochs is None else epochs):
+        shuffles = [torch.split(torch.randperm(n, generator=generator), minibatch) for _ in range(datasets)]
         for indices in zip(*shuffles, strict=True):
             optimizer.zero_grad()
-            (-objective(*indices)).backward()
+            torch.autograd.backward(-objective(*indices))
             optimizer.step()
 
 

@@ -118,8 +118,8 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     modes = law_of_flips().modes(1)
     of_sample = np.mean(modes.f[flips(data.x), 0] * modes.g[flips(data.y), 0])
     numbers = [
-        Number("f, 1 − correlation with Prop. seq", float(decorrelation(learned.f, true_f, mass)), bound=0.001),
-        Number("g, 1 − correlation with Prop. seq", float(decorrelation(learned.g, true_g, mass)), bound=0.001),
+        Number("1 − corr(f, theory)", float(decorrelation(learned.f, true_f, mass)), bound=0.001),
+        Number("1 − corr(g, theory)", float(decorrelation(learned.g, true_g, mass)), bound=0.001),
         Number.value("σ", sigma, learned.sigma, bound=0.02, floor=float(of_sample)),
     ]
     f, g = aligned(learned.f, true_f, mass)[:SHOWN], aligned(learned.g, true_g, mass)[:SHOWN]

@@ -43,9 +43,9 @@ def chain(order: int, length: int, seed: int) -> np.ndarray:
     return result
 
 
-def draw(seed: int, length: int = LENGTH) -> Sample:
-    """A chain of each order."""
-    return {order: chain(order, length, seed + 1_000 * order) for order in CHAINS}
+def draw(seed: int, n: int = LENGTH) -> Sample:
+    """A chain of n symbols for each order."""
+    return {order: chain(order, n, seed + 1_000 * order) for order in CHAINS}
 
 
 def theory(order: int) -> Array:
@@ -114,6 +114,9 @@ def _published(sequence: np.ndarray, seed: int) -> Array:
 class _CausalTransformer(nn.Module):
     """Features of the last one, two and three symbols, (n, 3) -> (n, 3, WIDTH)."""
 
+    embedding: torch.Tensor
+    mask: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         start = torch.stack([nn.Embedding(2, WIDTH).weight.detach() for _ in range(ORDERS)])
@@ -124,7 +127,7 @@ class _CausalTransformer(nn.Module):
 
     def forward(self, past: torch.Tensor) -> torch.Tensor:
         """Position i reads the last i + 1 symbols only."""
-        embedded = torch.stack([self.embedding[i][past[:, i]] for i in range(ORDERS)], dim=1)
+        embedded = torch.stack([self.embedding[i, past[:, i]] for i in range(ORDERS)], dim=1)
         return self.encoder(embedded, mask=self.mask, is_causal=True)
 
 
@@ -136,7 +139,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
         exact, true = exact_energies(data[order]), theory(order)
         numbers += [
             Number.value(
-                f"chain of order {order}, energy of order {i + 1}",
+                f"chain {order}, energy of order {i + 1}",
                 true[i],
                 energies[i],
                 floor=exact[i],
@@ -144,9 +147,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
             for i in range(ORDERS)
         ]
         difference = float(np.abs(energies - exact).max())
-        numbers.append(
-            Number(f"chain of order {order}, largest difference from the sample's own", difference, bound=0.002)
-        )
+        numbers.append(Number(f"chain {order}, from the sample's own", difference, bound=0.002))
         panels.append(
             Bars(
                 f"Energies of the chain of order {order}",

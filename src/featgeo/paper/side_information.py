@@ -136,16 +136,16 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     own = counts / counts.sum(axis=2, keepdims=True)
     numbers = [
         Number(
-            "f, 1 − correlation with the sample's own",
+            "1 − corr(f, the sample's own)",
             float(decorrelation(learned.f, exact.f[:, 0], of_x)),
             bound=1e-4,
         ),
         Number(
-            "g, 1 − correlation with the sample's own",
+            "1 − corr(g, the sample's own)",
             float(decorrelation(learned.g.ravel(), exact.g[..., 0].ravel(), of_sy)),
             bound=1e-4,
         ),
-        Number("σ, difference from the sample's own", abs(learned.sigma - float(exact.sigma[0])), bound=1e-3),
+        Number("σ, from the sample's own", abs(learned.sigma - float(exact.sigma[0])), bound=1e-3),
         Number.value("σ", float(truth.sigma[0]), learned.sigma, floor=float(exact.sigma[0])),
     ]
     numbers += _against_the_law(law, learned, exact.f[:, 0], exact.g[..., 0], truth.f[:, 0], truth.g[..., 0])
@@ -160,9 +160,9 @@ def measure(data: Sample, learned: Learned) -> Outcome:
             float(correlation(_shown(a).ravel(), _shown(b).ravel(), uniform(a.size)))
             for a, b in ((ours, theirs), (best_ours, best_theirs))
         )
-        numbers.append(Number.value(f"{name}, correlation with the multihead network", 1.0, agreement, floor=best))
+        numbers.append(Number.value(f"corr({name}, multihead {name})", 1.0, agreement, floor=best))
     difference = float(np.abs(learned.posterior - own).max())
-    numbers.append(Number("P(y|x, s), largest difference from the sample's own", difference, bound=1e-8))
+    numbers.append(Number("P(y|x, s), from the sample's own", difference, bound=1e-8))
     return Outcome(numbers, [_plot(learned, truth.f[:, 0], truth.g[..., 0])])
 
 

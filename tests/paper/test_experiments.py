@@ -1,0 +1,90 @@
+"""The experiments, by both recipes, against their truths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featgeo.paper import EXPERIMENTS, discrete, gaussian, published, sequential
+from featgeo.paper.record import Number
+
+ROWS = 2_000
+SEED = 200
+
+
+def numbers(outcome):
+    return {number.name: number for number in outcome.numbers}
+
+
+@pytest.fixture
+def one_epoch(monkeypatch):
+    monkeypatch.setattr(published, "EPOCHS", 1)
+    monkeypatch.setattr(gaussian, "EPOCHS", 1)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_draw_of_the_papers_size_agrees_with_its_theory(name):
+    """One draw; each number may be off by half more than what medians of draws are held to."""
+    for number in EXPERIMENTS[name].run("fast", SEED).numbers:
+        assert number.error <= 1.5 * number.allowed, number
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_both_recipes_report_the_same_figures_and_the_same_again(name, one_epoch):
+    experiment = EXPERIMENTS[name]
+    data = experiment.draw(SEED, ROWS)
+    trained, again = (experiment.measure(data, experiment.published(data, SEED)) for _ in range(2))
+    learned = experiment.measure(data, experiment.fast(data, SEED))
+    assert trained == again
+    assert learned == experiment.measure(data, experiment.fast(data, SEED))
+    assert [number.name for number in trained.numbers] == [number.name for number in learned.numbers]
+    assert [plot.slug for plot in trained.plots] == [plot.slug for plot in learned.plots]
+    for number in (*trained.numbers, *learned.numbers):
+        assert np.isfinite(number.error)
+        assert number.error >= 0
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_code_of_an_experiment_is_short_and_runs(name):
+    code = EXPERIMENTS[name].code
+    assert len([line for line in code.splitlines() if line]) <= 6
+    exec(compile(code.replace("seed=0)", f"seed={SEED}, n={ROWS})"), name, "exec"), {})  # noqa: S102
+
+
+def test_more_training_brings_the_published_recipe_nearer(monkeypatch):
+    data, errors = discrete.draw(SEED, ROWS), []
+    for epochs in (2, 100):
+        monkeypatch.setattr(published, "EPOCHS", epochs)
+        errors.append(discrete.measure(data, discrete.published(data, SEED)).numbers[0].error)
+    assert errors[1] < errors[0] / 3
+
+
+def test_discrete_errors_fall_like_the_root_of_the_sample_size():
+    def error(n, seed):
+        data = discrete.draw(seed, n)
+        return max(number.error for number in discrete.measure(data, discrete.fast(data, 0)).numbers[: discrete.MODES])
+
+    means = [np.mean([error(n, seed) for seed in range(20)]) for n in (5_000, 80_000)]
+    assert means[0] / means[1] == pytest.approx(4, rel=0.4)
+
+
+def test_long_chains_approach_theory():
+    data = sequential.draw(SEED, 300_000)
+    for order, energies in sequential.fast(data, 0).items():
+        np.testing.assert_allclose(energies, sequential.theory(order), atol=0.005)
+
+
+def test_side_information_is_exact_on_the_sample():
+    found = numbers(EXPERIMENTS["side-information"].run("fast", SEED))
+    assert found["P(y|x, s), from the sample's own"].error < 1e-8
+    assert found["corr(f, multihead f)"].learned > 0.97
+
+
+def test_a_number_without_bound_is_held_to_its_floor():
+    assert Number("a", error=0.11, floor=0.1).passed
+    assert not Number("a", error=0.12, floor=0.1).passed
+    assert Number("a", error=0.12, floor=0.1, bound=0.2).passed
+    assert not Number("a", error=float("nan"), bound=1.0).passed
+    assert Number.value("a", 1.0, 0.7, floor=0.8) == Number("a", 1.0 - 0.7, 1.0, 0.7, None, abs(0.8 - 1.0))
+    with pytest.raises(ValueError, match="neither a bound nor a floor"):
+        _ = Number("a", error=0.1).passed
