@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/multimodal.py [NAME ...]
 
-Names: gain, ace. CPU times are compared within a run, on one thread. Seeds of the gain are from 800 on, others from 450;
-nothing was chosen on them. (The gain was first measured on seeds 400 to 419: medians 0.615 and 0.801, worst 1.28 and
-1.09. Then the dependence between sources was reduced to its held-out modes, on other seeds.) For the lines of the package
-ace: pip install ace==0.4.2.
+Names: gain, ace. CPU times are compared within a run, on one thread. Seeds of the gain are from 800 on, others from
+450; nothing was chosen on them. (The gain was first measured on seeds 400 to 419: medians 0.615 and 0.801, worst 1.28
+and 1.09. Then the dependence between sources was reduced to its held-out modes, on other seeds.) For the lines of the
+package ace: pip install ace==0.4.2.
 """
 
 from __future__ import annotations

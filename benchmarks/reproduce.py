@@ -50,9 +50,9 @@ def table(found: list[Run], draws: int) -> str:
         f"Medians of {draws} draws from seed {SEED}, one thread, featgeo {featgeo.__version__}, "
         f"torch {torch.__version__}; written by `benchmarks/reproduce.py`. *Fast* is the library with its defaults, "
         "*published* the training of the authors (appendix D, or their notebooks), with this library's H-score and "
-        "without a DataLoader, which makes it cheaper than it was. The *floor* is the error of the exact optimum of the "
-        "same sample: of its counts for finite alphabets, else in the span of the true functions. *Holds*: the error of "
-        "fast is no larger than that of published, or within 10 % of the floor.",
+        "without a DataLoader, which makes it cheaper than it was. The *floor* is the error of the exact optimum of "
+        "the same sample: of its counts for finite alphabets, else in the span of the true functions. *Holds*: the "
+        "error of fast is no larger than that of published, or within 10 % of the floor.",
         "",
         "| experiment | figure | error, fast | error, published | floor | allowed | passes | holds |",
         "| --- | --- | ---: | ---: | ---: | ---: | --- | --- |",
@@ -64,9 +64,10 @@ def table(found: list[Run], draws: int) -> str:
         for fast, published in zip(*(runs.medians(own[recipe]) for recipe in RECIPES), strict=True):
             floor = "" if fast.floor is None else f"{fast.floor:.3g}"
             marks = ("yes" if fast.passed else "**no**", "yes" if holds(fast, published) else "**no**")
+            figure = fast.name.replace("|", "\\|")
             lines.append(
-                f"| {name} | {fast.name.replace('|', chr(92) + '|')} | {fast.error:.3g} | {published.error:.3g} | {floor} "
-                f"| {fast.allowed:.3g} | {marks[0]} | {marks[1]} |"
+                f"| {name} | {figure} | {fast.error:.3g} | {published.error:.3g} | {floor} | {fast.allowed:.3g} "
+                f"| {marks[0]} | {marks[1]} |"
             )
     lines += ["", "| experiment | CPU s, fast | CPU s, published | ratio |", "| --- | ---: | ---: | ---: |"]
     total = ("**all**", *(sum(row[i] for row in seconds) for i in (1, 2)))
