@@ -1,27 +1,12 @@
 """The demo page: whole, self-contained, with the numbers of the library."""
 
-from html.parser import HTMLParser
-
 import pytest
+from page_reader import Reader
 from typer.testing import CliRunner
 
 from featgeo import FiniteJoint, datasets
 from featgeo.cli import main
 from featgeo.report.page import Section, write_page
-
-
-class Reader(HTMLParser):
-    """Collects the tags, attributes and text of a page."""
-
-    def __init__(self):
-        super().__init__()
-        self.tags, self.text = [], ""
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.text += data
 
 
 @pytest.fixture(scope="module")
@@ -30,21 +15,19 @@ def page(tmp_path_factory):
     result = CliRunner().invoke(main, ["demo", "--output", str(folder)])
     assert result.exit_code == 0, result.output
     assert "index.html" in result.output.replace("\n", "")
-    reader = Reader()
-    reader.feed((folder / "index.html").read_text())
-    return folder, reader
+    return folder, Reader((folder / "index.html").read_text())
 
 
 def test_page_needs_no_other_file_and_every_figure_has_a_description(page):
     folder, reader = page
-    images = [attributes for tag, attributes in reader.tags if tag == "img"]
+    images = reader.all("img")
     assert len(images) == 3
     for image in images:
         assert image["src"].startswith("data:image/svg+xml;base64,")
         assert len(image["alt"]) > 20
     assert not [tag for tag, _ in reader.tags if tag in {"link", "script", "iframe"}]
-    links = [attributes["href"] for tag, attributes in reader.tags if tag == "a"]
-    assert {link.removeprefix("#") for link in links} == {path.stem for path in folder.glob("*.svg")}
+    links = {link["href"].removeprefix("#") for link in reader.all("a")}
+    assert links == {"main", *(path.stem for path in folder.glob("*.svg"))}
 
 
 def test_page_shows_the_numbers_that_the_library_gives(page):

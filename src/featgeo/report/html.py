@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from html import unescape
 from typing import Any
+from xml.etree import ElementTree
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from latex2mathml.converter import convert
+from latex2mathml.converter import convert_to_element
 from markupsafe import Markup
 
 from featgeo.report.numerals import at_most, numeral
@@ -42,7 +44,11 @@ def _pixels(svg: str, side: str) -> int | None:
 
 
 def _mathml(formula: str) -> Markup:
-    return Markup(convert(formula, display="block"))  # noqa: S704 - the converter escapes text
+    """The formula as elements, escaped here: what the converter itself writes leaves text as it came."""
+    element = convert_to_element(formula, display="block")
+    for part in element.iter():
+        part.text = unescape(part.text or "")
+    return Markup(ElementTree.tostring(element, encoding="unicode"))  # noqa: S704
 
 
 def _source(environment: Environment, name: str) -> str:

@@ -20,13 +20,13 @@ def numeral(value: float | None) -> str:
     mantissa, exponent = f"{abs(value):.{DIGITS - 1}e}".split("e")  # rounds first: 0.99999 is 1.000
     if SMALLEST <= float(f"{mantissa}e{exponent}") < LARGEST:
         return _signed(f"{abs(value):.{max(0, DIGITS - 1 - int(exponent))}f}", value)
-    return _signed(f"{mantissa} × 10{str(int(exponent)).translate(_RAISED)}", value)
+    return _signed(f"{mantissa}×10{str(int(exponent)).translate(_RAISED)}", value)
 
 
 def at_most(value: float | None) -> str:
     """A bound that somebody chose: as `numeral`, without zeros at the end."""
-    digits, *power = numeral(value).split(" ", 1)
-    return " ".join([digits.rstrip("0").rstrip(".") if "." in digits else digits, *power])
+    digits, times, power = numeral(value).partition("×")
+    return (digits.rstrip("0").rstrip(".") if "." in digits else digits) + times + power
 
 
 def _signed(digits: str, value: float) -> str:
