@@ -24,7 +24,14 @@ LINES = ("-", (0, (4, 1.6)), (0, (1.2, 1.2)), "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)
 MARKS = ("o", "D", "^", "s", "v")
 WIDEST = 8.6  # inches; the column of the page
 MOST_VECTOR_POINTS = 800  # more are drawn as an image: a mark of its own for each would make a heavy file
-DENSE = {"font.size": 9.5, "axes.titlesize": 11, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5, "legend.fontsize": 9.5}
+DENSE = {
+    "font.size": 9.5,
+    "axes.titlesize": 11,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 9.5,
+    "path.simplify_threshold": 0.2,
+}
 
 
 class Place(NamedTuple):
@@ -143,7 +150,7 @@ def _points(panel: Points, axes: Any) -> Handles:
     for i, (name, points) in enumerate(panel.groups.items()):
         position = np.asarray(points, dtype=float).reshape(-1, 2)
         look = {"marker": MARKS[i % len(MARKS)], "color": SERIES[i % len(SERIES)], "linewidths": 0}
-        axes.scatter(position[:, 0], position[:, 1], s=14, alpha=0.75, rasterized=many, **look)
+        axes.scatter(position[:, 0], position[:, 1], s=8 if many else 14, alpha=0.75, rasterized=many, **look)
         handles[name] = axes.scatter([], [], s=30, **look)
     axes.set_xlabel(_text(panel.labels[0]))
     axes.set_ylabel(_text(panel.labels[1]))
@@ -254,7 +261,7 @@ def _share_heights(places: Sequence[Place]) -> None:
 
 
 def _join_maps(places: Sequence[Place]) -> None:
-    """Neighbours on the same square name its sides once: below and at the left."""
+    """Neighbours on the same square name its sides once: at the left, and below unless the colours change."""
 
     def alike(one: Panel, other: Panel) -> bool:
         return (
@@ -265,21 +272,21 @@ def _join_maps(places: Sequence[Place]) -> None:
         for place in run[1:]:
             place.axes.tick_params(labelleft=False)
             place.axes.set_ylabel("")
-    for run in _neighbours(places, alike, down=True):
+    for run in _neighbours(places, lambda one, other: alike(one, other) and _same_colours(one, other), down=True):
         for place in run[:-1]:
             place.axes.tick_params(labelbottom=False)
             place.axes.set_xlabel("")
 
 
+def _same_colours(one: Panel, other: Panel) -> bool:
+    colours = [(tuple(panel.range), panel.diverging) for panel in (one, other) if isinstance(panel, Map)]
+    return len(colours) == 2 and colours[0] == colours[1]
+
+
 def _add_colour_bars(figure: Figure, places: Sequence[Place]) -> None:
     """A bar of colours for each run of maps with the same colours: beside rows or below columns, as needs fewer."""
-
-    def alike(one: Panel, other: Panel) -> bool:
-        colours = [(tuple(map.range), map.diverging) for map in (one, other) if isinstance(map, Map)]
-        return colours[0] == colours[1]
-
     maps = [place for place in places if isinstance(place.panel, Map)]
-    across, along = (list(_neighbours(maps, alike, down=down)) for down in (False, True))
+    across, along = (list(_neighbours(maps, _same_colours, down=down)) for down in (False, True))
     down = len(along) < len(across)
     for run in along if down else across:
         image = run[0].axes.images[0]
