@@ -149,4 +149,4 @@ def _percent(values: np.ndarray) -> list[str]:
 
 
 def _signed(values: np.ndarray) -> list[str]:
-    return [f"{value:+.2f}" for value in values]
+    return [f"{value:+.2f}".replace("-", "−") for value in values]

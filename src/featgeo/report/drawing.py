@@ -3,50 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import singledispatch
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from featgeo.report.figures import INK, LINE, SERIES, STYLE, THEORY, TINTS, new_figure, svg
-from featgeo.report.panels import Bars, Cells, Curves, Map, Panel, Plot, Points
+from featgeo.report.figures import INK, SERIES, STYLE, THEORY, TINTS, svg
+from featgeo.report.layout import add_colour_bars, join_maps, laid_out, share_heights
+from featgeo.report.panels import Bars, Cells, Curves, Map, Plot, Points
 
 Handles = dict[str, Any]  # what the legend shows, by its label
 
 LINES = ("-", (0, (4, 1.6)), (0, (1.2, 1.2)), "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 MARKS = ("o", "D", "^", "s", "v")
-WIDEST = 8.6  # inches; the column of the page
 MOST_VECTOR_POINTS = 800  # more are drawn as an image: a mark of its own for each would make a heavy file
-DENSE = {"font.size": 9.5, "axes.titlesize": 11, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5, "legend.fontsize": 9.5}
-
-
-class Place(NamedTuple):
-    """A panel, where it stands, and its axes."""
-
-    row: int
-    column: int
-    panel: Panel
-    axes: Any
+DENSE = {
+    "font.size": 9.5,
+    "axes.titlesize": 11,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 9.5,
+    "path.simplify_threshold": 0.2,
+}
 
 
 def draw(plot: Plot) -> str:
     """The plot as SVG text, the same for the same plot."""
     with mpl.rc_context(STYLE | DENSE):
-        figure, places = _laid_out(plot)
+        figure, places = laid_out(plot)
         handles: Handles = {}
         for place in places:
             handles |= draw_panel(place.panel, place.axes)
             place.axes.set_title(_text(place.panel.title))
-        _share_heights(places)
-        _join_maps(places)
-        _add_colour_bars(figure, places)
+        share_heights(places)
+        join_maps(places)
+        add_colour_bars(figure, places)
         if handles:
             figure.legend(handles.values(), handles.keys(), loc="outside lower center",
                           ncols=_legend_columns(list(handles), figure.get_figwidth()))  # fmt: skip
@@ -65,9 +62,6 @@ def _legend_columns(labels: Sequence[str], width: float) -> int:
 
 def _few_ticks(axis: Any, most: int = 6) -> None:
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
-
-
-# What each kind of panel looks like -----------------------------------------------------------------------------------
 
 
 @singledispatch
@@ -143,7 +137,7 @@ def _points(panel: Points, axes: Any) -> Handles:
     for i, (name, points) in enumerate(panel.groups.items()):
         position = np.asarray(points, dtype=float).reshape(-1, 2)
         look = {"marker": MARKS[i % len(MARKS)], "color": SERIES[i % len(SERIES)], "linewidths": 0}
-        axes.scatter(position[:, 0], position[:, 1], s=14, alpha=0.75, rasterized=many, **look)
+        axes.scatter(position[:, 0], position[:, 1], s=8 if many else 14, alpha=0.75, rasterized=many, **look)
         handles[name] = axes.scatter([], [], s=30, **look)
     axes.set_xlabel(_text(panel.labels[0]))
     axes.set_ylabel(_text(panel.labels[1]))
@@ -180,115 +174,3 @@ def _cells(panel: Cells, axes: Any) -> Handles:
 def _square(at: int, row: int) -> Path:
     left, right, top, bottom = at + 0.56, at + 1.44, row - 0.38, row + 0.38
     return Path([(left, top), (right, top), (right, bottom), (left, bottom), (left, top)], closed=True)
-
-
-# How panels stand together --------------------------------------------------------------------------------------------
-
-
-def _laid_out(plot: Plot) -> tuple[Figure, list[Place]]:
-    columns = min(plot.columns, len(plot.panels))
-    rows = [plot.panels[start : start + columns] for start in range(0, len(plot.panels), columns)]
-    shares = np.asarray(plot.widths or [1.0] * columns, dtype=float)[:columns]
-    width = max(_width(panel, columns) for panel in plot.panels)
-    across = width * shares / shares.sum()
-    heights = [max(_height(panel, across[i]) for i, panel in enumerate(row)) for row in rows]
-    figure = new_figure(width, sum(heights) + 0.35)
-    figure.set_layout_engine("compressed" if all(isinstance(panel, Map) for panel in plot.panels) else "constrained",
-                             w_pad=0.08)  # fmt: skip
-    grid = figure.add_gridspec(len(rows), columns, width_ratios=shares, height_ratios=heights)
-    places = [
-        Place(i, j, panel, figure.add_subplot(grid[i, j])) for i, row in enumerate(rows) for j, panel in enumerate(row)
-    ]
-    return figure, places
-
-
-def _width(panel: Panel, columns: int) -> float:
-    """Inches of a figure of such panels."""
-    if isinstance(panel, Cells):
-        return WIDEST
-    alone, two = (4.2, 7.0) if isinstance(panel, Map | Points) else (5.4, 7.4)
-    return {1: alone, 2: two}.get(columns, WIDEST)
-
-
-def _height(panel: Panel, width: float) -> float:
-    """Inches of a panel of this width."""
-    if isinstance(panel, Cells):
-        return 0.55 + 0.23 * len(panel.rows)
-    if isinstance(panel, Map):
-        return width
-    if isinstance(panel, Points):
-        return 0.95 * width
-    return float(np.clip(0.75 * width, 1.9, 2.8))
-
-
-def _neighbours(places: Sequence[Place], alike: Callable[[Panel, Panel], bool], *, down: bool) -> Iterator[list[Place]]:
-    """Runs of panels that stand next to each other in a row, or in a column, and are alike."""
-    run: list[Place] = []
-    for place in sorted(places, key=lambda place: (place.column, place.row) if down else (place.row, place.column)):
-        if run:
-            last = run[-1]
-            step = (place.row - last.row, place.column - last.column)
-            if step != ((1, 0) if down else (0, 1)) or not alike(last.panel, place.panel):
-                yield run
-                run = []
-        run.append(place)
-    if run:
-        yield run
-
-
-def _share_heights(places: Sequence[Place]) -> None:
-    """One vertical scale for neighbours on the same axis, unless it would flatten one of them to less than half."""
-
-    def alike(one: Panel, other: Panel) -> bool:
-        if isinstance(one, Curves) and isinstance(other, Curves):
-            return one.x_label == other.x_label and list(one.at) == list(other.at)
-        return isinstance(one, Bars) and isinstance(other, Bars) and list(one.symbols) == list(other.symbols)
-
-    for run in _neighbours(places, alike, down=False):
-        limits = np.array([place.axes.get_ylim() for place in run])
-        low, high = limits[:, 0].min(), limits[:, 1].max()
-        if len(run) > 1 and np.ptp(limits, axis=1).min() >= 0.5 * (high - low):
-            for i, place in enumerate(run):
-                place.axes.set_ylim(low, high)
-                place.axes.tick_params(labelleft=i == 0)
-
-
-def _join_maps(places: Sequence[Place]) -> None:
-    """Neighbours on the same square name its sides once: below and at the left."""
-
-    def alike(one: Panel, other: Panel) -> bool:
-        return (
-            isinstance(one, Map) and isinstance(other, Map) and (one.extent, one.labels) == (other.extent, other.labels)
-        )
-
-    for run in _neighbours(places, alike, down=False):
-        for place in run[1:]:
-            place.axes.tick_params(labelleft=False)
-            place.axes.set_ylabel("")
-    for run in _neighbours(places, alike, down=True):
-        for place in run[:-1]:
-            place.axes.tick_params(labelbottom=False)
-            place.axes.set_xlabel("")
-
-
-def _add_colour_bars(figure: Figure, places: Sequence[Place]) -> None:
-    """A bar of colours for each run of maps with the same colours: beside rows or below columns, as needs fewer."""
-
-    def alike(one: Panel, other: Panel) -> bool:
-        colours = [(tuple(map.range), map.diverging) for map in (one, other) if isinstance(map, Map)]
-        return colours[0] == colours[1]
-
-    maps = [place for place in places if isinstance(place.panel, Map)]
-    across, along = (list(_neighbours(maps, alike, down=down)) for down in (False, True))
-    down = len(along) < len(across)
-    for run in along if down else across:
-        image = run[0].axes.images[0]
-        low, high = image.get_clim()
-        diverging = isinstance(run[0].panel, Map) and run[0].panel.diverging
-        ticks = [low, (low + high) / 2, high] if diverging else MaxNLocator(4)
-        bar = figure.colorbar(
-            image, ax=[place.axes for place in run], location="bottom" if down else "right",
-            fraction=0.06, pad=0.03, aspect=24 if down else 18, shrink=0.85, ticks=ticks, format="{x:.3g}",
-        )  # fmt: skip
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(length=2, color=LINE)

@@ -18,6 +18,9 @@ def lighter(text: str) -> str:
     text = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", text)
     text = re.sub(r"(<g[^>]*)>\s*((?:<use [^>]*/>\s*)+)</g>", _styled_once, text)
     text = re.sub(r' (?:d|x|y|width|height)="[^"]*"', lambda found: _rounded(found[0], 2), text)
+    text = re.sub(
+        r' d="[ML\d. z-]*"', lambda found: found[0].replace(" L ", " "), text
+    )  # after M, lines are understood
     text = re.sub(r' transform="[^"]*"', lambda found: _rounded(found[0], 4), text)
     return re.sub(r"(?<=data:image/png;base64,)[^\"]*", lambda found: _smaller(found[0]), text)
 
@@ -37,13 +40,15 @@ def _rounded(attribute: str, digits: int) -> str:
 
 
 def _smaller(encoded: str) -> str:
-    """An opaque image of few colours, written by palette: none of them changes."""
-    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGBA"))
+    """An image written by palette: without any change where it has few colours, and close to it where it has more."""
+    image = Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGBA")
+    pixels = np.asarray(image)
     colours, index = np.unique(pixels.reshape(-1, 4), axis=0, return_inverse=True)
     if len(colours) > PALETTE or (colours[:, 3] < 255).any():
-        return "".join(encoded.split())
-    image = Image.fromarray(index.reshape(pixels.shape[:2]).astype(np.uint8), mode="P")
-    image.putpalette(colours[:, :3].tobytes())
+        image = image.quantize(PALETTE, Image.Quantize.FASTOCTREE)
+    else:
+        image = Image.fromarray(index.reshape(pixels.shape[:2]).astype(np.uint8), mode="P")
+        image.putpalette(colours[:, :3].tobytes())
     data = io.BytesIO()
     image.save(data, "png", optimize=True)
     return base64.b64encode(data.getvalue()).decode()
