@@ -5,8 +5,8 @@ up to its length for any curve h where columns are elliptical, such as Gaussian 
 for many others. Along the index b.x only a function of one number is left to learn, which takes few rows.
 
 The curve is one of a few, by the Bayesian information criterion: cubic splines of some sizes, or a step
-a + b tanh((z - c) / s), which is what evidence for one of two hidden causes adds up to: the true mode of two Gaussians of
-the same covariance, and of the paper's sequences (Prop. seq).
+a + b tanh((z - c) / s), which is what evidence for one of two hidden causes adds up to: the true mode of two Gaussians
+of the same covariance, and of the paper's sequences (Prop. seq).
 
 A direction that was fitted to a row explains some of its noise, and does so along a line: judged on the same rows, a
 line would look better than the true curve. So the curve is fitted to indices of rows by directions that never saw them.
@@ -69,7 +69,7 @@ def _direction(values: Array, target: Array) -> tuple[Array, Array]:
 
     Both are centred. The ridge is the one whose lines fare best on the rows left out.
     """
-    n, d = values.shape
+    n = len(values)
     part = np.random.default_rng(0).permutation(n) % min(PARTS, n)
     rows = [np.flatnonzero(part == i) for i in range(part.max() + 1)]
     grams = np.array([values[own].T @ values[own] for own in rows])
@@ -115,22 +115,26 @@ def _curve(index: Array, target: Array) -> tuple[Array, Array]:
 
 def _step(at: Array, means: Array, weight: Array) -> Array:
     """The best a + b tanh((z - c) / s) at the points, (m,)."""
-    centre = np.average(at, weights=weight)
-    z = (at - centre) / np.sqrt(np.average(np.square(at - centre), weights=weight))
+    share = weight / weight.sum()
+    centred = at - share @ at
+    z = centred / np.sqrt(share @ np.square(centred))
+    mean = share @ means
 
-    def fitted(c: float, s: float) -> Array:
-        step = np.tanh((z - c) / s)
-        return _least_squares(np.stack([np.ones_like(z), step], axis=1), means, weight)
+    def fitted(c: Array, s: Array) -> Array:
+        """The best a and b for each c and s, (..., m)."""
+        step = np.tanh((z - c[..., None]) / s[..., None])
+        step -= (step @ share)[..., None]
+        slope = step @ (share * (means - mean)) / np.maximum(np.square(step) @ share, np.finfo(np.float64).tiny)
+        return mean + slope[..., None] * step
 
     def residuals(parameters: Array) -> Array:
-        return np.sqrt(weight) * (means - fitted(parameters[0], np.exp(parameters[1])))
+        return np.sqrt(share) * (means - fitted(parameters[0], np.exp(parameters[1])))
 
-    starts = [(c, s) for c in STEP_CENTRES for s in STEP_WIDTHS]
-    start = min(starts, key=lambda pair: float((weight * np.square(means - fitted(*pair))).sum()))
-    lowest, highest = STEP_CENTRES[0] - 1, STEP_CENTRES[-1] + 1
-    widths = np.log(STEP_WIDTHS[0] * 0.9), np.log(STEP_WIDTHS[-1] * 1.6)
-    bounds = ([lowest, widths[0]], [highest, widths[1]])
-    found = least_squares(residuals, [start[0], np.log(start[1])], bounds=bounds, max_nfev=20)
+    c, s = (grid.ravel() for grid in np.meshgrid(STEP_CENTRES, STEP_WIDTHS))
+    best = np.argmin(np.square(means - fitted(c, s)) @ share)
+    widths = np.log(STEP_WIDTHS[[0, -1]]) + np.array([-0.1, 0.5])  # a little beyond where the search starts
+    bounds = ([STEP_CENTRES[0] - 1, widths[0]], [STEP_CENTRES[-1] + 1, widths[1]])
+    found = least_squares(residuals, [c[best], np.log(s[best])], bounds=bounds, max_nfev=20)
     return fitted(found.x[0], np.exp(found.x[1]))
 
 

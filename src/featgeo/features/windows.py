@@ -41,10 +41,9 @@ class WindowSpace:
         symbols = _alphabet(rows)
         longest = min(LONGEST_WINDOW, len(rows.variable.columns))
         length = max(w for w in range(1, longest + 1) if w == 1 or len(symbols) ** w <= MOST_WINDOWS)
-        patterns = len(symbols) ** length
-        shares, total = np.full(patterns, 1 / patterns), cls(symbols, length, np.full(patterns, np.nan))(rows)
-        known = np.isfinite(total).all(axis=1)
-        return cls(symbols, length, total[known].mean(axis=0) if known.any() else shares)
+        unset = np.full(len(symbols) ** length, np.nan)
+        shares = cls(symbols, length, unset)(rows)
+        return cls(symbols, length, shares[np.isfinite(shares).all(axis=1)].mean(axis=0))
 
     def __call__(self, rows: Rows) -> Array:
         """The share of each window, (n, m^w); windows with a symbol that is missing or unknown do not count."""

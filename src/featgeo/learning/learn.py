@@ -6,7 +6,7 @@ or by gradients, and then solved in closed form as well. Every way ends in the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from featgeo.features.blocks import PartSpace
 from featgeo.features.functions import FeatureFunction, SpanFunction, TableFunction
-from featgeo.features.index import IndexRegressor
 from featgeo.features.recipes import TABLE, Recipe, recipes
 from featgeo.features.spaces import Space, TableSpace
 from featgeo.features.trees import RegressorSpace
@@ -123,48 +122,62 @@ def _closed(
     unseen: bool,
     exact: bool = False,
 ) -> Learned:
-    x_name, y_name = setting.richest
+    x_name = setting.richest[0]
     given = {name: [recipe for recipe in side if not recipe.learned] for name, side in choices.items()}
     only = {name: choices[name][0] for name, side in given.items() if not side}  # no given space is asked for
     _check_regressors(data, setting, only)
     for name, recipe in only.items():
         given[name] = [_pilot(recipe, _side(setting, name, data.sample(1, seed)).of(*setting.blocks[name][1].of))]
-    if only:
-        candidates = _fitted_candidates(data, setting, given, seed)
-        pilot = _solved(data, setting, candidates, seed, unseen)
-        return _grown(data, setting, candidates, pilot, only, seed, unseen)[0]
     regressors = [recipe for recipe in choices[x_name] if recipe.learned]
-    if not isinstance(data, Pairs) or len(data) < TREE_ROWS:
-        regressors = []
-    found: list[Learned] = []
-    left = True
-    if len(regressors) > 1 and len(data) >= PATIENT_ROWS and _all_targets_known(data, setting, choices, seed):
-        # The simplest first: where nothing is left to explain, the slow ones are not worth their time.
-        candidates = _fitted_candidates(data, setting, {**given, x_name: given[x_name][:1]}, seed)
-        found.append(_solved(data, setting, candidates, seed, unseen))
-        learned, left = _grown(data, setting, candidates, found[0], {x_name: regressors.pop(0)}, seed, unseen)
-        found.append(learned)
-        if not left:
-            return _best(found)
+    if regressors and not only and isinstance(data, Pairs) and len(data) >= TREE_ROWS:
+        return _best(_tried(data, setting, given, regressors, seed, unseen))
     candidates = _fitted_candidates(data, setting, given, seed)
     if exact:
         _check_repeats(data, candidates)
-    pilot = _solved(data, setting, candidates, seed, unseen, exact=exact)
+    learned = _solved(data, setting, candidates, seed, unseen, exact=exact)
     if exact and not any(recipe.given for side in choices.values() for recipe in side):
-        return _as_tables(pilot, data, setting)
-    found.append(pilot)
-    while regressors and left:
-        learned, left = _grown(data, setting, candidates, pilot, {x_name: regressors.pop(0)}, seed, unseen)
-        found.append(learned)
-    return _best(found)
+        return _as_tables(learned, data, setting)
+    if only and isinstance(data, Pairs):
+        return _grown(data, setting, candidates, learned, only, seed, unseen)[0]
+    return learned
 
 
-def _best(found: list[Learned]) -> Learned:
-    best = found[0]
-    for learned in found[1:]:
-        if learned.held_out_score > best.held_out_score:
-            best = learned
-    return best
+def _tried(
+    data: Pairs,
+    setting: Setting,
+    given: Mapping[str, list[Recipe]],
+    regressors: list[Recipe],
+    seed: int,
+    unseen: bool,
+) -> Iterator[Learned]:
+    """Solutions in given spaces and in those of regressors, until there is nothing left to explain.
+
+    With many rows kernels and trees take long. Where no pilot is needed, the simplest spaces come first, alone.
+    """
+    x_name, y_name = setting.richest
+    waiting, stages = list(regressors), [given]
+    is_long = len(waiting) > 1 and len(data) >= PATIENT_ROWS
+    if is_long and given[y_name] == [TABLE] and are_all_known(_fitted(setting, y_name, TABLE, data, seed)):
+        stages = [{**given, x_name: given[x_name][:1]}, given]
+    for stage in stages:
+        candidates = _fitted_candidates(data, setting, stage, seed)
+        pilot = _solved(data, setting, candidates, seed, unseen)
+        yield pilot
+        while waiting:
+            learned, explains_all = _grown(data, setting, candidates, pilot, {x_name: waiting.pop(0)}, seed, unseen)
+            yield learned
+            if is_long and waiting and explains_all():
+                return
+            if stage is not stages[-1]:
+                break
+
+
+def _best(found: Iterable[Learned]) -> Learned:
+    """The solution of the largest held-out score, the first where they are equal or unknown."""
+    first, *others = found
+    for learned in others:
+        first = learned if learned.held_out_score > first.held_out_score else first
+    return first
 
 
 def _check_regressors(data: Pairs | Stream, setting: Setting, only: Mapping[str, Recipe]) -> None:
@@ -186,49 +199,37 @@ def _pilot(recipe: Recipe, rows: Any) -> Recipe:
     return recipes("kernel", rows)[-1] if recipe.inputs is None else Recipe(recipe.name, recipe.inputs)
 
 
-def _all_targets_known(
-    data: Pairs | Stream, setting: Setting, choices: Mapping[str, list[Recipe]], seed: int
-) -> bool:
-    """Whether no pilot is needed: the functions of Y that a regressor learns to predict are all that there are."""
-    y_name = setting.richest[1]
-    return choices[y_name] == [TABLE] and are_all_known(_fitted(setting, y_name, TABLE, data, seed))
-
-
 def _grown(
-    data: Pairs | Stream,
+    data: Pairs,
     setting: Setting,
     candidates: _Candidates,
     pilot: Learned,
     regressors: Mapping[str, Recipe],
     seed: int,
     unseen: bool,
-) -> tuple[Learned, bool]:
+) -> tuple[Learned, Callable[[], bool]]:
     """Solve in spaces that regressors learn from the pilot's functions of the other side.
 
-    Also says whether there is more in X than they explain; True where that was not asked.
+    Returns:
+        The solution, and a test of whether the regressors explain all that there is.
     """
-    if not isinstance(data, Pairs):
-        raise TypeError("Regressors need all rows in memory.")
     x_name, y_name = setting.richest
-    spaces = {x_name: candidates.x[pilot.spaces[0]], y_name: candidates.y[pilot.spaces[1]]}
     names = dict(zip(setting.richest, pilot.spaces, strict=True))
-    grown, features, left = dict(spaces), {}, True
+    spaces = {x_name: candidates.x[names[x_name]], y_name: candidates.y[names[y_name]]}
+    of_x = targets(spaces[y_name], data.y.of("y"), [part.g(data.y) for part in pilot.components[::-1]])
+    grown, features, left = dict(spaces), {}, []
     for name, recipe in regressors.items():
         block = setting.blocks[name][1]
         rows = _side(setting, name, data).of(*block.of)
-        of_x = name == x_name
-        known = [component.g(data.y) if of_x else component.f(data.x) for component in pilot.components[::-1]]
-        other = y_name if of_x else x_name
-        wanted = targets(spaces[other], (data.y.of("y") if of_x else data.x), known)
+        wanted = of_x if name == x_name else targets(spaces[x_name], data.x, [pilot.components[0].f(data.x)])
         encoding = None if recipe.inputs is None else recipe.inputs(rows, seed)
-        space, features[name] = RegressorSpace.fit(
-            rows, wanted, deal(len(data), seed), recipe.argument, seed, encoding
-        )
+        folds = deal(len(data), seed)
+        space, features[name] = RegressorSpace.fit(rows, wanted, folds, recipe.argument, seed, encoding)
         grown[name], names[name] = block.seen_from_side(space), recipe.name
-        if isinstance(recipe.argument, IndexRegressor) and len(data) >= PATIENT_ROWS:
-            left = is_more_to_explain(rows, wanted - features[name], seed)
+        left.append((rows, wanted - features[name]))
     with_grown = replace(candidates, x={names[x_name]: grown[x_name]}, y={names[y_name]: grown[y_name]})
-    return _solved(data, setting, with_grown, seed, unseen, features), left
+    learned = _solved(data, setting, with_grown, seed, unseen, features)
+    return learned, lambda: not any(is_more_to_explain(rows, residuals, seed) for rows, residuals in left)
 
 
 def _check_repeats(data: Pairs | Stream, candidates: _Candidates) -> None:

@@ -44,8 +44,8 @@ def targets(space: Space, rows: Any, found: Sequence[Array]) -> Array:
 def is_more_to_explain(rows: Rows, residuals: Array, seed: int) -> bool:
     """Whether small trees grown on some rows know anything of what a regressor left over on others.
 
-    Trees see interactions, bumps and jumps alike. The test is whether what they predict is correlated with what is left,
-    by two standard errors for any target: it does not matter how small it is, nor how much else the trees made up.
+    Trees see interactions, bumps and jumps alike. The test is whether what they predict is correlated with what is
+    left, by two standard errors for any target: it does not matter how small it is, nor what else the trees made up.
 
     Args:
         rows: Rows of the variable.
