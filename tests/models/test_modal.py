@@ -104,14 +104,23 @@ def test_runs_agree_on_blocks_of_equal_strength():
 
 @pytest.mark.parametrize(
     "space",
-    ["kernel", "spline", "linear", "trees", RBFSampler(random_state=0), SplineTransformer(), PolynomialFeatures(3)],
+    [
+        "kernel",
+        "spline",
+        "linear",
+        "index",
+        "trees",
+        RBFSampler(random_state=0),
+        SplineTransformer(),
+        PolynomialFeatures(3),
+    ],
     ids=str,
 )
 def test_every_space_finds_a_linear_dependence(space):
     x, y = _gaussian(1500, rho=0.9)
     model = ModalDecomposition(1, x_space=space, random_state=0).fit(x[:, None], y)
     assert model.held_out_singular_values_[0] > 0.8
-    assert model.report().orthogonality < 1e-8 or space == "trees"
+    assert model.report().orthogonality < 1e-8 or space in ("index", "trees")
 
 
 def test_trees_as_unsupervised_features_too():

@@ -123,7 +123,7 @@ def test_what_the_user_brought_may_be_changed_afterwards():
     assert largest_correlation(by_position.transform(x), x) < 1e-6
 
 
-@pytest.mark.parametrize("space", ["auto", "trees"])
+@pytest.mark.parametrize("space", ["auto", "index", "trees"])
 def test_columns_by_name_and_trees_stay_exactly_orthogonal(space):
     X, y = frame()
     model = ModalDecomposition(1, x_space=space, orthogonal_to="sex", random_state=0).fit(X, y)

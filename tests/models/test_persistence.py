@@ -34,7 +34,7 @@ def _data(n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
     return frame, x + (frame.colour == "red") + 0.3 * rng.standard_normal(n)
 
 
-@pytest.mark.parametrize("space", ["kernel", "spline", "linear", "trees", SplineTransformer()], ids=str)
+@pytest.mark.parametrize("space", ["kernel", "spline", "linear", "index", "trees", SplineTransformer()], ids=str)
 def test_a_loaded_model_gives_the_same_answers(tmp_path, space):
     frame, y = _data()
     X = frame[["x"]] if isinstance(space, SplineTransformer) else frame

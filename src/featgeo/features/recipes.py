@@ -14,13 +14,28 @@ import torch
 from sklearn.base import is_regressor
 
 from featgeo.features.combined import CombinedSpace, Joint, Sum, as_columns, group_of
+from featgeo.features.index import IndexRegressor
 from featgeo.features.spaces import KernelSpace, LinearSpace, Space, SplineSpace, TableSpace, TransformerSpace
 from featgeo.features.variables import Rows, Variable, distinct
+from featgeo.features.windows import WindowSpace
 
 # A variable with at most this many values is a finite alphabet; with few rows, at most the square root of them.
 FINITE_VALUES = 32
 GAMMAS = (0.1, 0.3, 1.0)
-NAMES = ("auto", "table", "kernel", "spline", "linear", "trees", "network", "image", "sequence", "causal")
+NAMES = (
+    "auto",
+    "table",
+    "kernel",
+    "spline",
+    "linear",
+    "index",
+    "trees",
+    "windows",
+    "network",
+    "image",
+    "sequence",
+    "causal",
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +46,8 @@ class Recipe:
         name: What reports call it.
         fit: From rows and a seed to the fitted space; None where the space is learned together with the other side.
         learned: "regressor" or "network" for spaces that need the other variable to be learned, else "".
-        argument: The scikit-learn regressor or torch module to learn with, where the user brought one.
+        argument: The scikit-learn regressor or torch module to learn with; None for boosted trees or a default network.
+        inputs: What a regressor reads, as a space of its own; its standardised columns when None.
         given: Whether its features are given, and not there to be chosen from.
     """
 
@@ -39,6 +55,7 @@ class Recipe:
     fit: Callable[[Rows, int], Space] | None = None
     learned: str = ""
     argument: Any = None
+    inputs: Callable[[Rows, int], Space] | None = None
     given: bool = False
 
     @property
@@ -109,7 +126,9 @@ def _named(name: str, rows: Rows) -> list[Recipe]:
         "table": TABLE,
         "spline": Recipe("spline", lambda rows, seed: SplineSpace.fit(rows)),
         "linear": Recipe("linear", lambda rows, seed: LinearSpace.fit(rows)),
+        "index": Recipe("index", None, "regressor", IndexRegressor(), lambda rows, seed: LinearSpace.fit(rows)),
         "trees": Recipe("trees", learned="regressor"),
+        "windows": Recipe("windows", None, "regressor", IndexRegressor(), lambda rows, seed: WindowSpace.fit(rows)),
         "network": Recipe("network", learned="network"),
         "image": Recipe("image", learned="network"),
         "sequence": Recipe("sequence", learned="network"),
@@ -130,7 +149,7 @@ def _automatic(rows: Rows) -> list[Recipe]:
     spline = _named("spline", rows)
     if len(rows.variable.columns) == 1:
         return [_kernel(0.3), *spline, _kernel(0.1), _kernel(1.0)]
-    return [*_named("linear", rows), _kernel(1.0), _kernel(0.3), *_named("trees", rows)]
+    return [*_named("linear", rows), _kernel(1.0), _kernel(0.3), *_named("index", rows), *_named("trees", rows)]
 
 
 def _kernel(gamma: float) -> Recipe:

@@ -20,6 +20,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.encoding import Encoding
+from featgeo.features.spaces import Space
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 
@@ -32,15 +33,21 @@ class RegressorSpace:
 
     Attributes:
         regressors: For each fold, one fitted regressor a target.
-        encoding: How columns become inputs; None for trees, which read labels and missing values as they are.
+        encoding: How rows become inputs; None for trees, which read labels and missing values as they are.
     """
 
     regressors: tuple[tuple[Any, ...], ...]
-    encoding: Encoding | None = None
+    encoding: Space | None = None
 
     @classmethod
     def fit(
-        cls, rows: Rows, targets: Array, fold_of_row: np.ndarray, regressor: Any = None, seed: int = 0
+        cls,
+        rows: Rows,
+        targets: Array,
+        fold_of_row: np.ndarray,
+        regressor: Any = None,
+        seed: int = 0,
+        encoding: Space | None = None,
     ) -> tuple[RegressorSpace, Array]:
         """Grow the space, and give the features of its own rows as seen by the folds that left them out, (n, k).
 
@@ -50,8 +57,10 @@ class RegressorSpace:
             fold_of_row: Fold of each row, (n,).
             regressor: A scikit-learn regressor; boosted trees when None.
             seed: Of the trees.
+            encoding: What the regressor reads; standardised columns when None.
         """
-        encoding = None if regressor is None else Encoding.fit(rows, "standard")
+        if encoding is None and regressor is not None:
+            encoding = Encoding.fit(rows, "standard")
         inputs = as_matrix(rows) if encoding is None else encoding(rows)
         start = trees(rows, seed) if regressor is None else regressor
         unseen = np.empty_like(targets)
@@ -69,12 +78,12 @@ class RegressorSpace:
         return np.mean([_predictions(models, inputs) for models in self.regressors], axis=0)
 
 
-def trees(rows: Rows, seed: int) -> HistGradientBoostingRegressor:
-    """Boosted trees that take labels as labels."""
+def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegressor:
+    """Boosted trees that take labels as labels; options as scikit-learn has them."""
     n_numbers = rows.table.numbers.shape[1]
     sizes = [len(column.categories) + column.missing for column in rows.variable.labels]
     as_sets = [n_numbers + i for i, size in enumerate(sizes) if size <= MAX_CATEGORIES]
-    return HistGradientBoostingRegressor(categorical_features=as_sets or None, random_state=seed)
+    return HistGradientBoostingRegressor(categorical_features=as_sets or None, random_state=seed, **options)
 
 
 def as_matrix(rows: Rows) -> Array:

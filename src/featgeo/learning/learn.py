@@ -6,7 +6,7 @@ or by gradients, and then solved in closed form as well. Every way ends in the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -34,14 +34,15 @@ from featgeo.learning.learned import (
 from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import ModeCount, Setting
 from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve, solve_levels
+from featgeo.learning.targets import are_all_known, is_more_to_explain, targets
 from featgeo.nesting import Nesting
 
 Solver = Literal["auto", "exact", "closed", "neural"]
 
 SELECTION_ROWS = 2048  # rows that choose between spaces; all rows then choose the ridge
 SPACE_ROWS = 200_000  # rows that spaces are fitted to
-MAX_TARGETS = 12  # functions of Y that trees learn to predict
 TREE_ROWS = 500  # with fewer rows trees only memorise
+PATIENT_ROWS = 20_000  # from here on slow spaces are tried only where there is more to explain
 ALL_MODES = 10**6
 NO_RIDGE = (0.0,)  # all functions of a finite alphabet are equal: none is smoother than another
 
@@ -121,32 +122,114 @@ def _closed(
     unseen: bool,
     exact: bool = False,
 ) -> Learned:
-    x_name, _ = setting.richest
-    regressor = next((recipe for recipe in choices[x_name] if recipe.learned), None)
+    x_name = setting.richest[0]
     given = {name: [recipe for recipe in side if not recipe.learned] for name, side in choices.items()}
-    if any(not side for name, side in given.items() if name != x_name):
-        raise ValueError("Trees learn functions of X for given functions of Y. Use another `y_space`.")
-    only_regressor = not given[x_name]
-    if only_regressor and not isinstance(data, Pairs):
-        raise ValueError("Trees need all rows in memory. Pass arrays or frames, or use another `x_space`.")
-    if only_regressor:  # a pilot finds the functions of Y that are worth predicting
-        given[x_name] = recipes("kernel", data.sample(1, seed).x.of(*setting.x[x_name].of))[-1:]
+    only = {name: choices[name][0] for name, side in given.items() if not side}  # no given space is asked for
+    _check_regressors(data, setting, only)
+    for name, recipe in only.items():
+        given[name] = [_pilot(recipe, _side(setting, name, data.sample(1, seed)).of(*setting.blocks[name][1].of))]
+    regressors = [recipe for recipe in choices[x_name] if recipe.learned]
+    if regressors and not only and isinstance(data, Pairs) and len(data) >= TREE_ROWS:
+        return _best(_tried(data, setting, given, regressors, seed, unseen))
     candidates = _fitted_candidates(data, setting, given, seed)
     if exact:
         _check_repeats(data, candidates)
     learned = _solved(data, setting, candidates, seed, unseen, exact=exact)
     if exact and not any(recipe.given for side in choices.values() for recipe in side):
         return _as_tables(learned, data, setting)
-    if regressor is None or not isinstance(data, Pairs) or (len(data) < TREE_ROWS and not only_regressor):
-        return learned
-    y_space = candidates.y[learned.spaces[1]]
-    targets = _targets(data, y_space, learned)
-    block = setting.x[x_name]
-    space, features = RegressorSpace.fit(data.x.of(*block.of), targets, deal(len(data), seed), regressor.argument, seed)
-    trees = {regressor.name: block.seen_from_side(space)}
-    with_trees = replace(candidates, x=trees, y={learned.spaces[1]: y_space})
-    grown = _solved(data, setting, with_trees, seed, unseen, features)
-    return grown if only_regressor or grown.held_out_score > learned.held_out_score else learned
+    if only and isinstance(data, Pairs):
+        return _grown(data, setting, candidates, learned, only, seed, unseen)[0]
+    return learned
+
+
+def _tried(
+    data: Pairs,
+    setting: Setting,
+    given: Mapping[str, list[Recipe]],
+    regressors: list[Recipe],
+    seed: int,
+    unseen: bool,
+) -> Iterator[Learned]:
+    """Solutions in given spaces and in those of regressors, until there is nothing left to explain.
+
+    With many rows kernels and trees take long. Where no pilot is needed, the simplest spaces come first, alone.
+    """
+    x_name, y_name = setting.richest
+    waiting, stages = list(regressors), [given]
+    is_long = len(waiting) > 1 and len(data) >= PATIENT_ROWS
+    if is_long and given[y_name] == [TABLE] and are_all_known(_fitted(setting, y_name, TABLE, data, seed)):
+        stages = [{**given, x_name: given[x_name][:1]}, given]
+    for stage in stages:
+        candidates = _fitted_candidates(data, setting, stage, seed)
+        pilot = _solved(data, setting, candidates, seed, unseen)
+        yield pilot
+        while waiting:
+            learned, explains_all = _grown(data, setting, candidates, pilot, {x_name: waiting.pop(0)}, seed, unseen)
+            yield learned
+            if is_long and waiting and explains_all():
+                return
+            if stage is not stages[-1]:
+                break
+
+
+def _best(found: Iterable[Learned]) -> Learned:
+    """The solution of the largest held-out score, the first where they are equal or unknown."""
+    first, *others = found
+    for learned in others:
+        first = learned if learned.held_out_score > first.held_out_score else first
+    return first
+
+
+def _check_regressors(data: Pairs | Stream, setting: Setting, only: Mapping[str, Recipe]) -> None:
+    for name, recipe in only.items():
+        if name != setting.richest[0] and not setting.is_bivariate:
+            raise ValueError(
+                f"A regressor learns functions of X from given functions of Y here, and `{name}_space` is "
+                f"{recipe.name!r}. Use another `{name}_space`, such as 'kernel'."
+            )
+        if not isinstance(data, Pairs):
+            raise ValueError(
+                f"Regressors such as trees or an index need all rows in memory, and `{name}_space` is {recipe.name!r}. "
+                f"Pass arrays or frames, or use another `{name}_space`."
+            )
+
+
+def _pilot(recipe: Recipe, rows: Any) -> Recipe:
+    """The space that finds the functions worth predicting: what the regressor reads, or else a kernel."""
+    return recipes("kernel", rows)[-1] if recipe.inputs is None else Recipe(recipe.name, recipe.inputs)
+
+
+def _grown(
+    data: Pairs,
+    setting: Setting,
+    candidates: _Candidates,
+    pilot: Learned,
+    regressors: Mapping[str, Recipe],
+    seed: int,
+    unseen: bool,
+) -> tuple[Learned, Callable[[], bool]]:
+    """Solve in spaces that regressors learn from the pilot's functions of the other side.
+
+    Returns:
+        The solution, and a test of whether the regressors explain all that there is.
+    """
+    x_name, y_name = setting.richest
+    names = dict(zip(setting.richest, pilot.spaces, strict=True))
+    spaces = {x_name: candidates.x[names[x_name]], y_name: candidates.y[names[y_name]]}
+    of_x = targets(spaces[y_name], data.y.of("y"), [part.g(data.y) for part in pilot.components[::-1]])
+    grown, features, left = dict(spaces), {}, []
+    for name, recipe in regressors.items():
+        block = setting.blocks[name][1]
+        rows = _side(setting, name, data).of(*block.of)
+        wanted = of_x if name == x_name else targets(spaces[x_name], data.x, [pilot.components[0].f(data.x)])
+        encoding = None if recipe.inputs is None else recipe.inputs(rows, seed)
+        folds = deal(len(data), seed)
+        space, features[name] = RegressorSpace.fit(rows, wanted, folds, recipe.argument, seed, encoding)
+        grown[name], names[name] = block.seen_from_side(space), recipe.name
+        left.append((rows, wanted - features[name]))
+    with_grown = replace(candidates, x={names[x_name]: grown[x_name]}, y={names[y_name]: grown[y_name]})
+    learned = _solved(data, setting, with_grown, seed, unseen, features)
+    return learned, lambda: not any(is_more_to_explain(rows, residuals, seed) for rows, residuals in left)
 
 
 def _check_repeats(data: Pairs | Stream, candidates: _Candidates) -> None:
@@ -252,7 +335,7 @@ def _solved(
     candidates: _Candidates,
     seed: int,
     unseen: bool,
-    x_features: Array | None = None,
+    known: Mapping[str, Array] | None = None,
     exact: bool = False,
 ) -> Learned:
     """Solve in closed form on all rows, for every pair of spaces in one pass, and keep the pair that does best.
@@ -263,18 +346,19 @@ def _solved(
         candidates: Spaces of each block.
         seed: Of the folds.
         unseen: Whether held-out features of some rows are wanted.
-        x_features: Features of the only richest space of X, where the rows of the fit have their own.
+        known: Features of the only richest space of X or of Y, by block, where the rows of the fit have their own.
         exact: Whether all spaces are tables and the answer is to be that of the counts, without any ridge.
     """
     x_name, y_name = setting.richest
+    known = known or {}
 
     def features(chunk: Pairs) -> dict[str, Array]:
-        x = {f"x {name}": space(chunk.x) if x_features is None else x_features for name, space in candidates.x.items()}
-        y = {f"y {name}": space(chunk.y) for name, space in candidates.y.items()}
+        x = {f"x {name}": known[x_name] if x_name in known else space(chunk.x) for name, space in candidates.x.items()}
+        y = {f"y {name}": known[y_name] if y_name in known else space(chunk.y) for name, space in candidates.y.items()}
         return x | y | {name: space(_side(setting, name, chunk)) for name, space in candidates.others.items()}
 
     fold_of_row = deal(len(data), seed) if isinstance(data, Pairs) else None
-    chunks = [data] if isinstance(data, Pairs) and x_features is not None else data.chunks()
+    chunks = [data] if isinstance(data, Pairs) and known else data.chunks()
     folds = Folds.from_chunks((features(chunk) for chunk in chunks), N_FOLDS, seed, fold_of_row)
 
     counts = [mode_counts(step.n_modes) for step in setting.steps]
@@ -290,10 +374,10 @@ def _solved(
     held_out = None
     if unseen and setting.is_bivariate and isinstance(data, Pairs) and fold_of_row is not None:
         rows = some_rows(len(data), seed)
-        values = spaces[x_name](data.x.take(rows)) if x_features is None else x_features[rows]
+        values = known[x_name][rows] if x_name in known else spaces[x_name](data.x.take(rows))
         held_out = Unseen(rows, unseen_features(solution, values, fold_of_row[rows]))
     learned = from_solution(solution, setting, spaces, names, "exact" if exact else "closed", held_out)
-    if x_features is None or len(setting.x) == 1 or not isinstance(data, Pairs):
+    if not known or len(setting.x) == 1 or not isinstance(data, Pairs):
         return learned
     n_given = sum(folds.whole.dims[name] for name in list(setting.x)[:-1])
     return replace(learned, components=_orthogonal_as_deployed(learned.components, data, n_given))
@@ -340,12 +424,3 @@ def _best_pair(
     solutions |= {(x, y): solved(x, y) for x in x_names for y in y_names if (x, y) not in solutions}
     best = max(solutions, key=score)
     return best, solutions[best]
-
-
-def _targets(data: Pairs, y_space: Space, pilot: Learned) -> Array:
-    """All functions of Y where they are few, else the strongest of the pilot; (n, k), of unit variance."""
-    if isinstance(y_space, TableSpace) and len(y_space.shares) - 1 <= MAX_TARGETS:
-        share = y_space.shares
-        basis = np.linalg.svd((np.eye(len(share)) - share) * np.sqrt(share)[:, None])[0][:, : len(share) - 1]
-        return (basis / np.sqrt(share)[:, None])[y_space.index(data.y.of("y"))]
-    return np.hstack([component.g(data.y) for component in pilot.components[::-1]])[:, :MAX_TARGETS]

@@ -215,7 +215,10 @@ def _trunk(block: Block, side: str, key: str, rows_of_side: Any, seed: int) -> _
     rows = rows_of_side.of(*block.of)
     recipe = _recipe(block.space, rows)
     if recipe.learned == "regressor":
-        raise ValueError("Trees are not trained by gradients. Use solver='closed', or another space.")
+        raise ValueError(
+            f"Regressors such as trees or an index are not trained by gradients, got the space {recipe.name!r}. Use "
+            "solver='closed', or another space."
+        )
     if recipe.fit is not None:
         fixed = recipe.fit(rows, seed)
         basis = complement(Moments.from_features({"z": fixed(rows)}), "z", ())

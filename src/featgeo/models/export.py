@@ -195,8 +195,9 @@ def _space_of_columns(space: Space, name: str) -> nn.Module:
         return EncodedNetwork(space.module, space.encoding)
     raise NotImplementedError(
         f"Tables, linear spaces, splines, kernels and networks can be exported, and the functions of {name} are of a "
-        f"{type(space).__name__}: trees, regressors, transformers of scikit-learn and models with given features "
-        f"cannot. Fit with {name.lower()}_space='kernel' or another of those, or keep the model itself with `save`."
+        f"{type(space).__name__}: trees, indices, windows, regressors, transformers of scikit-learn and models with "
+        f"given features cannot. Fit with {name.lower()}_space='kernel' or another of those, or keep the model itself "
+        "with `save`."
     )
 
 

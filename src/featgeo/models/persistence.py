@@ -28,7 +28,19 @@ import torch
 from sklearn.base import BaseEstimator
 
 from featgeo.assembly import links, support
-from featgeo.features import blocks, columns, combined, encoding, functions, given, networks, spaces, trees, variables
+from featgeo.features import (
+    blocks,
+    columns,
+    combined,
+    encoding,
+    functions,
+    given,
+    networks,
+    spaces,
+    trees,
+    variables,
+    windows,
+)
 from featgeo.geometry import observed, spans
 from featgeo.learning import learned, options, sources
 from featgeo.models import components, diagnostics, energies, identification
@@ -67,6 +79,7 @@ RECORDS: dict[str, Any] = {
         combined.Joint,
         combined.CombinedSpace,
         trees.RegressorSpace,
+        windows.WindowSpace,
         functions.SpanFunction,
         functions.TableFunction,
         spans.AffineFeatures,
@@ -95,8 +108,10 @@ RECORDS: dict[str, Any] = {
         diagnostics.Report,
     )
 }
-# What scikit-learn's own estimators hold besides their own types. The function inside a partial is checked by itself.
+# Our own regressor, and what scikit-learn's estimators hold besides their own types. The function inside a partial is
+# checked by itself.
 KNOWN_TYPES = (
+    "featgeo.features.index.IndexRegressor",
     "functools.partial",
     "scipy._lib.array_api_compat.numpy._aliases.asarray",
     "scipy.interpolate._bsplines.BSpline",

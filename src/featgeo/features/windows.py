@@ -1,0 +1,113 @@
+"""Sequences of few symbols by their windows: how often which short pattern occurs, wherever it does.
+
+With w symbols a window, there is one feature for each of the m^w patterns of an alphabet of m symbols: the share of the
+positions at which it stands. Up to the ends of the sequence, shares of shorter patterns are sums of these. Flips of a
+binary sequence, words of a genome and transitions of a Markov chain are linear in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from featgeo.features.variables import Rows
+from featgeo.geometry.validation import Array
+
+LONGEST_WINDOW = 4  # the width of the paper's convolution of sequences
+MOST_WINDOWS = 256
+MOST_SYMBOLS = 16  # then a window still holds two
+HEAD_ROWS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSpace:
+    """Shares of the windows of a sequence with one symbol a column.
+
+    Attributes:
+        symbols: The alphabet: all symbols of the fit, in order.
+        length: Symbols a window, w.
+        shares: Average share of each window in the fit, (m^w,); it stands in where a row has no window that is known.
+    """
+
+    symbols: tuple[Any, ...]
+    length: int
+    shares: Array
+
+    @classmethod
+    def fit(cls, rows: Rows) -> WindowSpace:
+        """Learn the alphabet, and how long windows can be: 4 symbols, or fewer where there would be too many kinds."""
+        symbols = _alphabet(rows)
+        longest = min(LONGEST_WINDOW, len(rows.variable.columns))
+        length = max(w for w in range(1, longest + 1) if w == 1 or len(symbols) ** w <= MOST_WINDOWS)
+        unset = np.full(len(symbols) ** length, np.nan)
+        shares = cls(symbols, length, unset)(rows)
+        return cls(symbols, length, shares[np.isfinite(shares).all(axis=1)].mean(axis=0))
+
+    def __call__(self, rows: Rows) -> Array:
+        """The share of each window, (n, m^w); windows with a symbol that is missing or unknown do not count."""
+        codes, m = _codes(rows, self.symbols), len(self.symbols)
+        n, positions = len(codes), codes.shape[1] - self.length + 1
+        pattern = np.zeros((n, positions), dtype=np.int64)
+        known = np.ones((n, positions), dtype=bool)
+        for step in range(self.length):
+            part = codes[:, step : step + positions]
+            pattern = m * pattern + part
+            known &= part >= 0
+        kinds = len(self.shares)
+        cell = np.arange(n)[:, None] * kinds + pattern
+        counts = np.bincount(cell[known], minlength=n * kinds).reshape(n, kinds)
+        total = known.sum(axis=1)[:, None]
+        return np.where(total > 0, counts / total.clip(min=1), self.shares)
+
+
+def _alphabet(rows: Rows) -> tuple[Any, ...]:
+    """All symbols of all columns, in order."""
+    table, variable = rows.table, rows.variable
+    if variable.labels and variable.numbers:
+        raise ValueError(
+            f"Windows read sequences of symbols of one kind, and {variable.name} has {len(variable.labels)} columns of "
+            f"labels beside {len(variable.numbers)} of numbers. Convert all to text, or use another space."
+        )
+    if variable.labels:
+        found = {label for column in variable.labels for label in column.categories}
+        symbols = tuple(sorted(found, key=lambda label: (type(label).__name__, label)))
+    else:
+        symbols = _numbers(table.numbers)
+    if len(symbols) > MOST_SYMBOLS:
+        raise ValueError(
+            f"Windows are made for alphabets of at most {MOST_SYMBOLS} symbols, and {variable.name} holds "
+            f"{len(symbols) if variable.labels else 'more'}. Group the symbols, or use the space 'sequence'."
+        )
+    return symbols
+
+
+def _numbers(values: Array) -> tuple[float, ...]:
+    """The distinct numbers; where they are too many, some of them."""
+    symbols = np.unique(values[:HEAD_ROWS])
+    while len(symbols) <= MOST_SYMBOLS:
+        others = values[~_among(values, symbols[np.isfinite(symbols)])]
+        others = others[np.isfinite(others)]
+        if not len(others):
+            break
+        symbols = np.union1d(symbols, others[:HEAD_ROWS])
+    return tuple(symbols[np.isfinite(symbols)].tolist())
+
+
+def _among(values: Array, symbols: Array) -> np.ndarray:
+    return np.isin(values, symbols) if len(symbols) else np.zeros(values.shape, dtype=bool)
+
+
+def _codes(rows: Rows, symbols: tuple[Any, ...]) -> np.ndarray:
+    """The position of each symbol in the alphabet, (n, columns); -1 where it is missing or unknown."""
+    variable, table = rows.variable, rows.table
+    if not variable.labels:
+        codes = np.full(table.numbers.shape, -1, dtype=np.int8)
+        for i, symbol in enumerate(symbols):
+            codes[table.numbers == symbol] = i
+        return codes
+    place = {symbol: i for i, symbol in enumerate(symbols)}
+    # A missing label has a code of its own, after the categories.
+    maps = [np.array([*(place.get(label, -1) for label in column.categories), -1, -1]) for column in variable.labels]
+    return np.stack([where[codes] for where, codes in zip(maps, table.codes.T, strict=True)], axis=1)

@@ -1,0 +1,65 @@
+"""What regressors learn to predict: functions of the other variable, and whether there is more in them to explain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from featgeo.features.spaces import Space, TableSpace
+from featgeo.features.trees import as_matrix, trees
+from featgeo.features.variables import Rows
+from featgeo.geometry.validation import Array
+
+MAX_TARGETS = 12
+PROBE_ROWS = 10_000  # that small trees are grown on, at most; and twice as many to judge them
+PROBE_TREES = 30
+CLEAR = 2.0  # standard errors
+
+
+def are_all_known(space: Space) -> bool:
+    """Whether a variable has so few values that all its functions can be targets."""
+    return isinstance(space, TableSpace) and len(space.shares) - 1 <= MAX_TARGETS
+
+
+def targets(space: Space, rows: Any, found: Sequence[Array]) -> Array:
+    """All functions of a variable where they are few, else the strongest that a pilot found.
+
+    Args:
+        space: The space of the variable.
+        rows: Its rows.
+        found: The pilot's functions at these rows, the most wanted first, (n, k_i) each.
+
+    Returns:
+        Targets of unit variance, (n, k).
+    """
+    if isinstance(space, TableSpace) and are_all_known(space):
+        share = space.shares
+        basis = np.linalg.svd((np.eye(len(share)) - share) * np.sqrt(share)[:, None])[0][:, : len(share) - 1]
+        return (basis / np.sqrt(share)[:, None])[space.index(rows)]
+    return np.hstack(list(found))[:, :MAX_TARGETS]
+
+
+def is_more_to_explain(rows: Rows, residuals: Array, seed: int) -> bool:
+    """Whether small trees grown on some rows know anything of what a regressor left over on others.
+
+    Trees see interactions, bumps and jumps alike. The test is whether what they predict is correlated with what is
+    left, by two standard errors for any target: it does not matter how small it is, nor what else the trees made up.
+
+    Args:
+        rows: Rows of the variable.
+        residuals: What is left of each target, predicted without the row itself, (n, k).
+        seed: Of the choice of rows.
+    """
+    order = np.random.default_rng(seed).permutation(len(rows))
+    n_grown = min(PROBE_ROWS, len(rows) // 3)
+    grown, judged = order[:n_grown], order[n_grown : 3 * n_grown]
+    inputs = as_matrix(rows.take(np.concatenate([grown, judged])))
+    start = trees(rows, seed, max_iter=PROBE_TREES)
+    for residual in residuals.T:
+        model = start.fit(inputs[:n_grown], residual[grown])
+        products = model.predict(inputs[n_grown:]) * (residual[judged] - residual[judged].mean())
+        if products.mean() > CLEAR * products.std() / np.sqrt(len(products)):
+            return True
+    return False
