@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from numpy.polynomial.hermite_e import hermeval
 from scipy import sparse
 
 from featgeo.features.encoding import Encoding
@@ -151,3 +152,18 @@ def test_spaces_of_mixed_columns_are_finite_everywhere(fit):
     space = fit(variable.rows(frame))
     far = frame.assign(number=1e12, text="zebra")
     assert np.isfinite(space(variable.rows(far))).all()
+
+
+def test_smooth_splines_span_the_same_and_vary_most_along_hermite_polynomials():
+    z = np.random.default_rng(0).standard_normal(20_000)
+    rows = Variable.seen(z, "X").rows(z)
+    plain, smooth = (SplineSpace.fit(rows, smooth=smooth)(rows) for smooth in (False, True))
+    combination = np.linalg.lstsq(plain, smooth, rcond=None)[0]
+    np.testing.assert_allclose(plain @ combination, smooth, atol=1e-8)
+    assert np.linalg.matrix_rank(smooth - smooth.mean(axis=0)) == plain.shape[1] - 1  # all but the constant
+    scaled = (smooth - smooth.mean(axis=0)) / smooth.std(axis=0)
+    energies, directions = np.linalg.eigh(np.corrcoef(smooth.T))
+    assert energies[-1] / energies[-2] == pytest.approx(4, rel=0.1)  # r_i^-2 with r_i = i
+    for degree, least in ((1, 0.999), (2, 0.99), (3, 0.97)):
+        function = scaled @ directions[:, -degree]
+        assert abs(np.corrcoef(function, hermeval(z, np.eye(4)[degree]))[0, 1]) > least

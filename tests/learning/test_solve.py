@@ -46,6 +46,22 @@ def test_features_have_unit_variance_and_sigma_is_their_correlation_whatever_the
     np.testing.assert_allclose(f.T @ g / len(f), np.diag(modes.sigma), atol=1e-10)
 
 
+def test_steady_modes_are_those_under_the_ridge_made_orthonormal():
+    features = _features(0)
+    problem = SpanProblem.from_moments(Moments.from_features(features), [("x", "y")])
+    (under_ridge,) = problem.modes(0.5)
+    (steady,) = problem.best([3], 0.5, steady=True)
+    f, g = steady.f(features["x"]), steady.g(features["y"])
+    np.testing.assert_allclose(f.T @ f / len(f), np.eye(3), atol=1e-10)
+    np.testing.assert_allclose(g.T @ g / len(g), np.eye(3), atol=1e-10)
+    np.testing.assert_allclose(np.diag(f.T @ g) / len(f), steady.sigma, atol=1e-10)
+    for ours, theirs in ((f, under_ridge.f(features["x"])), (g, under_ridge.g(features["y"]))):
+        strongest = np.corrcoef(ours[:, 0], theirs[:, 0])[0, 1]
+        assert abs(strongest) == pytest.approx(1, abs=1e-10)  # the others only lose what they share with stronger ones
+        together = np.linalg.lstsq(theirs[:, :3], ours, rcond=None)[0]
+        np.testing.assert_allclose(theirs[:, :3] @ together, ours, atol=1e-9)
+
+
 def test_without_ridge_it_is_the_decomposition_itself():
     moments = Moments.from_features(_features(1))
     (plain,) = decompose(moments, [("x", "y")])

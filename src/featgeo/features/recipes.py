@@ -146,9 +146,9 @@ def _automatic(rows: Rows) -> list[Recipe]:
         return _named("network", rows)
     if is_finite(rows):
         return _named("table", rows)
-    spline = _named("spline", rows)
     if len(rows.variable.columns) == 1:
-        return [_kernel(0.3), *spline, _kernel(0.1), _kernel(1.0)]
+        smooth = Recipe("spline", lambda rows, seed: SplineSpace.fit(rows, smooth=True))
+        return [_kernel(0.3), smooth, _kernel(0.1), _kernel(1.0)]
     return [*_named("linear", rows), _kernel(1.0), _kernel(0.3), *_named("index", rows), *_named("trees", rows)]
 
 

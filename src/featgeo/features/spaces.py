@@ -15,6 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from scipy import sparse
+from scipy.interpolate import BSpline
+from scipy.linalg import eigh, hadamard
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
@@ -28,6 +30,7 @@ KERNEL_FEATURES = 32  # of one number
 JOINT_FEATURES = 300  # of several columns together
 UNIFORM_KNOTS = 8
 NORMAL_KNOTS = 5
+QUADRATURE_NODES = 60
 ROWS_BEYOND_KNOTS = 300  # of normal scores, on either side
 NETWORK_ROWS = 4096  # at once
 MOST_SYMBOLS = 2000
@@ -106,14 +109,29 @@ class SplineSpace:
 
     Few knots, well inside, and cubics that go on beyond them: so functions of normal scores can follow the growth of
     Hermite polynomials, the modes of Gaussian variables, and no piece of them rests on a few extreme rows.
+
+    A ridge prefers directions in which the features vary much. They may be mixed so that these are the smooth functions
+    (`_smooth_first`); the span is the same.
+
+    Attributes:
+        encoding: How numbers are scored.
+        splines: The splines of each number; None without numbers.
+        mix: From the splines of a number to its features, (splines, features); None where they are the features.
     """
 
     encoding: Encoding
     splines: SplineTransformer | None
+    mix: Array | None = None
 
     @classmethod
-    def fit(cls, rows: Rows, scores: Scores = "normal") -> SplineSpace:
-        """Place the knots evenly over the scores."""
+    def fit(cls, rows: Rows, scores: Scores = "normal", smooth: bool = False) -> SplineSpace:
+        """Place the knots evenly over the scores.
+
+        Args:
+            rows: Rows to learn from.
+            scores: How numbers are scored.
+            smooth: Whether a ridge is to prefer smooth functions, of normal scores.
+        """
         encoding = Encoding.fit(rows, scores)
         values = encoding.numbers(rows)
         if values.shape[1] == 0:
@@ -124,14 +142,43 @@ class SplineSpace:
         else:
             knots = np.linspace(-np.sqrt(3), np.sqrt(3), UNIFORM_KNOTS)
         in_columns = np.tile(knots[:, None], values.shape[1])
-        return cls(encoding, SplineTransformer(knots=in_columns, extrapolation="continue").fit(values))
+        splines = SplineTransformer(knots=in_columns, extrapolation="continue").fit(values)
+        # The knots are those of every column, and so is the mixture.
+        return cls(encoding, splines, _smooth_first(splines.bsplines_[0]) if smooth else None)
 
     def __call__(self, rows: Rows) -> Array:
         """Splines of the numbers and indicators of the labels."""
         labels = self.encoding.labels(rows)
         if self.splines is None:
             return labels
-        return np.hstack([self.splines.transform(self.encoding.numbers(rows)), labels])
+        values = self.splines.transform(self.encoding.numbers(rows))
+        if self.mix is not None:
+            values = (values.reshape(-1, len(self.mix)) @ self.mix).reshape(len(values), -1)
+        return np.hstack([values, labels])
+
+
+def _smooth_first(splines: BSpline) -> Array:
+    """Mix the splines of a standard normal z into features that vary along smooth functions the most.
+
+    Let phi_i be the functions in the span with E[phi_i phi_j] = 1{i = j} and E[phi_i' phi_j'] = r_i 1{i = j}; r_0 = 0,
+    the constant. Among all functions these are the Hermite polynomials, with r_i = i: the modes of Gaussian
+    variables, so that a preference for small r_i turns none of them towards another. Features whose Gram matrix has
+    the eigenfunctions phi_i and the eigenvalues r_i^-2 make of a ridge a penalty on sum_i r_i^2 E[f phi_i]^2, which for
+    smooth f is E[(f'' - z f')^2].
+
+    Solvers scale features to unit variance. Signs that are orthogonal (Hadamard's) spread each phi_i evenly over all
+    features, which then are equally large as they are, and their eigenfunctions stay.
+
+    Returns:
+        Shape (splines, features), with the constant left out.
+    """
+    z, mass = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
+    mass = mass / mass.sum()
+    values, slopes = splines(z), splines(z, nu=1)
+    roughness, functions = eigh((slopes.T * mass) @ slopes, (values.T * mass) @ values)
+    roughness, functions = roughness[1:], functions[:, 1:]
+    n_features = 1 << (len(roughness) - 1).bit_length()  # Hadamard's matrices come in powers of two
+    return (functions / roughness) @ hadamard(n_features)[: len(roughness)] / np.sqrt(n_features)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,10 @@
 
 A ridge shrinks sigma and leaves f and g shorter than 1. `SpanProblem.best` uses it only to choose directions, and then
 decomposes the dependence inside the few directions chosen without any (Rayleigh and Ritz): features of unit variance,
-singular values that are correlations.
+singular values that are correlations, f_i and g_j uncorrelated for i != j. The last has a price: modes of similar
+strength turn towards each other until not even noise correlates f_i with g_j on the rows at hand. "Steady" modes do not
+turn: they stay those under the ridge, only made orthonormal, from the strongest on. Then f_i and g_j may correlate a
+little.
 
 Rows may miss blocks of x. Each kind of row then says what it sees of the dependence, and how well: in orthonormal
 coordinates L of the density ratio, the rows give  (sum_D eta_D P_D) L = sum_D eta_D P_D C_D,  with P_D the projection
@@ -233,19 +236,25 @@ class SpanProblem:
             self.span_modes((_scaled(x_scale, left), sigma, y_length[:, None] * right)) for left, sigma, right in levels
         )
 
-    def best(self, dims: Sequence[int | None], ridge: float | Sequence[float]) -> tuple[SpanModes, ...]:
+    def best(
+        self, dims: Sequence[int | None], ridge: float | Sequence[float], steady: bool = False
+    ) -> tuple[SpanModes, ...]:
         """At most `dims[i]` modes of level i: directions chosen with the ridge, decomposed inside them without it.
 
         Where `dims[i]` is None all modes are kept, and there is nothing for a ridge to choose.
         """
-        return tuple(self.span_modes(level) for level in self.best_directions(dims, ridge))
+        return tuple(self.span_modes(level) for level in self.best_directions(dims, ridge, steady))
 
-    def best_directions(self, dims: Sequence[int | None], ridge: float | Sequence[float]) -> list[Directions]:
+    def best_directions(
+        self, dims: Sequence[int | None], ridge: float | Sequence[float], steady: bool = False
+    ) -> list[Directions]:
         """The same in the coordinates of the flags.
 
         Args:
             dims: The most modes of each level; None for all.
             ridge: One for all levels, or one for each.
+            steady: Whether each mode stays what it is under the ridge, and is not turned inside the directions chosen.
+                Rows that miss blocks are fitted anew in any case.
         """
         ridges = [float(ridge)] * len(dims) if isinstance(ridge, int | float) else list(ridge)
         choices = list(enumerate(zip(dims, ridges, strict=True)))
@@ -257,6 +266,9 @@ class SpanProblem:
                 result.append(self._levels(0.0)[1][i])
                 continue
             left, right = self._chosen(i, k, level_ridge)
+            if steady:
+                result.append(_paired(left, np.sum(left * (self.core @ right), axis=0), right))
+                continue
             u, sigma, vt = np.linalg.svd(left.T @ self.core @ right)
             result.append((left @ u, sigma, right @ vt.T))
         return result
@@ -363,6 +375,13 @@ def _solved(system: Array, right: Array) -> Array:
     kept = energies > SMALLEST_PRECISION
     turn = turn[:, kept] / size[:, None]
     return (turn / energies[kept]) @ (turn.T @ right)
+
+
+def _paired(left: Array, correlation: Array, right: Array) -> Directions:
+    """Pairs of directions as modes: of positive correlation, strongest first."""
+    order = np.argsort(-np.abs(correlation), kind="stable")
+    sign = np.where(correlation < 0, -1.0, 1.0)
+    return left[:, order], np.abs(correlation)[order], (right * sign)[:, order]
 
 
 def _scaled(scale: Array, left: Array) -> Array:

@@ -33,7 +33,7 @@ from featgeo.learning.learned import (
 )
 from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import ModeCount, Setting
-from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve, solve_levels
+from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve, solve_levels
 from featgeo.learning.targets import are_all_known, is_more_to_explain, targets
 from featgeo.nesting import Nesting
 
@@ -367,7 +367,11 @@ def _solved(
     def solved(x: str, y: str) -> Solution:
         called = {x_name: f"x {x}", y_name: f"y {y}"}
         nesting = setting.nesting(tuple(choices[-1] for choices in counts), called)
-        return solve_levels(folds, nesting, counts, NO_RIDGE if exact else RIDGES, everything=everything)
+        if exact:
+            return solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
+        # Energies of several levels are those of all that their directions hold.
+        steady = (False, True) if len(counts) == 1 else (False,)
+        return solve_levels(folds, nesting, counts, everything=everything, steady=steady)
 
     names, solution = _best_pair(list(candidates.x), list(candidates.y), solved)
     spaces = dict(candidates.others) | {x_name: candidates.x[names[0]], y_name: candidates.y[names[1]]}

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -168,6 +169,7 @@ def solve(
     held_out: Sequence[int] | None = None,
     everything: Sequence[bool] | None = None,
     before: Sequence[Choice] = (),
+    steady: Sequence[bool] = (False,),
 ) -> Solution:
     """The modes of each level inside the spans of its blocks; ridge and number of modes chosen on held-out rows.
 
@@ -182,16 +184,17 @@ def solve(
         everything: For each level whether all its modes are kept: then no ridge chooses among its directions.
         before: The number of modes and the ridge of each level but the last, where they are settled; else the levels
             have their dimensions, and the ridge of the last.
+        steady: Whether modes stay what they are under the ridge (`SpanProblem.best_directions`): what to choose from.
     """
     kept_whole = [False] * len(nesting.dims) if everything is None else everything
     counts = [nesting.dims[-1]] if mode_counts is None else list(mode_counts)
     earlier = list(before) or [(dim, None) for dim in nesting.dims[:-1]]
     choices = []
-    for ridge in ridges:
+    for ridge, stays in product(ridges, steady):
         for count in counts:
             levels = [*earlier, (count, ridge)]
             dims = [None if whole else k for (k, _), whole in zip(levels, kept_whole, strict=True)]
-            choices.append((dims, [ridge if own is None else own for _, own in levels]))
+            choices.append((dims, [ridge if own is None else own for _, own in levels], stays))
     left_out = tuple(range(len(folds.parts)) if held_out is None else held_out)
     if len(folds.parts) < 2:
         left_out = ()
@@ -204,7 +207,7 @@ def solve(
         ]
     )
     best = (
-        simplest(scores.reshape(-1, len(ridges), len(counts)), counts.index(0) + 1 if 0 in counts else 0)
+        simplest(scores.reshape(len(left_out), -1, len(counts)), counts.index(0) + 1 if 0 in counts else 0)
         if left_out
         else 0
     )
@@ -244,6 +247,7 @@ def solve_levels(
     held_out: Sequence[int] | None = None,
     everything: Sequence[bool] | None = None,
     own_ridges: bool = False,
+    steady: Sequence[bool] = (False,),
 ) -> Solution:
     """Solve where several levels have numbers of modes to choose from: each choice rests on the levels before it.
 
@@ -255,6 +259,7 @@ def solve_levels(
         held_out: As in `solve`.
         everything: As in `solve`.
         own_ridges: Whether each level keeps the ridge that was chosen with it; else the last choice is that of all.
+        steady: As in `solve`.
     """
     settled: list[Choice] = []
     for i, choices in enumerate(counts):
@@ -262,7 +267,7 @@ def solve_levels(
         settled.append((choices[-1], None))
         if len(choices) > 1 or own_ridges or i == len(counts) - 1:
             whole = None if everything is None else everything[: i + 1]
-            solution = solve(folds, levels, ridges, choices, held_out, whole, settled[:-1])
+            solution = solve(folds, levels, ridges, choices, held_out, whole, settled[:-1], steady)
             settled[-1] = (len(solution.levels[-1]), solution.ridge if own_ridges else None)
     return solution
 
@@ -271,12 +276,12 @@ def simplest(scores: Array, fewest: int = 0) -> int:
     """The choice with the largest mean score, or with fewer modes where the gain is within one standard error of none.
 
     Args:
-        scores: By fold, ridge and number of modes, the latter in ascending order.
+        scores: By fold, ridge (or other choice) and number of modes, the latter in ascending order.
         fewest: Position of the smallest number of modes that may do instead. Whether there is any mode at all is for
             the mean score to say: a weak component is no reason to have none.
 
     Returns:
-        Its position among all pairs of ridge and number of modes.
+        Its position among all pairs of ridge (or other choice) and number of modes.
     """
     n_folds, _, n_counts = scores.shape
     ridge, most = divmod(int(np.argmax(scores.mean(axis=0))), n_counts)

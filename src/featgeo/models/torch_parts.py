@@ -258,6 +258,8 @@ class SplinesModule(nn.Module):
         splines = [] if space.splines is None else space.splines.bsplines_
         self.register_buffer("starts", _doubles([_starts(spline) for spline in splines]) if splines else None)
         coefficients = [_coefficients(spline) for spline in splines]
+        if space.mix is not None:
+            coefficients = [by_spline @ space.mix for by_spline in coefficients]
         self.register_buffer("coefficients", _doubles(coefficients) if splines else None)
 
     def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 from featgeo.report.panels import Plot
 
 Recipe = Literal["fast", "published"]
-NEAR_FLOOR = 1.1  # where no bound is set, an error may be this multiple of what the sample itself leaves
+NEAR_FLOOR = 1.1  # an error may always be this multiple of what the sample itself leaves
 ROUNDING = 1e-9
 
 Data = TypeVar("Data")
@@ -25,7 +25,7 @@ class Number:
         error: Its distance from the theory.
         theory: The true value; None where the error is a distance of functions.
         learned: What was learned; None likewise.
-        bound: The largest error that passes; None where the floor decides.
+        bound: The error that passes in any case; None where the floor alone decides.
         floor: The error of the exact optimum of the same sample, where it can be computed.
     """
 
@@ -38,12 +38,11 @@ class Number:
 
     @property
     def allowed(self) -> float:
-        """The largest error that passes: the bound, or what is near the floor."""
-        if self.bound is not None:
-            return self.bound
-        if self.floor is None:
+        """The largest error that passes: the bound, or what is near the floor where that is more."""
+        if self.bound is None and self.floor is None:
             raise ValueError(f"{self.name} has neither a bound nor a floor: it cannot be judged. Give it one.")
-        return NEAR_FLOOR * self.floor + ROUNDING
+        near_floor = 0.0 if self.floor is None else NEAR_FLOOR * self.floor + ROUNDING
+        return max(near_floor, self.bound or 0.0)
 
     @property
     def passed(self) -> bool:
