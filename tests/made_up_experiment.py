@@ -6,7 +6,7 @@ from featgeo.paper.record import Experiment, Number, Outcome
 from featgeo.report.panels import Bars, Cells, Curves, Map, Plot, Points
 
 PANELS = [
-    Curves("c", [0.0, 1.0], {"theory": [1.0, 2.0]}, {"learned": [1.5, 2.5]}, level=0.5),
+    Curves("c", [0.0, 1.0], [1.0, 2.0], {"learned": [1.5, 2.5]}, level=0.5),
     Bars("b", ["1", "2"], [0.1, 0.2], {"learned": [0.1, 0.3]}),
     Map("m", [[0.0, 1.0], [1.0, 0.0]], (-1, 1), (0, 1)),
     Points("p", {"group": [[0.0, 1.0]]}, ("f", "g")),

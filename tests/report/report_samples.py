@@ -16,9 +16,8 @@ def near(values, spread=0.03):
 
 
 def curves(title, *functions, level=None):
-    theory = {f"curve {i}": function(AT).tolist() for i, function in enumerate(functions)}
-    learned = {name: near(values) for name, values in theory.items()}
-    return Curves(title, AT.tolist(), theory, learned, "$x$", level)
+    learned = {f"learned {i}": near(function(AT)) for i, function in enumerate(functions)}
+    return Curves(title, AT.tolist(), functions[0](AT).tolist(), learned, "$x$", level)
 
 
 def maps():
@@ -45,7 +44,7 @@ def plots():
         f"{letter}{i}": NOISE.integers(0, 2, n).tolist() for i in (1, 2, 3) for letter, n in (("x", 40), ("y", 30))
     }
     panels = {
-        "estimators": ([curves("means", np.tanh), curves("squares", np.square), curves("several", np.sin, np.cos)], 3),
+        "estimators": ([curves("means", np.tanh), curves("squares", np.square), curves("several", np.sin, np.sin)], 3),
         "levels": ([curves("first", np.tanh, level=0.5), curves("second", np.sin, level=0.5)], 2),
         "bars": (
             [Bars(f"bars {i}", symbols, heights.tolist(), {"learned": near(heights)}, "$x$") for i in range(8)],

@@ -154,8 +154,8 @@ def _modes_plot(data: Sample, learned: Learned) -> Plot:
         Curves(
             f"Mode {i + 1}, $\\sigma_{i + 1}$ = {learned.modes.sigma[i]:.3f}",
             GRID.tolist(),
-            {f"$f_{i + 1}^* = g_{i + 1}^*$": truth[:, i].tolist()},
-            {f"$f_{i + 1}$": learned.modes.f[:, i].tolist(), f"$g_{i + 1}$": learned.modes.g[:, i].tolist()},
+            truth[:, i].tolist(),
+            {"$f$": learned.modes.f[:, i].tolist(), "$g$": learned.modes.g[:, i].tolist()},
             "$x$, $y$",
         )
         for i in range(MODES)
@@ -175,7 +175,7 @@ def _estimators_plot(learned: Learned) -> Plot:
         Curves(
             f"$E[{MATHEMATICS[name]}\\,|\\,X = x]$",
             GRID.tolist(),
-            {"theory": EXPECTATIONS[name](GRID).tolist()},
+            EXPECTATIONS[name](GRID).tolist(),
             {"learned": values.tolist()},
         )
         for name, values in learned.expectations.items()

@@ -116,7 +116,7 @@ def measure(data: Sample, learned: Modes) -> Outcome:
         Curves(
             f"Mode {i + 1}",
             GRID[SHOWN].tolist(),
-            {"Hermite": truth[SHOWN, i].tolist()},
+            truth[SHOWN, i].tolist(),
             {"$f$": f[SHOWN, i].tolist(), "$g$": g[SHOWN, i].tolist()},
             "$x$, $y$",
         )

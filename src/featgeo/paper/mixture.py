@@ -117,7 +117,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
             Curves(
                 "$f(x)$",
                 index[order].tolist(),
-                {"theory": normal[order].tolist()},
+                normal[order].tolist(),
                 {"learned": f[order].tolist()},
                 "$\\mu^T \\Sigma^{-1} x$",
             )

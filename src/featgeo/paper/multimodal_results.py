@@ -147,7 +147,7 @@ def singles_plot(slug: str, law: str, learned: Learned) -> Plot:
         Curves(
             f"$P_{{Y|X_{i + 1}}}(1|x_{i + 1})$",
             GRID.tolist(),
-            {"theory": exact.tolist()},
+            exact.tolist(),
             {"learned": learned.singles[i].tolist()},
             f"$x_{i + 1}$",
             level=0.5,

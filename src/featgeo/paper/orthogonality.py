@@ -141,7 +141,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
             Curves(
                 f"$\\phi(x) = {name.replace('²', '^2')}$",
                 GRID.tolist(),
-                {"theory": truth.tolist()},
+                truth.tolist(),
                 {"learned": f.tolist()},
             )
         )

@@ -9,12 +9,11 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from featgeo.report.figures import INK, SERIES, STYLE, THEORY, TINTS, svg
+from featgeo.report.figures import INK, SERIES, STYLE, THEORY, svg
 from featgeo.report.layout import add_colour_bars, join_maps, laid_out, share_heights
 from featgeo.report.panels import Bars, Cells, Curves, Map, Plot, Points
 
@@ -72,21 +71,15 @@ def draw_panel(panel: Any, axes: Any) -> Handles:
 
 @draw_panel.register
 def _curves(panel: Curves, axes: Any) -> Handles:
-    names = list(dict.fromkeys([*panel.theory, *panel.learned]))
-    several = len(names) > 1
     if panel.level is not None:
         axes.axhline(panel.level, color=INK, linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
         axes.annotate(f"{panel.level:g}", (1, panel.level), xycoords=("axes fraction", "data"), xytext=(3, 0),
                       textcoords="offset points", va="center", fontsize=8.5)  # fmt: skip
-    handles: Handles = {"theory": Line2D([], [], color=TINTS[-1] if several else THEORY, linewidth=5)}
-    for i, name in enumerate(names):
-        if name in panel.theory:
-            colour = TINTS[i % len(TINTS)] if several else THEORY
-            axes.plot(panel.at, panel.theory[name], color=colour, linewidth=5, zorder=2, solid_capstyle="round")
-        if name in panel.learned:
-            colour, line = (SERIES[i % len(SERIES)], LINES[i % len(LINES)]) if several else (SERIES[0], "-")
-            (thin,) = axes.plot(panel.at, panel.learned[name], color=colour, linewidth=1.6, linestyle=line, zorder=3)
-            handles[f"learned, {name}" if several else "learned"] = thin
+    (broad,) = axes.plot(panel.at, panel.theory, color=THEORY, linewidth=5, zorder=2, solid_capstyle="round")
+    handles: Handles = {"theory": broad}
+    for i, (name, values) in enumerate(panel.learned.items()):
+        (handles[name],) = axes.plot(panel.at, values, color=SERIES[i % len(SERIES)], linewidth=1.6,
+                                     linestyle=LINES[i % len(LINES)], zorder=3)  # fmt: skip
     axes.set_xlabel(_text(panel.x_label))
     axes.margins(x=0.02, y=0.08)
     _few_ticks(axes.xaxis)
@@ -137,7 +130,7 @@ def _points(panel: Points, axes: Any) -> Handles:
     for i, (name, points) in enumerate(panel.groups.items()):
         position = np.asarray(points, dtype=float).reshape(-1, 2)
         look = {"marker": MARKS[i % len(MARKS)], "color": SERIES[i % len(SERIES)], "linewidths": 0}
-        axes.scatter(position[:, 0], position[:, 1], s=8 if many else 14, alpha=0.75, rasterized=many, **look)
+        axes.scatter(position[:, 0], position[:, 1], s=14, alpha=0.75, rasterized=many, **look)
         handles[name] = axes.scatter([], [], s=30, **look)
     axes.set_xlabel(_text(panel.labels[0]))
     axes.set_ylabel(_text(panel.labels[1]))
@@ -150,7 +143,7 @@ def _points(panel: Points, axes: Any) -> Handles:
 @draw_panel.register
 def _cells(panel: Cells, axes: Any) -> Handles:
     handles: Handles = {}
-    for symbol, colour in ((0, TINTS[1]), (1, SERIES[1])):
+    for symbol, colour in ((0, THEORY), (1, SERIES[1])):
         squares = [
             _square(at, row)
             for row, symbols in enumerate(panel.rows.values())

@@ -18,14 +18,13 @@ BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#b0568f", 
 INK, LINE, PAPER = "#1d2329", "#aab3bb", "#ffffff"
 
 SERIES = (ORANGE, BLUE, GREEN, PURPLE, GREY)  # what was learned
-TINTS = ("#f7c39b", "#a6d0ec", "#9ddac6", "#e6bcd8", "#cbcbcb")  # the theory of the same
-THEORY = TINTS[1]
+THEORY = "#a6d0ec"
 
 # The same colours on dark paper. Attributes hold the light ones, so that programs without style sheets draw those.
 DARK = {
     INK: "#e6e9ec", LINE: "#5a6570", PAPER: "#14181c",
     ORANGE: "#ff9147", BLUE: "#5cb8f0", GREEN: "#3fd0a5", PURPLE: "#e79cc9", GREY: "#b5b9bd",
-    **dict(zip(TINTS, ("#96562a", "#3a7399", "#2b7a64", "#85507a", "#676c71"), strict=True)),
+    THEORY: "#3a7399",
 }  # fmt: skip
 
 STYLE: Any = {

@@ -15,20 +15,20 @@ Numbers = Sequence[float]
 
 @dataclass(frozen=True)
 class Curves:
-    """Learned functions of a number over the true ones.
+    """Learned functions of a number over the true one.
 
     Attributes:
         title: Heading; mathematics between dollar signs.
         at: Where the functions are known, (m,).
-        theory: The true functions by name, (m,) each.
-        learned: The learned ones by the same names.
+        theory: The true function, (m,).
+        learned: Learned ones by name, (m,) each.
         x_label: What runs along the axis.
         level: A height to mark, such as the 1/2 above which a label is predicted.
     """
 
     title: str
     at: Numbers
-    theory: Mapping[str, Numbers]
+    theory: Numbers
     learned: Mapping[str, Numbers]
     x_label: str = "$x$"
     level: float | None = None
