@@ -8,6 +8,7 @@ export OMP_NUM_THREADS := 1
 .PHONY: demo test
 demo: .venv/ready
 	$(BIN)/featgeo demo --output build/demo
+	$(BIN)/featgeo reproduce --fresh --output build/demo/paper
 
 test: .venv/ready
 	$(BIN)/ruff check

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from featgeo.paper.orthogonality import samples as cosine_samples  # noqa: F401
+from featgeo.paper import cosine
 
 SEEDS = (0, 1, 2)
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
@@ -115,3 +115,9 @@ def product(f: torch.Tensor, g: torch.Tensor) -> np.ndarray:
 def norm(kernel: np.ndarray, p_x: np.ndarray, p_y: np.ndarray) -> float:
     """The norm of a function on X x Y under P_X P_Y."""
     return float(np.sqrt(np.sum(np.multiply.outer(p_x, p_y) * kernel**2)))
+
+
+def cosine_samples(n, seed):
+    """Pairs from the paper's cosine density."""
+    data = cosine.draw(seed, n)
+    return data.x, data.y

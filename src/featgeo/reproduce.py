@@ -59,7 +59,7 @@ def reproduce(
     draws: int = DRAWS,
     seed: int = SEED,
     fresh: bool = False,
-    done: Callable[[Run, bool], None] = lambda run, kept: None,
+    done: Callable[[Run], None] = lambda run: None,
 ) -> list[Verdict]:
     """Run experiments, or take what a folder has of them, and write results, figures and the page.
 
@@ -70,7 +70,7 @@ def reproduce(
         draws: Samples of each experiment; results are medians over them.
         seed: Of the first draw.
         fresh: Whether to run again what the folder already has.
-        done: Told of each run, and whether it was there before.
+        done: Told of each run that is there.
 
     Returns:
         One verdict an experiment, in the order of the paper.
@@ -88,7 +88,7 @@ def reproduce(
             run = known or runs.run(experiment, recipe, at, featgeo.__version__)
             if known is None:
                 runs.save(folder / "runs", run)
-            done(run, known is not None)
+            done(run)
             own.append(run)
         verdicts.append(Verdict(experiment, runs.medians(own), own[0]))
     _write(folder, verdicts, {"recipe": recipe, "draws": str(draws), "seed": str(seed)})

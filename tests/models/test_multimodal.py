@@ -19,6 +19,12 @@ SHAPES = {2: (4, 3, 3), 3: (3, 2, 3, 3)}
 SOURCES = {2: ("a", "b"), 3: ("a", "b", "c")}
 
 
+def triples(law, n, seed):
+    """Rows of the paper's law: both sources and the label."""
+    data = multimodal.draw(law, seed, n)
+    return data.x1, data.x2, data.y
+
+
 def rows_of_table(m, n, seed):
     """Rows of a random finite law of m sources and y, by name."""
     rng = np.random.default_rng(seed)
@@ -173,10 +179,10 @@ def test_interactions_are_orthogonal_to_all_functions_of_one_source(kinds):
 
 @pytest.mark.parametrize(("law", "energy"), [("valid", 1 / 18), ("pairwise", 0.0)])
 def test_a_real_interaction_is_found_and_an_absent_one_is_not(law, energy):
-    x1, x2, y = multimodal.samples(law, 10_000, seed=2)
+    x1, x2, y = triples(law, 10_000, 2)
     model = fg.MultimodalDecomposition(random_state=0).fit({"a": x1, "b": x2}, y)
     assert model.interaction_.held_out_energy_ == pytest.approx(energy, abs=0.015)
-    x1, x2, y = multimodal.samples(law, 10_000, seed=3)
+    x1, x2, y = triples(law, 10_000, 3)
     both, one = model.score({"a": x1, "b": x2}, y), model.score({"a": x1}, y)
     truth = multimodal.truth(law)
     assert both == pytest.approx((truth.sigma_bar**2 + energy) / 2, abs=0.015)
@@ -201,8 +207,8 @@ def test_more_rows_of_one_source_make_its_posterior_better():
     truth = multimodal.truth("pairwise").single(at)
     gains = []
     for seed in range(5):
-        x1, x2, y = multimodal.samples("pairwise", 300, seed)
-        more_x1, _, more_y = multimodal.samples("pairwise", 6000, 100 + seed)
+        x1, x2, y = triples("pairwise", 300, seed)
+        more_x1, _, more_y = triples("pairwise", 6000, 100 + seed)
         few = fg.MultimodalDecomposition(random_state=0).fit({"a": x1, "b": x2}, y)
         sets = [{"a": x1, "b": x2, "y": y}, {"a": more_x1, "y": more_y}]
         many = fg.MultimodalDecomposition(random_state=0).fit_datasets(sets)
