@@ -19,7 +19,7 @@ def experiment(errors=(0.3, 0.1, 0.2), name="made-up"):
 
     def measure(data, learned):
         plots = [Plot("made-up", "caption", "alt", PANELS, columns=2)]
-        return Outcome([Number("a", errors[data], bound=0.25, learned=errors[data], floor=0.05)], plots)
+        return Outcome([Number("a", errors[data], bound=0.25, floor=0.05)], plots)
 
     return Experiment(
         name, "title", "source", "law", "statement", "x", "code",

@@ -84,9 +84,8 @@ def test_a_number_without_bound_is_held_to_its_floor():
     assert Number("a", error=0.11, floor=0.1).passed
     assert not Number("a", error=0.12, floor=0.1).passed
     assert Number("a", error=0.12, floor=0.1, bound=0.2).passed
-    assert Number("a", error=0.11, floor=0.1, bound=0.05).passed
     assert not Number("a", error=0.06, floor=0.01, bound=0.05).passed
     assert not Number("a", error=float("nan"), bound=1.0).passed
-    assert Number.value("a", 1.0, 0.7, floor=0.8) == Number("a", 1.0 - 0.7, 1.0, 0.7, None, abs(0.8 - 1.0))
+    assert Number.value("a", 1.0, 0.7, optimum=0.8) == Number("a", 1.0 - 0.7, 1.0, 0.7, None, abs(0.8 - 1.0), 0.8)
     with pytest.raises(ValueError, match="neither a bound nor a floor"):
         _ = Number("a", error=0.1).passed

@@ -6,7 +6,7 @@ import pytest
 from made_up_experiment import PANELS, experiment
 
 from featgeo.paper import runs
-from featgeo.paper.record import Number
+from featgeo.paper.record import Number, Outcome
 
 
 def test_a_run_comes_back_from_disk_as_it_was(tmp_path):
@@ -38,6 +38,13 @@ def test_a_file_that_is_no_run_is_refused_and_kept(tmp_path, text):
 
 def test_several_draws_are_summed_up_by_medians():
     (number,) = runs.medians([runs.run(experiment(), "fast", seed, "1.0") for seed in range(3)])
-    assert number == Number("a", 0.2, learned=0.2, bound=0.25, floor=0.05)
+    assert number == Number("a", 0.2, bound=0.25, floor=0.05)
     assert number.passed
     assert not runs.medians([runs.run(experiment(), "fast", 0, "1.0")])[0].passed
+
+
+def test_a_value_is_its_median_with_the_error_of_the_median():
+    draws = [Outcome([Number.value("a", 1.0, learned, bound=0.1, optimum=1.01)], []) for learned in (0.8, 1.05, 1.3)]
+    (number,) = runs.medians([runs.Run("made-up", "fast", i, "1.0", 0.0, draw) for i, draw in enumerate(draws)])
+    assert number == Number.value("a", 1.0, 1.05, bound=0.1, optimum=1.01)
+    assert number.error == pytest.approx(0.05)

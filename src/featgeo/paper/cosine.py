@@ -124,7 +124,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     ]
     numbers += [
         Number.value(
-            f"σ{subscript(i + 1)}", SIGMA, learned.modes.sigma[i], bound=0.015, floor=float(best.modes.sigma[i])
+            f"σ{subscript(i + 1)}", SIGMA, learned.modes.sigma[i], bound=0.015, optimum=float(best.modes.sigma[i])
         )
         for i in range(MODES)
     ]

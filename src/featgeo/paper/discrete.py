@@ -78,7 +78,7 @@ def measure(data: Sample, learned: Modes) -> Outcome:
     truth, exact = joint.modes(MODES), sample.modes(MODES)
     masses = {"f": joint.probability("x"), "g": joint.probability("y")}
     numbers = [
-        Number.value(f"σ{subscript(i + 1)}", truth.sigma[i], learned.sigma[i], bound=0.02, floor=exact.sigma[i])
+        Number.value(f"σ{subscript(i + 1)}", truth.sigma[i], learned.sigma[i], bound=0.02, optimum=exact.sigma[i])
         for i in range(MODES)
     ]
     shown: dict[str, np.ndarray] = {}

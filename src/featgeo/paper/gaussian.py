@@ -108,7 +108,7 @@ def measure(data: Sample, learned: Modes) -> Outcome:
         for i in range(len(FUNCTION_BOUNDS))
     ]
     numbers += [
-        Number.value(f"σ{subscript(i + 1)}", SIGMA[i], learned.sigma[i], bound=SIGMA_BOUNDS[i], floor=best.sigma[i])
+        Number.value(f"σ{subscript(i + 1)}", SIGMA[i], learned.sigma[i], bound=SIGMA_BOUNDS[i], optimum=best.sigma[i])
         for i in range(MODES)
     ]
     f, g = (aligned(side, truth, MASS) for side in (learned.f, learned.g))

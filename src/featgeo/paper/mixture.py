@@ -103,7 +103,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     error, floor = (float(decorrelation(found.f, true, mass)) for found in (learned, best))
     numbers = [
         Number("1 − corr(f, theory)", error, bound=0.002, floor=floor),
-        Number.value("σ", sigma(), learned.sigma, bound=0.02, floor=best.sigma),
+        Number.value("σ", sigma(), learned.sigma, bound=0.02, optimum=best.sigma),
     ]
     index = data.fresh @ law()[2]
     order = np.argsort(index)[:: FRESH // 400]

@@ -117,9 +117,11 @@ def numbers(law: str, data: Sample, learned: Learned, bounds: Bounds) -> list[Nu
             float(np.sqrt(np.mean((found.singles[i] - exact.single(GRID)) ** 2))) for found in (learned, best)
         )
         rows.append(Number(f"{law}: P(Y=1|x{subscript(i + 1)}), RMSE", error, bound=bounds.single, floor=least))
-    rows.append(Number.value(f"{law}: σ̄", exact.sigma_bar, learned.sigma_bar, bound=bounds.sigma, floor=best.sigma_bar))
+    rows.append(
+        Number.value(f"{law}: σ̄", exact.sigma_bar, learned.sigma_bar, bound=bounds.sigma, optimum=best.sigma_bar)
+    )
     if learned.sigma is not None and best.sigma is not None:
-        rows.append(Number.value(f"{law}: σ", exact.sigma, learned.sigma, bound=bounds.sigma, floor=best.sigma))
+        rows.append(Number.value(f"{law}: σ", exact.sigma, learned.sigma, bound=bounds.sigma, optimum=best.sigma))
     return rows
 
 

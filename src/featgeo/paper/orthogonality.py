@@ -128,13 +128,13 @@ def measure(data: Sample, learned: Learned) -> Outcome:
                 floor=float(relative_error(f_best, truth, mass)),
             ),
             Number(f"{mark}, corr(f, {name}) on the sample", abs(feature.residual), bound=1e-6),
-            Number.value(f"{mark}, σ", SIGMA, feature.sigma, bound=0.015, floor=best[name].sigma),
+            Number.value(f"{mark}, σ", SIGMA, feature.sigma, bound=0.015, optimum=best[name].sigma),
             Number.value(
                 f"energy of {name}",
                 ALIGNED_ENERGY[name],
                 feature.aligned_energy,
                 bound=0.015,
-                floor=best[name].aligned_energy,
+                optimum=best[name].aligned_energy,
             ),
         ]
         panels.append(

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 from featgeo.report.panels import Plot
 
 Recipe = Literal["fast", "published"]
-NEAR_FLOOR = 1.1  # an error may always be this multiple of what the sample itself leaves
+NEAR_FLOOR = 1.1  # where no bound is set, an error may be this multiple of what the sample itself leaves
 ROUNDING = 1e-9
 
 Data = TypeVar("Data")
@@ -25,8 +25,9 @@ class Number:
         error: Its distance from the theory.
         theory: The true value; None where the error is a distance of functions.
         learned: What was learned; None likewise.
-        bound: The error that passes in any case; None where the floor alone decides.
+        bound: The largest error that passes; None where the floor decides.
         floor: The error of the exact optimum of the same sample, where it can be computed.
+        optimum: The value of that optimum, where the number is a value.
     """
 
     name: str
@@ -35,14 +36,16 @@ class Number:
     learned: float | None = None
     bound: float | None = None
     floor: float | None = None
+    optimum: float | None = None
 
     @property
     def allowed(self) -> float:
-        """The largest error that passes: the bound, or what is near the floor where that is more."""
-        if self.bound is None and self.floor is None:
+        """The largest error that passes: the bound, or what is near the floor."""
+        if self.bound is not None:
+            return self.bound
+        if self.floor is None:
             raise ValueError(f"{self.name} has neither a bound nor a floor: it cannot be judged. Give it one.")
-        near_floor = 0.0 if self.floor is None else NEAR_FLOOR * self.floor + ROUNDING
-        return max(near_floor, self.bound or 0.0)
+        return NEAR_FLOOR * self.floor + ROUNDING
 
     @property
     def passed(self) -> bool:
@@ -51,12 +54,14 @@ class Number:
 
     @classmethod
     def value(
-        cls, name: str, theory: float, learned: float, *, bound: float | None = None, floor: float | None = None
+        cls, name: str, theory: float, learned: float, *, bound: float | None = None, optimum: float | None = None
     ) -> Number:
-        """A value with its theory; `floor` is the value of the exact optimum of the sample."""
+        """A value with its theory, and with what the exact optimum of the sample says."""
         theory, learned = float(theory), float(learned)
-        distance = None if floor is None else abs(float(floor) - theory)
-        return cls(name, abs(learned - theory), theory, learned, bound, distance)
+        floor = None if optimum is None else abs(float(optimum) - theory)
+        return cls(
+            name, abs(learned - theory), theory, learned, bound, floor, None if optimum is None else float(optimum)
+        )
 
 
 @dataclass(frozen=True)

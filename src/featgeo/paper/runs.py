@@ -83,19 +83,19 @@ def kept(folder: Path, experiment: str, recipe: Recipe, seed: int, version: str)
 
 
 def medians(runs: Sequence[Run]) -> list[Number]:
-    """The numbers of several draws of an experiment, each by its median."""
+    """The numbers of several draws of an experiment: of values the median and its error, else the median of errors."""
     together = zip(*(done.outcome.numbers for done in runs), strict=True)
     return [_median(draws) for draws in together]
 
 
 def _median(draws: Sequence[Number]) -> Number:
-    def middle(name: str) -> float | None:
-        values = [getattr(number, name) for number in draws]
-        return None if None in values else float(median(values))
+    first = draws[0]
+    learned, floor, optimum = (_middle(draws, name) for name in ("learned", "floor", "optimum"))
+    if first.theory is not None and learned is not None:
+        return Number.value(first.name, first.theory, learned, bound=first.bound, optimum=optimum)
+    return replace(first, error=median(number.error for number in draws), floor=floor)
 
-    return replace(
-        draws[0],
-        error=median(number.error for number in draws),
-        learned=middle("learned"),
-        floor=middle("floor"),
-    )
+
+def _middle(draws: Sequence[Number], name: str) -> float | None:
+    values = [getattr(number, name) for number in draws]
+    return None if None in values else float(median(values))

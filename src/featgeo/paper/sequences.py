@@ -120,7 +120,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     numbers = [
         Number("1 − corr(f, theory)", float(decorrelation(learned.f, true_f, mass)), bound=0.001),
         Number("1 − corr(g, theory)", float(decorrelation(learned.g, true_g, mass)), bound=0.001),
-        Number.value("σ", sigma, learned.sigma, bound=0.02, floor=float(of_sample)),
+        Number.value("σ", sigma, learned.sigma, bound=0.02, optimum=float(of_sample)),
     ]
     f, g = aligned(learned.f, true_f, mass)[:SHOWN], aligned(learned.g, true_g, mass)[:SHOWN]
     groups = {

@@ -142,7 +142,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
                 f"chain {order}, energy of order {i + 1}",
                 true[i],
                 energies[i],
-                floor=exact[i],
+                optimum=exact[i],
             )
             for i in range(ORDERS)
         ]

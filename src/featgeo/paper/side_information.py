@@ -146,7 +146,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
             bound=1e-4,
         ),
         Number("σ, from the sample's own", abs(learned.sigma - float(exact.sigma[0])), bound=1e-3),
-        Number.value("σ", float(truth.sigma[0]), learned.sigma, floor=float(exact.sigma[0])),
+        Number.value("σ", float(truth.sigma[0]), learned.sigma, optimum=float(exact.sigma[0])),
     ]
     numbers += _against_the_law(law, learned, exact.f[:, 0], exact.g[..., 0], truth.f[:, 0], truth.g[..., 0])
     network = MultiheadNetwork(SHAPE, MODES, seed=0)
@@ -160,7 +160,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
             float(correlation(_shown(a).ravel(), _shown(b).ravel(), uniform(a.size)))
             for a, b in ((ours, theirs), (best_ours, best_theirs))
         )
-        numbers.append(Number.value(f"corr({name}, multihead {name})", 1.0, agreement, floor=best))
+        numbers.append(Number.value(f"corr({name}, multihead {name})", 1.0, agreement, optimum=best))
     difference = float(np.abs(learned.posterior - own).max())
     numbers.append(Number("P(y|x, s), from the sample's own", difference, bound=1e-8))
     return Outcome(numbers, [_plot(learned, truth.f[:, 0], truth.g[..., 0])])
