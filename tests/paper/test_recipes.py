@@ -24,9 +24,9 @@ def one_epoch(monkeypatch):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_draw_of_the_papers_size_agrees_with_its_theory(name):
-    """One draw; each number may be off by half more than what medians of draws are held to."""
+    """One draw; its numbers may be off by half more than what medians of draws are held to, or as far as its floor."""
     for number in EXPERIMENTS[name].run("fast", SEED).numbers:
-        assert number.error <= 1.5 * number.allowed, number
+        assert number.error <= max(1.5 * number.allowed, number.floor or 0), number
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -150,11 +150,11 @@ def measure(data: Sample, learned: Learned) -> Outcome:
         numbers.append(Number(f"chain {order}, from the sample's own", difference, bound=0.002))
         panels.append(
             Bars(
-                f"Energies of the chain of order {order}",
+                f"Chain of order {order}",
                 [str(i + 1) for i in range(ORDERS)],
                 true.tolist(),
                 {"learned": energies.tolist()},
-                "order",
+                "Markov order",
             )
         )
     rows = {f"order {order}": data[order][:SHOWN].tolist() for order in data}
@@ -172,7 +172,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
 EXPERIMENT = Experiment(
     name="sequential",
     title="Sequential dependence by Markov order",
-    source="Accompanies the paper; the extension of its conclusion",
+    source="Accompanies the paper",
     law=f"Binary chains in which a symbol repeats the one 1 (or 2) steps back with probability 3/4; {LENGTH:,} "
     "symbols each.",
     statement="The dependence of a symbol on its past is an orthogonal sum of one component for each Markov order.",
