@@ -100,8 +100,10 @@ def codes_of(column: Column, array: np.ndarray, name: str) -> np.ndarray:
         )
     position = {label: i for i, label in enumerate(column.categories)}
     unknown = len(position) if column.missing else UNKNOWN  # where values missed in the fit, missing is a label
-    values = array.tolist()
-    return np.array([unknown if is_missing(v) else position.get(v, UNKNOWN) for v in values], dtype=np.int64)
+    # Values of one type can be sorted, and each then has to be looked up once only.
+    values, place = (array, slice(None)) if array.dtype.kind == "O" else np.unique(array, return_inverse=True)
+    found = [unknown if is_missing(value) else position.get(value, UNKNOWN) for value in values.tolist()]
+    return np.array(found, dtype=np.int64)[place]
 
 
 def numbers_of(column: Column, array: np.ndarray, name: str) -> list[Array]:
