@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Error, sync_playwright
 from report_samples import FIRST, SECOND, sample_report
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -19,17 +19,20 @@ TABLE = "table.sortable"
 def browser():
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
-        message = (
-            f"No browser: none of {', '.join(BROWSERS)} is on the path. Install one, e.g. apt-get install chromium."
-        )
-        if os.environ.get("FEATGEO_BROWSER") == "required":
-            pytest.fail(message)
-        pytest.skip(message)
+        absent(f"none of {', '.join(BROWSERS)} is on the path. Install one, e.g. apt-get install chromium.")
     with sync_playwright() as playwright:
         quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        running = playwright.chromium.launch(executable_path=program, args=quiet)
+        try:
+            running = playwright.chromium.launch(executable_path=program, args=quiet)
+        except Error as error:
+            absent(f"{program} does not start: {error}")
         yield running
         running.close()
+
+
+def absent(reason):
+    """Tests of the page need a browser; where one is required, to have none is a failure."""
+    (pytest.fail if os.environ.get("FEATGEO_BROWSER") == "required" else pytest.skip)(f"No browser: {reason}")
 
 
 @pytest.fixture(scope="module")
