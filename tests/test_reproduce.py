@@ -107,6 +107,7 @@ def test_fresh_runs_again_what_is_there(made_up, tmp_path):
     [
         (["typo"], "There is no experiment typo. The names are: made-up, wrong."),
         (["--draws", "0"], "at least 1 draw, got 0"),
+        (["--seed", "-1"], "at least 0, got -1"),
     ],
 )
 def test_what_cannot_be_run_is_said_before_anything_is_written(made_up, tmp_path, arguments, message):
@@ -121,6 +122,21 @@ def test_a_file_in_the_place_of_the_folder_stays(made_up, tmp_path):
     result = run("-o", tmp_path / "out")
     assert result.exit_code == 2
     assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_made_is_said(made_up, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    result = run("made-up", "--draws", 1, "--seed", 1, "-o", tmp_path / "file" / "out")
+    assert result.exit_code == 2
+    assert "file" in result.output
+
+
+def test_a_run_without_numbers_agrees_with_nothing(made_up, tmp_path):
+    arguments = ("made-up", "--draws", 1, "--seed", 1, "-o", tmp_path)
+    assert run(*arguments).exit_code == 0
+    (path,) = (tmp_path / "runs").iterdir()
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"numbers": []}))
+    assert run(*arguments).exit_code == 1
 
 
 def test_two_real_experiments_from_the_command_line(tmp_path):

@@ -79,7 +79,7 @@ def reproduce_command(
                 progress.update(task, advance=1, description=run.experiment)
 
             verdicts = reproduce(folder, names or [], recipe, draws, seed, fresh, done)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         console.print(f"[red]{escape(str(error))}[/red]")
         raise typer.Exit(2) from error
     console.print(_table(verdicts))
@@ -92,7 +92,8 @@ def reproduce_command(
 
 def _table(verdicts: list[Verdict]) -> Table:
     """Narrow enough for 80 columns: an experiment has a row of its own, and its figures follow."""
-    table = Table("figure", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("figure", min_width=20)
     for name in ("theory", "learned", "error", "floor", "allowed"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)

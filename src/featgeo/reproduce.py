@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import featgeo
 from featgeo.paper import EXPERIMENTS, runs
@@ -19,8 +20,9 @@ SEED = 20_230_606  # the paper's; draws count on from here
 DRAWS = 5
 
 INTRODUCTION = (
-    "Every experiment of “Neural Feature Learning in Function Space” (Xu and Zheng, JMLR 2024), and three that "
-    "accompany it, learned from samples and compared with what the theory says exactly."
+    "Experiments of “Neural Feature Learning in Function Space” (Xu and Zheng, JMLR 2024), and of what accompanies it, "
+    "learned from samples and compared with what the theory says exactly. Numbers sum up several draws of each sample; "
+    "figures show the first draw."
 )
 
 
@@ -40,8 +42,8 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether every number is within what is allowed."""
-        return all(number.passed for number in self.numbers)
+        """Whether there are numbers, and every one is within what is allowed."""
+        return len(self.numbers) > 0 and all(number.passed for number in self.numbers)
 
 
 def chosen(names: Sequence[str]) -> list[AnyExperiment]:
@@ -77,6 +79,8 @@ def reproduce(
     """
     if draws < 1:
         raise ValueError(f"There must be at least 1 draw, got {draws}. Pass a positive number.")
+    if seed < 0:
+        raise ValueError(f"The seed must be a whole number, at least 0, got {seed}. Pass another one.")
     experiments = chosen(names)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"The output must be a folder, and {folder} is a file. Choose another name.")
@@ -125,28 +129,8 @@ def _write(folder: Path, verdicts: Sequence[Verdict], facts: Mapping[str, str]) 
 
 
 def _chapter(verdict: Verdict, pictures: Sequence[Picture]) -> Chapter:
-    experiment = verdict.experiment
-    rows = [
-        Row(
-            name=number.name,
-            error=number.error,
-            allowed=number.allowed,
-            passed=number.passed,
-            theory=number.theory,
-            learned=number.learned,
-            floor=number.floor,
-        )
-        for number in verdict.numbers
-    ]
-    return Chapter(
-        slug=experiment.name,
-        title=experiment.title,
-        source=experiment.source,
-        law=experiment.law,
-        statement=experiment.statement,
-        formula=experiment.formula,
-        code=experiment.code,
-        erratum=experiment.erratum,
-        pictures=pictures,
-        rows=rows,
-    )
+    """What the page shows of an experiment goes by the names that the experiment has for it."""
+    rows = [Row(**{field.name: getattr(number, field.name) for field in fields(Row)}) for number in verdict.numbers]
+    own: dict[str, Any] = {"slug": verdict.experiment.name, "pictures": pictures, "rows": rows}
+    taken = {field.name: getattr(verdict.experiment, field.name) for field in fields(Chapter) if field.name not in own}
+    return Chapter(**own, **taken)

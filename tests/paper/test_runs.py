@@ -48,3 +48,16 @@ def test_a_value_is_its_median_with_the_error_of_the_median():
     (number,) = runs.medians([runs.Run("made-up", "fast", i, "1.0", 0.0, draw) for i, draw in enumerate(draws)])
     assert number == Number.value("a", 1.0, 1.05, bound=0.1, optimum=1.01)
     assert number.error == pytest.approx(0.05)
+
+
+def test_what_is_not_a_number_in_one_draw_is_none_in_all():
+    made = [experiment((error, 0.1, 0.1)) for error in (0.1, float("nan"))]
+    for made_up, passes in zip(made, (True, False), strict=True):
+        (number,) = runs.medians([runs.run(made_up, "fast", seed, "1.0") for seed in range(3)])
+        assert number.passed is passes
+
+
+def test_runs_of_different_numbers_are_not_summed_up():
+    other = runs.Run("made-up", "fast", 1, "1.0", 0.0, Outcome([Number("b", 0.1, bound=1.0)], []))
+    with pytest.raises(ValueError, match="different numbers"):
+        runs.medians([runs.run(experiment(), "fast", 0, "1.0"), other])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from featgeo.geometry import Modes
 from featgeo.geometry.validation import Array
 
 
@@ -16,17 +17,30 @@ def standardised(values: Array, mass: Array) -> Array:
 def aligned(values: Array, like: Array, mass: Array) -> Array:
     """Each column standardised, with the sign of its counterpart."""
     values = standardised(values, mass)
-    return values * np.where(mass @ (values * like) < 0, -1.0, 1.0)
+    return values * signs(values, like, mass)
 
 
-def correlation(a: Array, b: Array, mass: Array) -> Array:
+def signs(values: Array, like: Array, mass: Array) -> Array:
+    """By which each column points the way of its counterpart; a mode has one sign for its f and its g."""
+    return np.where(mass @ (standardised(values, mass) * like) < 0, -1.0, 1.0)
+
+
+def absolute_correlation(a: Array, b: Array, mass: Array) -> Array:
     """Of matching columns, up to sign."""
     return np.abs(mass @ (standardised(a, mass) * standardised(b, mass)))
 
 
-def decorrelation(a: Array, b: Array, mass: Array) -> Array:
-    """1 - |correlation| of matching columns."""
-    return np.maximum(1 - correlation(a, b, mass), 0)
+def decorrelation(a: Array, b: Array, mass: Array, turn: Array | None = None) -> Array:
+    """1 - correlation of matching columns, a being turned by signs; up to sign where none is given."""
+    if turn is None:
+        return np.maximum(1 - absolute_correlation(a, b, mass), 0)
+    return np.maximum(1 - mass @ (turn * standardised(a, mass) * standardised(b, mass)), 0)
+
+
+def kernel_error(modes: Modes, truth: Array, x_mass: Array, y_mass: Array) -> float:
+    """Relative error of sum_i sigma_i f_i(x) g_i(y) for independent x and y: strengths, functions and signs at once."""
+    difference = modes.kernel().reshape(len(x_mass), -1) - truth
+    return float(np.sqrt((x_mass @ difference**2 @ y_mass) / (x_mass @ truth**2 @ y_mass)))
 
 
 def relative_error(values: Array, truth: Array, mass: Array) -> Array:

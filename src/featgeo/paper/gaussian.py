@@ -19,7 +19,7 @@ from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.nesting import Nesting, nested_h_score
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import aligned, decorrelation
+from featgeo.paper.compare import decorrelation, signs, standardised
 from featgeo.paper.record import Experiment, Number, Outcome, subscript
 from featgeo.report.panels import Bars, Curves, Plot
 
@@ -97,21 +97,25 @@ def exact_optimum(data: Sample) -> Modes:
 def measure(data: Sample, learned: Modes) -> Outcome:
     """Functions beside Hermite polynomials, strengths beside powers of rho."""
     truth, best = hermite(GRID), exact_optimum(data)
-    errors, floors = (decorrelation(modes.f, truth, MASS) for modes in (learned, best))
-    numbers = [
-        Number(
-            f"1 − corr(f{subscript(i + 1)}, Hermite {i + 1})",
-            float(errors[i]),
-            bound=FUNCTION_BOUNDS[i],
-            floor=float(floors[i]),
+    numbers = []
+    for side in ("f", "g"):
+        errors, floors = (
+            decorrelation(getattr(modes, side), truth, MASS, signs(modes.f, truth, MASS)) for modes in (learned, best)
         )
-        for i in range(len(FUNCTION_BOUNDS))
-    ]
+        numbers += [
+            Number(
+                f"1 − corr({side}{subscript(i + 1)}, Hermite {i + 1})",
+                float(errors[i]),
+                bound=bound,
+                floor=float(floors[i]),
+            )
+            for i, bound in enumerate(FUNCTION_BOUNDS)
+        ]
     numbers += [
         Number.value(f"σ{subscript(i + 1)}", SIGMA[i], learned.sigma[i], bound=SIGMA_BOUNDS[i], optimum=best.sigma[i])
         for i in range(MODES)
     ]
-    f, g = (aligned(side, truth, MASS) for side in (learned.f, learned.g))
+    f, g = (standardised(side, MASS) * signs(learned.f, truth, MASS) for side in (learned.f, learned.g))
     panels: list[Curves | Bars] = [
         Curves(
             f"Mode {i + 1}",
@@ -132,7 +136,7 @@ def measure(data: Sample, learned: Modes) -> Outcome:
     plot = Plot(
         "gaussian",
         "The first five modes over Hermite polynomials, and their strengths over powers of 0.8.",
-        "Five charts where learned functions lie on Hermite polynomials of degree one to five, and a bar chart of "
+        "Five charts of learned functions f and g over Hermite polynomials of degree one to five, and a bar chart of "
         "their strengths.",
         [*panels, spectrum],
         columns=3,

@@ -112,7 +112,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     plot = Plot(
         "mixture",
         "The learned feature at fresh rows of ten numbers, along the index μᵀΣ⁻¹x, over the true hyperbolic tangent.",
-        "A chart of learned values along the index of each row: they lie on a hyperbolic tangent.",
+        "A chart of learned values along the index of each row, over a hyperbolic tangent.",
         [
             Curves(
                 "$f(x)$",

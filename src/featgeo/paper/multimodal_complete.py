@@ -67,7 +67,7 @@ def _features_plot(law: str, data: Sample, learned: Learned) -> Plot:
         f"The {law} law: the density of the sources, the features of both components and the posterior; learned above, "
         "theory below.",
         "Two rows of heat maps: the density of the sources, the feature of the bivariate component, that of the "
-        "interaction, and the posterior; learned maps look like the true ones below them.",
+        "interaction, and the posterior; learned ones above, true ones below.",
         [histograms[0], *above, histograms[1], *below],
         columns=4,
     )
@@ -98,6 +98,6 @@ model.given(x1=[0.0], x2=[0.5]).proba(), model.given(x1=[0.0]).proba()""",
     erratum="The paper's P(Y=1|x₁, x₂) is no probability: at x₁ = x₂ = 0 it is 1/2 + 3/4 = 1.25, and it passes 1 in a "
     "whole region around. A program that compares it with a uniform number cuts it at 1 without a word, and then "
     "neither the features nor the posteriors are those that the paper states. Here the clipped law is compared with "
-    "its own exact decomposition, and the law with 1/6 in place of 1/4, which is a probability everywhere, with the "
-    "paper's formulas.",
+    "its own exact decomposition, and so is the law with 1/6 in place of 1/4, which is a probability everywhere and "
+    "has the features that the paper states.",
 )

@@ -41,8 +41,8 @@ def measure(data: Sample, learned: Learned) -> Outcome:
         "multimodal-pairwise",
         "From three data sets of pairs: the feature of the bivariate component and the posterior; learned above, "
         "theory below.",
-        "Two rows of heat maps: the feature of the bivariate component and the posterior; learned maps look like the "
-        "true ones below them.",
+        "Two rows of heat maps: the feature of the bivariate component and the posterior; learned ones above, true "
+        "ones below.",
         maps(LAW, learned),
         columns=2,
     )

@@ -44,7 +44,8 @@ class Networks:
             of_y = torch.cat([self.g_bar(label), self.g(label)], dim=1)
             return nested_h_score(torch.cat([f_bar, f], dim=1), of_y, nesting)
 
-        self._maximise((self.f_bar_1, self.f_bar_2, self.f, self.g_bar, self.g), objective)
+        networks = (self.f_bar_1, self.f_bar_2, self.f, self.g_bar, self.g)
+        recipe.maximise(networks, objective, len(self.x1), self.seed)
         return self._assembled(interaction=True)
 
     def from_pairs(self) -> Learned:
@@ -57,11 +58,9 @@ class Networks:
             g = torch.cat([g_1, g_2])
             return alone - between * _covariance(g, g)
 
-        self._maximise((self.f_bar_1, self.f_bar_2, self.g_bar), objective, datasets=3)
+        networks = (self.f_bar_1, self.f_bar_2, self.g_bar)
+        recipe.maximise(networks, objective, len(self.x1), self.seed, datasets=3)
         return self._assembled(interaction=False)
-
-    def _maximise(self, networks: tuple[nn.Module, ...], objective: object, datasets: int = 1) -> None:
-        recipe.maximise(networks, objective, len(self.x1), self.seed, datasets=datasets)  # type: ignore[arg-type]
 
     def _expected(self, network: nn.Module, x: Tensor, values: Array) -> Array:
         """The conditional expectation of values given x, on `GRID`, by squared error."""

@@ -159,7 +159,7 @@ def singles_plot(slug: str, law: str, learned: Learned) -> Plot:
     return Plot(
         slug,
         "Prediction of the label from one source alone; above 1/2 the label 1 is predicted.",
-        "Two charts of the posterior given one source: learned curves lie on the true ones.",
+        "Two charts of the posterior given one source: learned curves over the true ones, with a line at 1/2.",
         panels,
         columns=2,
     )

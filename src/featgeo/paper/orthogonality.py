@@ -72,7 +72,9 @@ def published(data: Sample, seed: int) -> Learned:
 
 
 def _published(given: Callable[[Array], Array], data: Sample, seed: int) -> Feature:
-    x, y, grid, phi = (recipe.column(values) for values in (data.x, data.y, GRID, given(data.x)))
+    # Centred: with its mean, phi would stand for another span, one without the constant.
+    centred = given(data.x) - given(data.x).mean()
+    x, y, grid, phi = (recipe.column(values) for values in (data.x, data.y, GRID, centred))
     with recipe.seeded(seed):
         f, g_aligned, g = (recipe.mlp(1, 32, 32, 1) for _ in range(3))
     nesting = Nesting([1, 1])
@@ -148,7 +150,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     plot = Plot(
         "orthogonality",
         "The best feature that is uncorrelated with φ(x) = x (left) and with φ(x) = x² (right).",
-        "Two charts: learned features lie on a cosine for φ(x) = x and on a sine for φ(x) = x².",
+        "Two charts of learned features, over a cosine for φ(x) = x and over a sine for φ(x) = x².",
         panels,
         columns=2,
     )

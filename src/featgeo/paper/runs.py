@@ -7,6 +7,7 @@ version of featgeo are not taken for this one's.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -84,8 +85,12 @@ def kept(folder: Path, experiment: str, recipe: Recipe, seed: int, version: str)
 
 def medians(runs: Sequence[Run]) -> list[Number]:
     """The numbers of several draws of an experiment: of values the median and its error, else the median of errors."""
-    together = zip(*(done.outcome.numbers for done in runs), strict=True)
-    return [_median(draws) for draws in together]
+    names = {tuple(number.name for number in done.outcome.numbers) for done in runs}
+    if len(names) != 1:
+        raise ValueError(
+            f"Runs of {runs[0].experiment} have different numbers: they come from different code. Run them afresh."
+        )
+    return [_median(draws) for draws in zip(*(done.outcome.numbers for done in runs), strict=True)]
 
 
 def _median(draws: Sequence[Number]) -> Number:
@@ -93,9 +98,13 @@ def _median(draws: Sequence[Number]) -> Number:
     learned, floor, optimum = (_middle(draws, name) for name in ("learned", "floor", "optimum"))
     if first.theory is not None and learned is not None:
         return Number.value(first.name, first.theory, learned, bound=first.bound, optimum=optimum)
-    return replace(first, error=median(number.error for number in draws), floor=floor)
+    error = _middle(draws, "error")
+    return replace(first, error=math.nan if error is None else error, floor=floor)
 
 
 def _middle(draws: Sequence[Number], name: str) -> float | None:
+    """The median; not a number where one draw has none, and None where it is not known."""
     values = [getattr(number, name) for number in draws]
-    return None if None in values else float(median(values))
+    if None in values:
+        return None
+    return math.nan if any(math.isnan(value) for value in values) else float(median(values))

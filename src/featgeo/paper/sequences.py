@@ -19,7 +19,7 @@ from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.nesting import h_score
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import aligned, decorrelation, uniform
+from featgeo.paper.compare import decorrelation, signs, standardised, uniform
 from featgeo.paper.record import Experiment, Number, Outcome
 from featgeo.report.panels import Cells, Plot, Points
 
@@ -115,14 +115,15 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     """Features of fresh sequences beside the true ones."""
     true_f, true_g, sigma = truth(data)
     mass = uniform(FRESH)
+    turn = signs(learned.f, true_f, mass)
     modes = law_of_flips().modes(1)
     of_sample = np.mean(modes.f[flips(data.x), 0] * modes.g[flips(data.y), 0])
     numbers = [
         Number("1 − corr(f, theory)", float(decorrelation(learned.f, true_f, mass)), bound=0.001),
-        Number("1 − corr(g, theory)", float(decorrelation(learned.g, true_g, mass)), bound=0.001),
+        Number("1 − corr(g, theory)", float(decorrelation(learned.g, true_g, mass, turn)), bound=0.001),
         Number.value("σ", sigma, learned.sigma, bound=0.02, optimum=float(of_sample)),
     ]
-    f, g = aligned(learned.f, true_f, mass)[:SHOWN], aligned(learned.g, true_g, mass)[:SHOWN]
+    f, g = (turn * standardised(side, mass)[:SHOWN] for side in (learned.f, learned.g))
     groups = {
         f"U = {u}, V = {v}": np.stack([f, g], axis=1)[(data.factors[:SHOWN] == (u, v)).all(axis=1)].round(3).tolist()
         for u in range(2)
@@ -144,7 +145,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
         Plot(
             "sequences-features",
             f"Learned features of {SHOWN:,} fresh pairs, marked by the hidden factors that nobody showed.",
-            "Points in four clusters, one for each pair of hidden factors.",
+            "Points at f(x) and g(y), with a mark for each pair of hidden factors.",
             [Points("Learned features", groups, ("$f(x)$", "$g(y)$"))],
             columns=1,
         ),

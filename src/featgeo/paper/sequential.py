@@ -77,8 +77,8 @@ def fast(data: Sample, seed: int) -> Learned:
 def published(data: Sample, seed: int) -> Learned:
     """A causal transformer of the past and a table of the next symbol for each order, on windows that do not overlap.
 
-    The published code keeps the embeddings of the past in a plain list, so the optimiser never sees them: they stay at
-    their random start, here as there.
+    The published code keeps the embeddings of the past and the tables in plain lists, so the optimiser never sees them:
+    they stay at their random start, here as there, and the transformer alone is trained.
     """
     return {order: _published(sequence, seed) for order, sequence in data.items()}
 
@@ -97,7 +97,7 @@ def _published(sequence: np.ndarray, seed: int) -> Array:
 
         # Inside, for the network drops some of its units at random while it learns.
         recipe.maximise(
-            (network, tables),
+            (network,),
             lambda rows: nested_h_score(*features(rows), nesting),
             len(windows),
             seed,
@@ -161,7 +161,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
     plot = Plot(
         "sequential",
         f"The first {SHOWN} symbols of two chains, and the energy of their dependence on the past by Markov order.",
-        "Two rows of black and white cells, and two bar charts: all energy of each chain lies at its own order.",
+        "Two rows of cells for the symbols 0 and 1, and for each chain a bar chart of energies by order.",
         [Cells("Two chains", rows), *panels],
         columns=1 + len(panels),
         widths=[1.4, 1, 1],

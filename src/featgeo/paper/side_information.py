@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from featgeo.geometry import FiniteJoint
+from featgeo.geometry import FiniteJoint, Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ConditionalDecomposition
 from featgeo.nesting import Nesting, nested_h_score
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import correlation, decorrelation, relative_error, standardised, uniform
+from featgeo.paper.compare import decorrelation, kernel_error, relative_error, signs, standardised, uniform
 from featgeo.paper.multihead import MultiheadNetwork
 from featgeo.paper.record import Experiment, Number, Outcome
 from featgeo.report.panels import Bars, Plot
@@ -51,17 +51,13 @@ class Learned:
     """The conditional mode, and the multihead network beside it.
 
     Attributes:
-        f: Feature of x, (|X|,).
-        g: Feature of (s, y), (|S|, |Y|).
-        sigma: Strength.
-        posterior: P(y|x, s), (|X|, |S|, |Y|).
+        modes: One mode of x, (|X|, 1), and of (s, y), (|S|, |Y|, 1).
+        posterior: P(y|x, s) with this mode alone, (|X|, |S|, |Y|).
         multihead_f: The network's feature of x, (|X|,).
         multihead_g: Its weights for each s and y, (|S|, |Y|).
     """
 
-    f: Array
-    g: Array
-    sigma: float
+    modes: Modes
     posterior: Array
     multihead_f: Array
     multihead_g: Array
@@ -80,19 +76,17 @@ def draw(seed: int, n: int = SAMPLES) -> Sample:
 
 
 def fast(data: Sample, seed: int) -> Learned:
-    """Symbols are solved exactly; the posterior takes all modes, the network all samples at each step."""
+    """Symbols are solved exactly, and the network sees all samples at each step."""
     model = ConditionalDecomposition(MODES, MARKOV_MODES, random_state=seed).fit(data.x, data.y, data.s)
-    full = ConditionalDecomposition(SHAPE[0], SHAPE[1], random_state=seed).fit(data.x, data.y, data.s)
     every_x, every_s = (grid.ravel() for grid in np.indices(SHAPE[:2]))
     network = MultiheadNetwork(SHAPE, MODES, seed)
     network.fit(data.counts())
-    return Learned(
-        model.transform(np.arange(SHAPE[0]))[:, -1],
-        model.conditional_values(EVERY_S, EVERY_Y)[:, 0].reshape(SHAPE[1:]),
-        float(model.conditional_.singular_values_[0]),
-        full.given(every_x, every_s).proba().reshape(SHAPE),
-        *network.features(),
+    modes = Modes(
+        model.conditional_.singular_values_,
+        model.transform(np.arange(SHAPE[0]))[:, -MODES:],
+        model.conditional_values(EVERY_S, EVERY_Y).reshape(*SHAPE[1:], MODES),
     )
+    return Learned(modes, model.given(every_x, every_s).proba().reshape(SHAPE), *network.features())
 
 
 def published(data: Sample, seed: int) -> Learned:
@@ -111,77 +105,103 @@ def published(data: Sample, seed: int) -> Learned:
 
     recipe.maximise((f_bar, g_bar, f, g), objective, len(x), seed)
     symbols = torch.eye(SHAPE[0]), torch.eye(pairs)
-    modes = recipe.modes(f, g, (x, both), symbols)
+    found = recipe.modes(f, g, (x, both), symbols)
+    modes = Modes(found.sigma, found.f, found.g.reshape(*SHAPE[1:], MODES))
     markov = recipe.modes(f_bar, g_bar, (x, s), (symbols[0], torch.eye(SHAPE[1])))
     network = MultiheadNetwork(SHAPE, MODES, seed)
     index = tuple(torch.from_numpy(part) for part in (data.x, data.s, data.y))
     recipe.maximise((network,), lambda rows: network()[tuple(part[rows] for part in index)].mean(), len(x), seed)
-    of_s = data.counts().sum(axis=0)
-    return Learned(
-        modes.f[:, 0],
-        modes.g[:, 0].reshape(SHAPE[1:]),
-        float(modes.sigma[0]),
-        # P(y|x, s) = P(y|s) (1 + sigma f g / (1 + the Markov component)), Prop. pred:est:side
-        of_s / of_s.sum(axis=1, keepdims=True) * (1 + modes.kernel().reshape(SHAPE) / (1 + markov.kernel()[..., None])),
-        *network.features(),
-    )
+    return Learned(modes, _posterior(data.counts(), markov, modes), *network.features())
+
+
+def exact_optimum(data: Sample) -> Learned:
+    """The sample's own conditional mode, and the network of the greatest likelihood."""
+    counts = data.counts()
+    parts = FiniteJoint(counts, names=("x", "s", "y")).conditional("x", "y", "s")
+    modes = parts.conditional.top(MODES)
+    network = MultiheadNetwork(SHAPE, MODES, seed=0)
+    network.fit(counts)
+    return Learned(modes, _posterior(counts, parts.markov.top(MARKOV_MODES), modes), *network.features())
+
+
+def _posterior(counts: Array, markov: Modes, modes: Modes) -> Array:
+    """P(y|x, s) = P(y|s) (1 + conditional component / (1 + Markov component)), Prop. pred:est:side."""
+    of_s = counts.sum(axis=0)
+    return of_s / of_s.sum(axis=1, keepdims=True) * (1 + modes.kernel() / (1 + markov.kernel()[..., None]))
 
 
 def measure(data: Sample, learned: Learned) -> Outcome:
     """The mode beside those of the sample and of the distribution, and beside the network."""
-    counts = data.counts()
-    sample, law = FiniteJoint(counts, names=("x", "s", "y")), distribution()
-    exact, truth = (joint.conditional("x", "y", "s").conditional.top(MODES) for joint in (sample, law))
+    law, best = distribution(), exact_optimum(data)
+    truth = law.conditional("x", "y", "s").conditional.top(MODES)
+    return Outcome(
+        [*_against_the_sample(data, learned, best), *_against_the_law(law, truth, learned, best)],
+        [_plot(learned, truth)],
+    )
+
+
+def _against_the_sample(data: Sample, learned: Learned, best: Learned) -> list[Number]:
+    """What learning leaves of what the sample knows, and how far the network agrees: no further than the best one."""
+    sample = FiniteJoint(data.counts(), names=("x", "s", "y"))
     of_x, of_sy = sample.probability("x"), sample.probability("s", "y").ravel()
-    own = counts / counts.sum(axis=2, keepdims=True)
+    f, g = (decorrelation(_column(learned.modes, side), _column(best.modes, side), mass)
+            for side, mass in (("f", of_x), ("g", of_sy)))  # fmt: skip
     numbers = [
-        Number(
-            "1 − corr(f, the sample's own)",
-            float(decorrelation(learned.f, exact.f[:, 0], of_x)),
-            bound=1e-4,
-        ),
-        Number(
-            "1 − corr(g, the sample's own)",
-            float(decorrelation(learned.g.ravel(), exact.g[..., 0].ravel(), of_sy)),
-            bound=1e-4,
-        ),
-        Number("σ, from the sample's own", abs(learned.sigma - float(exact.sigma[0])), bound=1e-3),
-        Number.value("σ", float(truth.sigma[0]), learned.sigma, optimum=float(exact.sigma[0])),
+        Number("1 − corr(f, the sample's own)", float(f), bound=1e-4),
+        Number("1 − corr(g, the sample's own)", float(g), bound=1e-4),
+        Number("σ, from the sample's own", float(np.abs(learned.modes.sigma - best.modes.sigma).max()), bound=1e-3),
     ]
-    numbers += _against_the_law(law, learned, exact.f[:, 0], exact.g[..., 0], truth.f[:, 0], truth.g[..., 0])
-    network = MultiheadNetwork(SHAPE, MODES, seed=0)
-    network.fit(counts)
-    best_f, best_g = network.features()
-    for name, ours, theirs, best_ours, best_theirs in (
-        ("f", learned.f, learned.multihead_f, exact.f[:, 0], best_f),
-        ("g", learned.g, learned.multihead_g, exact.g[..., 0], best_g),
-    ):
-        agreement, best = (
-            float(correlation(_shown(a).ravel(), _shown(b).ravel(), uniform(a.size)))
-            for a, b in ((ours, theirs), (best_ours, best_theirs))
-        )
-        numbers.append(Number.value(f"corr({name}, multihead {name})", 1.0, agreement, optimum=best))
-    difference = float(np.abs(learned.posterior - own).max())
-    numbers.append(Number("P(y|x, s), from the sample's own", difference, bound=1e-8))
-    return Outcome(numbers, [_plot(learned, truth.f[:, 0], truth.g[..., 0])])
-
-
-def _against_the_law(
-    law: FiniteJoint, learned: Learned, best_f: Array, best_g: Array, true_f: Array, true_g: Array
-) -> list[Number]:
-    """Relative errors of the functions under the distribution; the floor is that of the sample's own mode."""
-    sides = {
-        "f": (law.probability("x"), learned.f, best_f, true_f),
-        "g": (law.probability("s", "y").ravel(), learned.g.ravel(), best_g.ravel(), true_g.ravel()),
-    }
-    numbers = []
-    for name, (mass, values, best, true) in sides.items():
-        error, floor = (
-            min(float(relative_error(sign * standardised(found, mass), true, mass)) for sign in (1, -1))
-            for found in (values, best)
-        )
-        numbers.append(Number(f"{name}, relative error", error, floor=floor))
+    for name in ("f", "g"):
+        error, floor = (_disagreement(part, name) for part in (learned, best))
+        numbers.append(Number(f"1 − corr({name}, multihead {name})", error, floor=floor))
     return numbers
+
+
+def _against_the_law(law: FiniteJoint, truth: Modes, learned: Learned, best: Learned) -> list[Number]:
+    """The mode and the posterior under the distribution; floors are those of the sample's own."""
+    of_x, of_sy = law.probability("x"), law.probability("s", "y").ravel()
+    kernel = truth.kernel().reshape(SHAPE[0], -1)
+    errors, floors = (
+        (
+            *(float(relative_error(_turned(part.modes, truth, side, of_x, mass), _column(truth, side), mass))
+              for side, mass in (("f", of_x), ("g", of_sy))),
+            kernel_error(part.modes, kernel, of_x, of_sy),
+            _posterior_error(law, part.posterior),
+        )
+        for part in (learned, best)
+    )  # fmt: skip
+    names = (
+        "f, relative error",
+        "g, relative error",
+        "kernel of one mode, relative error",
+        "P(y|x, s) of one mode, RMSE",
+    )
+    return [
+        Number.value("σ", float(truth.sigma[0]), float(learned.modes.sigma[0]), optimum=float(best.modes.sigma[0])),
+        *(Number(name, error, floor=floor) for name, error, floor in zip(names, errors, floors, strict=True)),
+    ]
+
+
+def _posterior_error(law: FiniteJoint, posterior: Array) -> float:
+    mass = law.probability()
+    of_xs = mass.sum(axis=2)
+    squares = np.square(posterior - mass / of_xs[..., None]).mean(axis=2)
+    return float(np.sqrt((of_xs * squares).sum()))
+
+
+def _column(modes: Modes, side: str) -> Array:
+    return getattr(modes, side).reshape(-1)
+
+
+def _turned(modes: Modes, truth: Modes, side: str, of_x: Array, mass: Array) -> Array:
+    """A side of the mode, standardised; its sign is that of f, for f and g turn together."""
+    return standardised(_column(modes, side), mass) * signs(_column(modes, "f"), _column(truth, "f"), of_x)
+
+
+def _disagreement(learned: Learned, name: str) -> float:
+    """Of a feature and the network's, as the paper's figure shows them."""
+    ours, theirs = getattr(learned.modes, name)[..., 0], getattr(learned, f"multihead_{name}")
+    return float(decorrelation(_shown(ours).ravel(), _shown(theirs).ravel(), uniform(ours.size)))
 
 
 def _shown(values: Array) -> Array:
@@ -189,39 +209,30 @@ def _shown(values: Array) -> Array:
     return (values - values.mean(axis=-1, keepdims=True)) / values.std(axis=-1, keepdims=True)
 
 
-def _plot(learned: Learned, true_f: Array, true_g: Array) -> Plot:
-    f = _shown(true_f)
-
-    def with_sign(of_x: Array, values: Array) -> list[float]:
-        return (np.where(of_x @ true_f < 0, -1, 1) * _shown(values)).ravel().tolist()
-
+def _plot(learned: Learned, truth: Modes) -> Plot:
+    learners = {
+        "side information": (learned.modes.f[:, 0], learned.modes.g[..., 0]),
+        "multihead network": (learned.multihead_f, learned.multihead_g),
+    }
+    turns = {who: np.sign(_shown(f) @ _shown(truth.f[:, 0])) for who, (f, _) in learners.items()}
+    symbols = {
+        "f(x)": [str(symbol + 1) for symbol in range(SHAPE[0])],
+        "g(s, y)": [f"{s + 1}, {y + 1}" for s, y in zip(EVERY_S, EVERY_Y, strict=True)],
+    }
     panels = [
         Bars(
-            "$f(x)$",
-            [str(symbol + 1) for symbol in range(SHAPE[0])],
-            f.tolist(),
-            {
-                "side information": with_sign(learned.f, learned.f),
-                "multihead network": with_sign(learned.multihead_f, learned.multihead_f),
-            },
-            "$x$",
-        ),
-        Bars(
-            "$g(s, y)$",
-            [f"{s + 1}, {y + 1}" for s, y in zip(EVERY_S, EVERY_Y, strict=True)],
-            _shown(true_g).ravel().tolist(),
-            {
-                "side information": with_sign(learned.f, learned.g),
-                "multihead network": with_sign(learned.multihead_f, learned.multihead_g),
-            },
-            "$s, y$",
-        ),
+            f"${name}$",
+            marks,
+            _shown((truth.f, truth.g)[i][..., 0]).ravel().tolist(),
+            {who: (turns[who] * _shown(sides[i])).ravel().tolist() for who, sides in learners.items()},
+            "$x$" if i == 0 else "$s, y$",
+        )
+        for i, (name, marks) in enumerate(symbols.items())
     ]
     return Plot(
         "side-information",
         "The conditional mode by the nested H-score and by a network with a softmax head for each s.",
-        "Two bar charts, f at eight symbols of x and g at nine pairs of s and y: both ways to learn lie near each "
-        "other.",
+        "Two bar charts, f at eight symbols of x and g at nine pairs of s and y, with marks for both ways to learn.",
         panels,
         columns=2,
     )
