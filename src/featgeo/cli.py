@@ -23,6 +23,8 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"The featgeo command needs its extra ({error.name} is missing). Run: pip install 'featgeo[cli]'")
 
+ROOM_FOR_ALL = 80  # columns of a terminal that the whole table takes
+
 main = typer.Typer(no_args_is_help=True, add_completion=False, help=featgeo.__doc__)
 
 
@@ -82,7 +84,7 @@ def reproduce_command(
     except (OSError, ValueError) as error:
         console.print(f"[red]{escape(str(error))}[/red]")
         raise typer.Exit(2) from error
-    console.print(_table(verdicts))
+    console.print(_table(verdicts, console.width))
     agreed = sum(verdict.passed for verdict in verdicts)
     console.print(f"{agreed} of {len(verdicts)} experiments agree with their theory.")
     _show(console, folder / "report.html")
@@ -90,22 +92,21 @@ def reproduce_command(
         raise typer.Exit(1)
 
 
-def _table(verdicts: list[Verdict]) -> Table:
-    """Narrow enough for 80 columns: an experiment has a row of its own, and its figures follow."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("figure", min_width=20)
-    for name in ("theory", "learned", "error", "floor", "allowed"):
+def _table(verdicts: list[Verdict], width: int) -> Table:
+    """An experiment has a row of its own, and its figures follow; a narrow terminal gets errors and verdicts alone."""
+    shown = {"theory": "4g", "learned": "4g", "error": "2g", "floor": "2g", "allowed": "2g"}
+    if width < ROOM_FOR_ALL:
+        shown = {"error": "2g"}
+    table = Table("figure", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in shown:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for verdict in verdicts:
-        table.add_row(f"[bold]{verdict.experiment.name}[/bold]", *[""] * 5, _word(verdict.passed))
+        table.add_row(f"[bold]{verdict.experiment.name}[/bold]", *[""] * len(shown), _word(verdict.passed))
         for number in verdict.numbers:
-            table.add_row(
-                f"  {escape(number.name)}",
-                *("–" if value is None else f"{value:.4g}" for value in (number.theory, number.learned)),
-                *("–" if value is None else f"{value:.2g}" for value in (number.error, number.floor, number.allowed)),
-                _word(number.passed),
-            )
+            values = {name: getattr(number, name) for name in shown}
+            cells = ("–" if value is None else f"{value:.{shown[name]}}" for name, value in values.items())
+            table.add_row(f"  {escape(number.name)}", *cells, _word(number.passed))
     return table
 
 

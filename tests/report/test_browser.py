@@ -8,11 +8,16 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from playwright.sync_api import Error, sync_playwright
-from report_samples import FIRST, SECOND, sample_report
+from report_samples import FIRST, SECOND, chapter, sample_report
+
+from featgeo.paper import EXPERIMENTS
+from featgeo.report.experiments import write_report
+from featgeo.reproduce import INTRODUCTION
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 TABLE = "table.sortable"
+TEXTS = ("title", "source", "law", "statement", "formula", "code", "erratum")
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +148,22 @@ def test_no_screen_is_too_narrow(visit):
         shrunk = "all => Math.min(...all.map(one => one.width / one.naturalWidth))"
         assert page.eval_on_selector_all("img", shrunk) > 0.75, "figures scroll before their text becomes too small"
     page.screenshot(path=_folder() / "phone.png", full_page=True)
+
+
+def test_the_texts_of_the_experiments_fit_a_phone(browser, tmp_path):
+    chapters = [
+        chapter(name, rows=FIRST, **{part: getattr(experiment, part) for part in TEXTS})
+        for name, experiment in EXPERIMENTS.items()
+    ]
+    write_report(tmp_path / "report.html", "The paper, reproduced", INTRODUCTION, {}, chapters)
+    page = browser.new_page(viewport={"width": 320, "height": 900})
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    heights = page.eval_on_selector_all("math", "all => all.map(one => one.getBoundingClientRect().height)")
+    assert len(heights) == len(EXPERIMENTS)
+    assert min(heights) > 10
+    assert page.locator("aside.erratum").count() == 2
+    page.close()
 
 
 CONTRASTS = """() => {
