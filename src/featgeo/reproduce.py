@@ -21,7 +21,7 @@ DRAWS = 5
 
 INTRODUCTION = (
     "Experiments of “Neural Feature Learning in Function Space” (Xu and Zheng, JMLR 2024), and of what accompanies it, "
-    "learned from samples and compared with what the theory says exactly. Numbers sum up several draws of each sample; "
+    "learned from samples and compared with what the theory says exactly. Numbers sum up the draws of each experiment; "
     "figures show the first draw."
 )
 
