@@ -2,9 +2,11 @@
 
     OMP_NUM_THREADS=1 python benchmarks/reproduce.py [--folder DIR] [--draws 5]
 
-Over an hour on one core, nearly all of it the published recipe; interrupted and started again, it goes on. The table is
-printed and written to reproduce.md beside this file. Draws start at the paper's seed; nothing was chosen on them.
-Runs are kept; after a change of the code remove the folder.
+Over an hour on one core, nearly all of it the published recipe; interrupted and started again, it goes on. The table
+is printed and written to reproduce.md beside this file. Draws start at the paper's seed. No default of the library was
+chosen on them, but one rule of the judgement was settled after they had been seen: that values are judged by their
+median over the draws, and not by the median of their errors (of which sigma_5 of the Gaussian, 0.036, is above its
+bound, 0.03). Runs are kept; after a change of the code remove the folder.
 """
 
 from __future__ import annotations
@@ -78,12 +80,14 @@ def table(found: list[Run], draws: int) -> str:
         "| experiment | figure | error, fast | error, published | floor | holds |",
         "| --- | --- | ---: | ---: | ---: | --- |",
     ]
-    seconds, verdicts = [], []
+    seconds, verdicts, beyond = [], [], []
     for name in EXPERIMENTS:
         own = {recipe: [run for run in found if (run.experiment, run.recipe) == (name, recipe)] for recipe in RECIPES}
         seconds.append((name, *(median(run.cpu_seconds for run in own[recipe]) for recipe in RECIPES)))
         verdicts.append([all(number.passed for number in runs.medians(own[recipe])) for recipe in RECIPES])
-        for row in compared(own):
+        for row, number in zip(compared(own), runs.medians(own["fast"]), strict=True):
+            if number.bound is not None and row.fast > number.bound:
+                beyond.append(f"{name} {row.name} ({row.fast:.3g}, bound {number.bound:g})")
             figure, floor = row.name.replace("|", "\\|"), "" if row.floor is None else f"{row.floor:.3g}"
             holds = "yes" if row.holds else "**no**"
             lines.append(f"| {name} | {figure} | {row.fast:.3g} | {row.published:.3g} | {floor} | {holds} |")
@@ -91,7 +95,8 @@ def table(found: list[Run], draws: int) -> str:
     lines += [
         "",
         "Experiments that agree with their theory in every figure, as `featgeo reproduce` judges (values by their "
-        f"median over the draws): {passed[0]} of {len(verdicts)} by fast, {passed[1]} by published.",
+        f"median over the draws): {passed[0]} of {len(verdicts)} by fast, {passed[1]} by published. "
+        f"Beyond their bound by the median of single errors, by fast: {', '.join(beyond) or 'none'}.",
         "",
         "| experiment | CPU s, fast | CPU s, published | ratio |",
         "| --- | ---: | ---: | ---: |",

@@ -25,16 +25,10 @@ def signs(values: Array, like: Array, mass: Array) -> Array:
     return np.where(mass @ (standardised(values, mass) * like) < 0, -1.0, 1.0)
 
 
-def absolute_correlation(a: Array, b: Array, mass: Array) -> Array:
-    """Of matching columns, up to sign."""
-    return np.abs(mass @ (standardised(a, mass) * standardised(b, mass)))
-
-
 def decorrelation(a: Array, b: Array, mass: Array, turn: Array | None = None) -> Array:
     """1 - correlation of matching columns, a being turned by signs; up to sign where none is given."""
-    if turn is None:
-        return np.maximum(1 - absolute_correlation(a, b, mass), 0)
-    return np.maximum(1 - mass @ (turn * standardised(a, mass) * standardised(b, mass)), 0)
+    correlation = mass @ (standardised(a, mass) * standardised(b, mass))
+    return np.maximum(1 - (np.abs(correlation) if turn is None else turn * correlation), 0)
 
 
 def kernel_error(modes: Modes, truth: Array, x_mass: Array, y_mass: Array) -> float:

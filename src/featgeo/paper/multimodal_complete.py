@@ -61,7 +61,7 @@ def _features_plot(law: str, data: Sample, learned: Learned) -> Plot:
         Map(f"Density of $(x_1, x_2)$, {who}", values.tolist(), (-1, 1), (0, 0.55), diverging=False)
         for who, values in (("samples", seen), ("theory", density.round(3)))
     ]
-    above, below = np.split(np.array(maps(law, learned), dtype=object), 2)
+    above, below = maps(law, learned)
     return Plot(
         f"multimodal-{law}",
         f"The {law} law: the density of the sources, the features of both components and the posterior; learned above, "

@@ -37,13 +37,14 @@ def published(data: Sample, seed: int) -> Learned:
 
 def measure(data: Sample, learned: Learned) -> Outcome:
     """The feature and the posteriors beside the true ones."""
+    above, below = maps(LAW, learned)
     features = Plot(
         "multimodal-pairwise",
         "From three data sets of pairs: the feature of the bivariate component and the posterior; learned above, "
         "theory below.",
         "Two rows of heat maps: the feature of the bivariate component and the posterior; learned ones above, true "
         "ones below.",
-        maps(LAW, learned),
+        [*above, *below],
         columns=2,
     )
     return Outcome(

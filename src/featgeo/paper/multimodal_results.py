@@ -125,8 +125,8 @@ def numbers(law: str, data: Sample, learned: Learned, bounds: Bounds) -> list[Nu
     return rows
 
 
-def maps(law: str, learned: Learned) -> list[Map]:
-    """Learned features and posterior, then below them the true ones."""
+def maps(law: str, learned: Learned) -> tuple[list[Map], list[Map]]:
+    """Learned features and posterior, and the true ones to stand below them."""
     exact = truth(law)
     functions = {"\\bar{f}(x_1, x_2)": (learned.f_bar, exact.f_bar)}
     if learned.f is not None and exact.f is not None:
@@ -139,7 +139,7 @@ def maps(law: str, learned: Learned) -> list[Map]:
     name = "P(Y{=}1\\,|\\,x_1, x_2)"
     above.append(_map(f"${name}$, learned", learned.posterior, (0, 1)))
     below.append(_map(f"${name}$, theory", exact.posterior(GRID_1, GRID_2), (0, 1)))
-    return above + below
+    return above, below
 
 
 def singles_plot(slug: str, law: str, learned: Learned) -> Plot:
