@@ -11,7 +11,7 @@ from support import rows
 
 from featgeo.evidence import Evidence, independence_test
 from featgeo.evidence.blocks import LIMIT_ROWS, limit_draws, limit_pvalue
-from featgeo.evidence.ladders import RUNGS, orthonormal, smooth_ladder
+from featgeo.evidence.ladders import RUNGS, orthonormal, smooth_ladders
 from featgeo.features.variables import Variable
 
 REPETITIONS = 300
@@ -91,7 +91,7 @@ def test_smooth_test_is_symmetric():
 
 def test_cosines_of_ranks_are_orthonormal_and_the_same_for_any_number():
     values = np.random.default_rng(0).standard_cauchy(100)
-    ladder = smooth_ladder(Variable.seen(values, "X").rows(values), 0)
+    (ladder,) = smooth_ladders(Variable.seen(values, "X").rows(values), 0)
     assert ladder.rungs == RUNGS
     np.testing.assert_allclose(ladder.features.T @ ladder.features / 100, np.eye(RUNGS[-1]), atol=1e-12)
     np.testing.assert_allclose(ladder.features.mean(axis=0), 0, atol=1e-12)
@@ -109,7 +109,7 @@ def test_features_that_add_nothing_are_dropped():
 @pytest.mark.parametrize("values", [[0, 1], [0, 1, 2]])
 def test_numbers_of_few_values_have_as_many_features_as_a_table(values):
     x = np.resize(values, 90)
-    ladder = smooth_ladder(Variable.seen(x, "X").rows(x), 0)
+    (ladder,) = smooth_ladders(Variable.seen(x, "X").rows(x), 0)
     assert ladder.features.shape[1] == len(values) - 1
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from featgeo.evidence.bartlett import bartlett_pvalues, bartlett_statistics, canonical_correlations, check_dimensions
 from featgeo.evidence.blocks import block_evidence, cross_moments, limit_holds
 from featgeo.evidence.counts import table_evidence
-from featgeo.evidence.ladders import Ladder, linear_ladder, smooth_ladder
+from featgeo.evidence.ladders import Ladder, linear_ladder, smooth_ladders
 from featgeo.evidence.reading import read_tables
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.shuffling import permutation_evidence
@@ -33,9 +33,8 @@ def independence_test(
 
             - "table": any, between finite alphabets, by Pearson's chi-square on the table of counts.
             - "smooth": any, by features of either side, from smooth to rough: cosines of the rank of a number,
-              indicators of a label, components of a kernel of several columns. Monotone maps of a number change nothing
-              (next to nothing where there are several columns).
-              Choose it for numbers of few values whose order matters.
+              indicators of a label, components of a kernel of several columns. Monotone maps of a number change
+              nothing. Choose it for numbers of few values whose order matters.
             - "linear": between the columns as they are, labels as indicators, by their canonical correlations. Pass
               features of your own and it tests inside their spans.
             - "auto": "table" where both take few values, else "smooth".
@@ -65,7 +64,7 @@ def independence_test(
     if method == "linear":
         return _linear_evidence(linear_ladder(x), linear_ladder(y), int(n_permutations), rng)
     seed = int(rng.integers(2**31))  # of the centres of kernels
-    return block_evidence(smooth_ladder(x, seed), smooth_ladder(y, seed), int(n_permutations), rng)
+    return block_evidence(smooth_ladders(x, seed), smooth_ladders(y, seed), int(n_permutations), rng)
 
 
 def _check_repeats(x: Rows, y: Rows) -> None:
