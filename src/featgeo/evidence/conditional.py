@@ -2,9 +2,9 @@
 
 Two methods. Given a finite S, rows are compared within its values (`featgeo.evidence.strata`): rows of Y are permuted
 there, which is exact, or, with ample counts or many rows, a limit is used. Otherwise what S explains is taken out of
-functions of X and of Y, and the products of what is left are tested (`featgeo.evidence.products`). Numbers enter by
-rank, so strictly monotone maps of any column change nothing; columns of labels or of few distinct numbers enter as
-symbols, so renaming them changes nothing.
+functions of X and of Y, and the products of what is left are tested (`featgeo.evidence.products`). Numbers of X and of
+Y enter by rank, so strictly monotone maps of them change nothing; numbers of S enter by rank and as they are. Renaming
+labels changes nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from featgeo.models.modal import seed_of
 
 METHODS = ("auto", "products", "strata")
 FEWEST_ROWS = 4
+MOST_UNORDERED = 3  # values of a number of X or Y; with more, their order counts
+ROWS_PER_COLUMN = 5
 
 
 def conditional_independence_test(
@@ -61,17 +63,26 @@ def conditional_independence_test(
     x, y, s = (rows.table for rows in read_tables(X=X, Y=Y, S=S))
     if len(x) < FEWEST_ROWS:
         raise ValueError(f"A test given S needs at least {FEWEST_ROWS} rows, got {len(x)}. Pass more.")
-    if not scored_columns(s):
+    columns_s = scored_columns(s)
+    if not columns_s:
         return independence_test(X, Y, random_state=seed)
     strata = _strata(s, len(x), method)
-    alphabets = joint_symbols(x), joint_symbols(y)
-    columns_x, columns_y = (_columns(alphabet, table) for alphabet, table in zip(alphabets, (x, y), strict=True))
     if strata is None:
-        return product_test(columns_x, columns_y, scored_columns(s), len(x), seed)
-    finite_x, finite_y = alphabets
+        _check_rows(len(x), len(columns_s))
+        columns_x, columns_y = (scored_columns(side, MOST_UNORDERED) for side in (x, y))
+        return product_test(columns_x, columns_y, columns_s, len(x), seed)
+    finite_x, finite_y = joint_symbols(x), joint_symbols(y)
     if finite_x and finite_y and finite_x.size * finite_y.size * strata.size <= MOST_CELLS:
         return stratified_chi_square_test(finite_x, finite_y, strata, seed)
-    return stratified_probe_test(columns_x, columns_y, strata, seed)
+    return stratified_probe_test(_columns(finite_x, x), _columns(finite_y, y), strata, seed)
+
+
+def _check_rows(n: int, n_columns: int) -> None:
+    if n < ROWS_PER_COLUMN * n_columns:
+        raise ValueError(
+            f"A test given S needs at least {ROWS_PER_COLUMN} rows for each column of S that varies, got {n} rows and "
+            f"{n_columns} columns: regressions on S would explain anything. Pass more rows or fewer columns."
+        )
 
 
 def _columns(alphabet: Symbols | None, table: Table) -> Sequence[Scored]:

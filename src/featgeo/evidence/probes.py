@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from featgeo.evidence.scored import Ranks, Scored, Symbols
-from featgeo.evidence.smoothing import cosines_of, kernel_basis
+from featgeo.evidence.smoothing import kernel_basis
+from featgeo.evidence.terms import cosines_of
 from featgeo.geometry.validation import Array
 
-COSINES = 4
+COSINES = 6
 MOST_SYMBOLS = 16  # the rarer ones count as one
 MOST_PROBES = 12  # of several columns
 

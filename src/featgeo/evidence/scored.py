@@ -23,9 +23,11 @@ class Ranks:
 
     Attributes:
         values: Mid-ranks over n, strictly between 0 and 1, NaN where missing; shape (n,).
+        numbers: The numbers, of mean 0 and variance 1, 0 where missing; shape (n,).
     """
 
     values: Array
+    numbers: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +46,21 @@ class Symbols:
 Scored = Ranks | Symbols
 
 
-def scored_columns(table: Table) -> list[Scored]:
-    """The columns that vary."""
+def scored_columns(table: Table, most_symbols: int = FINITE_VALUES) -> list[Scored]:
+    """The columns that vary.
+
+    Args:
+        table: Their rows.
+        most_symbols: Numbers of so many values or fewer are symbols.
+    """
     columns: list[Scored] = []
     for numbers in table.numbers.T:
         missing = np.isnan(numbers)
-        if few_values(codes := codes_of(np.where(missing, np.inf, numbers))):
+        codes = codes_of(np.where(missing, np.inf, numbers))
+        if few_values(codes, most_symbols):
             columns.append(Symbols(codes, int(codes.max()) + 1))
             continue
-        columns.append(Ranks(ranks(numbers)))
+        columns.append(Ranks(ranks(numbers), standardised(numbers)))
         if missing.any():
             columns.append(Symbols(missing.astype(np.int64), 2))
     for labels in table.codes.T:
@@ -86,9 +94,17 @@ def codes_of(values: np.ndarray) -> np.ndarray:
     return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def few_values(codes: np.ndarray) -> bool:
-    """Whether a finite alphabet is behind them."""
-    return int(codes.max()) < max(2, min(FINITE_VALUES, int(np.sqrt(len(codes)))))
+def few_values(codes: np.ndarray, most: int = FINITE_VALUES) -> bool:
+    """Whether a finite alphabet, of so many symbols or fewer, is behind them."""
+    return int(codes.max()) < max(2, min(most, int(np.sqrt(len(codes)))))
+
+
+def standardised(numbers: Array) -> Array:
+    """Mean 0 and variance 1 of those that are not missing, which are 0."""
+    known = ~np.isnan(numbers)
+    centred = np.where(known, numbers - numbers[known].mean(), 0.0)
+    size = max(float(np.abs(centred).max()), 1e-300)  # squares of huge numbers are not numbers
+    return centred / size / np.sqrt(np.square(centred / size).sum() / known.sum())
 
 
 def ranks(numbers: Array) -> Array:

@@ -6,9 +6,9 @@ minimises its generalised cross-validation: that one balances the error's varian
 with its bias, which X and Y may have in common. Many rows share the kernel's Nystroem approximation on a few hundred of
 them.
 
-What is simple and often there goes without any penalty, as eigenvectors of infinite eigenvalue: lines in the normal
-score of each number, the mean of each label, and waves along the best combination of these for X and for Y. A kernel on
-a few hundred rows would miss most of many labels, and a penalty would leave a share of the same function in X and Y.
+What is simple and often there goes without any penalty (`featgeo.evidence.terms`), as eigenvectors of infinite
+eigenvalue: a kernel on a few hundred rows would miss most of many labels, and a penalty would leave a share of the same
+function in X and Y.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import ndtri
 
-from featgeo.evidence.scored import Ranks, Scored, ranks
+from featgeo.evidence.scored import Ranks, Scored
+from featgeo.evidence.terms import free_terms
 from featgeo.geometry.validation import Array
 
 LANDMARKS = 300
@@ -31,9 +32,8 @@ ADDITIVE_WIDTH = 1.0
 JOINT_WIDTH = 1.0  # times the root of the number of columns
 SYMBOL_DISTANCE = 4.0  # squared, between two symbols
 SMALLEST_EIGENVALUE = 1e-9
-COLLINEAR = 1e-8
-WAVES = 5  # half-waves along a fit
-MOST_FREE = 0.25  # terms without penalty, over n; beyond it the rarest labels of a column count as one
+INDEX_WIDTH, INDEX_SHARE = 0.2, 0.5
+NARROW_ROWS = 500  # from so many on, functions along indices may be as narrow as that
 MOST_DEGREES = 0.5  # of freedom, over n: beyond it cross-validation mistakes interpolation for a good fit
 
 
@@ -73,13 +73,15 @@ def kernel_basis(columns: Sequence[Scored], n: int, rng: np.random.Generator, le
         leading: Targets, (n, k), for whose sake simple terms go without penalty; none do when None.
     """
     chosen = np.arange(n) if n <= LANDMARKS else rng.permutation(n)[:LANDMARKS]
-    kernel = _kernel(columns, n, chosen)
+    free = None if leading is None else free_terms(columns, leading)
+    narrow = free is not None and len(columns) > 1 and n >= NARROW_ROWS
+    kernel = _kernel(columns, n, chosen, free.indices if free is not None and narrow else ())
     eigenvalues, vectors = eigh(kernel[chosen])
     kept = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
     features = kernel @ (vectors[:, kept] / np.sqrt(eigenvalues[kept]))
     features -= features.mean(axis=0)
     largest = np.square(features).sum()
-    first = np.empty((n, 0)) if leading is None else _free_terms(columns, leading)
+    first = np.empty((n, 0)) if free is None else free.values
     features -= first @ (first.T @ features)
     eigenvalues, vectors = eigh(features.T @ features)
     kept = eigenvalues > SMALLEST_EIGENVALUE * largest / features.shape[1]
@@ -88,43 +90,8 @@ def kernel_basis(columns: Sequence[Scored], n: int, rng: np.random.Generator, le
     return Basis(np.hstack([first, smooth]), np.concatenate([np.full(first.shape[1], np.inf), eigenvalues]))
 
 
-def _free_terms(columns: Sequence[Scored], leading: Array) -> Array:
-    """Orthonormal terms without penalty, orthogonal to constants, (n, r).
-
-    Lines in numbers and indicators of labels; and waves along the best such fit of each leading target, since many
-    variables follow one combination of others, in whatever way.
-    """
-    n = len(leading)
-    most = max(1, int(MOST_FREE * n / len(columns)))
-    parts = []
-    for column in columns:
-        if isinstance(column, Ranks):
-            parts.append(np.nan_to_num(ndtri(column.values))[:, None])
-            continue
-        frequent = np.argsort(-np.bincount(column.codes), kind="stable")[: min(column.size - 1, most)]
-        parts.append((column.codes[:, None] == frequent).astype(np.float64))
-    straight = _orthonormal(np.hstack(parts))
-    fits = straight @ (straight.T @ leading)
-    waves = [cosines_of(ranks(fit), WAVES) for fit in fits.T]
-    return _orthonormal(np.hstack([straight, *waves]))
-
-
-def _orthonormal(terms: Array) -> Array:
-    """A basis of the span of centred terms, (n, r)."""
-    n = len(terms)
-    terms = (terms - terms.mean(axis=0)) / terms.std(axis=0).clip(min=1e-12)
-    energies, directions = eigh(terms.T @ terms / n)
-    kept = energies > COLLINEAR
-    return terms @ (directions[:, kept] / np.sqrt(energies[kept] * n))
-
-
-def cosines_of(ranks: Array, count: int) -> Array:
-    """sqrt(2) cos(pi k r) for k = 1, ..., count, (n, count): orthonormal functions of a rank r; 0 where missing."""
-    return np.nan_to_num(np.sqrt(2) * np.cos(np.pi * np.outer(ranks, np.arange(1, count + 1))))
-
-
-def _kernel(columns: Sequence[Scored], n: int, chosen: np.ndarray) -> Array:
-    """Half additive, half joint Gaussian kernel between all rows and the chosen ones, (n, m)."""
+def _kernel(columns: Sequence[Scored], n: int, chosen: np.ndarray, indices: Sequence[Array]) -> Array:
+    """Additive and joint Gaussian kernel, and narrow ones along indices, of all rows with the chosen ones, (n, m)."""
     if len(columns) == 1:
         distances = _squared_distances(columns[0], chosen)
         return np.mean([np.exp(-distances / (2 * width**2)) for width in SINGLE_WIDTHS], axis=0)
@@ -133,7 +100,10 @@ def _kernel(columns: Sequence[Scored], n: int, chosen: np.ndarray) -> Array:
         distances = _squared_distances(column, chosen)
         total += distances
         additive += np.exp(-distances / (2 * ADDITIVE_WIDTH**2)) / len(columns)
-    return (additive + np.exp(-total / (2 * JOINT_WIDTH**2 * len(columns)))) / 2
+    for index in indices:
+        scores = ndtri(index)
+        additive += INDEX_SHARE * np.exp(-((scores[:, None] - scores[chosen]) ** 2) / (2 * INDEX_WIDTH**2))
+    return additive + np.exp(-total / (2 * JOINT_WIDTH**2 * len(columns)))
 
 
 def _squared_distances(column: Scored, chosen: np.ndarray) -> Array:

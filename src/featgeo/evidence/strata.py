@@ -103,7 +103,7 @@ def _within(column: Scored, s: Symbols) -> Scored:
     for rows in _groups(s.codes):
         known = ~np.isnan(column.values[rows])
         values[rows] = ranks(column.values[rows]) if known.any() else np.nan
-    return Ranks(values)
+    return Ranks(values, column.numbers)
 
 
 def _centred(values: Array, s: Symbols) -> Array:
