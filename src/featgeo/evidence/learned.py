@@ -23,9 +23,10 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from featgeo.evidence.null import ROWS_PER_KURTOSIS
+from featgeo.evidence.reading import varies
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.shuffling import permutation_evidence
-from featgeo.features.variables import Rows, symbol_keys
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 
@@ -71,7 +72,7 @@ def learned_on(model: ModalDecomposition | None, seen: Half) -> ModalDecompositi
 def _half_evidence(
     model: ModalDecomposition | None, seen: Half, held_out: Half, n_permutations: int, rng: np.random.Generator
 ) -> Evidence:
-    if not all(_varies(rows) for rows in seen):
+    if not all(varies(rows) for rows in seen):
         return Evidence(0.0, 1.0, "a half that never varies teaches no mode")
     fitted = learned_on(model, seen)
     weights = mode_weights(fitted)
@@ -110,8 +111,3 @@ def score_evidence(f: Array, g: Array, weights: Array, n_permutations: int, rng:
         return permutation_evidence(of_orders, n, n_permutations, rng, name)
     statistic = float(of_orders(np.arange(n)[None])[0])
     return Evidence(statistic, float(norm.sf(statistic)), f"{name}, normal limit")
-
-
-def _varies(rows: Rows) -> bool:
-    values = rows.tensor.flatten(1).numpy() if rows.variable.is_tensor else symbol_keys(rows.table)
-    return bool((values != values[0]).any())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from featgeo.features.spaces import check_not_constant
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import Rows, Variable, symbol_keys
 
 
 def read_tables(**variables: Any) -> tuple[Rows, ...]:
@@ -32,8 +32,14 @@ def check_varies(**variables: Rows) -> None:
     for name, rows in variables.items():
         if not rows.variable.is_tensor:
             check_not_constant(rows.table, name)
-        elif (rows.tensor == rows.tensor[0]).all():
+        elif not varies(rows):
             raise ValueError(f"{name} never varies: nothing can depend on it. Pass rows of at least two values.")
+
+
+def varies(rows: Rows) -> bool:
+    """Whether two rows differ."""
+    values = rows.tensor.flatten(1).numpy() if rows.variable.is_tensor else symbol_keys(rows.table)
+    return bool((values != values[0]).any())
 
 
 def read_rows(**variables: Any) -> tuple[Rows, ...]:
