@@ -11,6 +11,7 @@ from support import rows
 
 from featgeo.evidence import Evidence, independence_test
 from featgeo.evidence.blocks import LIMIT_ROWS, added_variance, limit_draws, limit_pvalue
+from featgeo.evidence.counts import pearson
 from featgeo.evidence.ladders import RUNGS, Ladder, orthonormal, smooth_ladders
 from featgeo.features.variables import Variable
 
@@ -277,3 +278,12 @@ def test_columns_that_are_never_known_or_huge_do_no_harm():
     assert independence_test(np.stack([x, np.full(200, np.nan)], axis=1), y).pvalue < 0.01
     plain, huge = (independence_test(scale * x, y, method="linear") for scale in (1.0, 1e200))
     assert huge.pvalue == pytest.approx(plain.pvalue)
+
+
+def test_large_tables_are_counted_by_sorting_as_small_ones_in_cells():
+    rng = np.random.default_rng(0)
+    x, y = (np.unique(rng.integers(0, 2000, 3000), return_inverse=True)[1] for _ in "xy")
+    table = np.bincount(x * (y.max() + 1) + y, minlength=(x.max() + 1) * (y.max() + 1)).reshape(x.max() + 1, -1)
+    assert table.size > 2**20
+    expected = chi2_contingency(table, correction=False).statistic
+    assert pearson(x, y, np.bincount(x), np.bincount(y)) == pytest.approx(expected)

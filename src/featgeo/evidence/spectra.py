@@ -26,7 +26,6 @@ from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 
 SHUFFLED_ROWS = 1000  # parts with more rows are compared with Student's distribution
-N_PERMUTATIONS = 999
 _BELOW_ONE = 1 - 1e-12
 
 
@@ -60,7 +59,13 @@ class HeldOutSpectrum:
 
 
 def held_out_spectrum(
-    X: Any, Y: Any, model: ModalDecomposition | None = None, level: float = 0.95, random_state: Any = None
+    X: Any,
+    Y: Any,
+    model: ModalDecomposition | None = None,
+    level: float = 0.95,
+    *,
+    n_permutations: int = 999,
+    random_state: Any = None,
 ) -> HeldOutSpectrum:
     """Learn modes on one half of the rows, measure them on the other, and the other way round.
 
@@ -69,6 +74,8 @@ def held_out_spectrum(
         Y: Rows of Y, in the same order.
         model: A `ModalDecomposition` to learn with; it is cloned and not changed. A default one when None.
         level: Of the confidence intervals.
+        n_permutations: Random arrangements that the modes of a half are compared with, where rows are few; no p-value
+            is then below 2 / (n_permutations + 1).
         random_state: Seed of the halves and of shuffling; None is always the same.
 
     Returns:
@@ -81,7 +88,8 @@ def held_out_spectrum(
     x, y = read_rows(X=X, Y=Y)
     rng = np.random.default_rng(0 if random_state is None else random_state)
     half, rest = halves(x, y, rng, "ask `independence_test` whether there is any dependence")
-    return _combined(_measured(model, half, rest, rng), _measured(model, rest, half, rng), len(x), level)
+    one, other = (_measured(model, *pair, n_permutations, rng) for pair in ((half, rest), (rest, half)))
+    return _combined(one, other, len(x), level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +101,9 @@ class _Measured:
     pvalue: Array
 
 
-def _measured(model: ModalDecomposition | None, seen: Half, held_out: Half, rng: np.random.Generator) -> _Measured:
+def _measured(
+    model: ModalDecomposition | None, seen: Half, held_out: Half, n_permutations: int, rng: np.random.Generator
+) -> _Measured:
     f, g = learned_on(model, seen).transform(*(rows.raw for rows in held_out))
     u, v = _standardised(f), _standardised(g)
     r, error = studentised(u, v)
@@ -104,7 +114,7 @@ def _measured(model: ModalDecomposition | None, seen: Half, held_out: Half, rng:
         return _Measured(r, error, student.sf(ratio, len(u) - 2))
     # Shuffled and studentised: exact where X and Y are independent, right in the limit where only this mode is nothing.
     draws = np.concatenate([
-        np.divide(*studentised(u, v[orders])) for orders in arrangements(len(u), N_PERMUTATIONS, rng)
+        np.divide(*studentised(u, v[orders])) for orders in arrangements(len(u), n_permutations, rng)
     ])  # fmt: skip
     pvalue = [permutation_pvalue(one, column, complete=False) for one, column in zip(ratio, draws.T, strict=True)]
     return _Measured(r, error, np.array(pvalue))
