@@ -10,8 +10,9 @@ from scipy.stats import chi2_contingency, fisher_exact
 from support import rows
 
 from featgeo.evidence import Evidence, independence_test
-from featgeo.evidence.blocks import LIMIT_ROWS, limit_draws, limit_pvalue
-from featgeo.evidence.ladders import RUNGS, orthonormal, smooth_ladders
+from featgeo.evidence.blocks import LIMIT_ROWS, added_variance, limit_draws, limit_pvalue
+from featgeo.evidence.counts import pearson
+from featgeo.evidence.ladders import RUNGS, Ladder, orthonormal, smooth_ladders
 from featgeo.features.variables import Variable
 
 REPETITIONS = 300
@@ -61,6 +62,29 @@ def test_level_holds_in_the_limit(kind):
     assert "limit" in evidence.method
     assert_uniform(pvalues)
     assert abs(np.mean(pvalues) - 0.5) < 0.15
+
+
+def test_blocks_that_rest_on_few_rows_are_compared_with_arrangements():
+    """All features of numbers that are mostly zero rest on the same rows: 50 of 5,000 are zero on neither side."""
+    rng = np.random.default_rng(0)
+
+    def mostly(zeros, n):
+        return [np.where(rng.random(n) < zeros, 0.0, rng.random(n)) for _ in range(2)]
+
+    assert "arrangements" in independence_test(*mostly(0.9, 5000), n_permutations=9).method
+    assert "limit" in independence_test(*mostly(0.5, 5000)).method
+    assert "limit" in independence_test(*rng.standard_normal((2, LIMIT_ROWS + 1))).method
+
+
+def test_added_variance_is_that_of_the_energy_of_blocks():
+    n, energies, expected = 400, [], []
+    for seed in range(3000):
+        rng = np.random.default_rng(seed)
+        x, y = (np.where(rng.random((n, 1)) < 0.8, 0.0, rng.standard_normal((n, 3))) / np.sqrt(0.2) for _ in "xy")
+        energies.append(np.square(x.T @ y).sum() / n)
+        expected.append(added_variance(*(Ladder(features, (3,)) for features in (x, y))).item())
+    assert np.mean(expected) == pytest.approx((75**2 - 9**2 - 18) / (18 * n), rel=0.03)  # E|f|^4 = 75 on either side
+    assert np.var(energies) / 18 - 1 == pytest.approx(np.mean(expected), abs=0.2)
 
 
 def test_level_of_the_linear_test_holds():
@@ -234,7 +258,7 @@ def test_seeds():
     [
         (np.ones(10), np.arange(10), {}, "X never varies.*Pass rows"),
         (np.arange(10), np.arange(9), {}, r"10, 9.*Align"),
-        (np.zeros((10, 4, 4)), np.arange(10), {}, r"X must have shape.*\(4, 4\).*Flatten"),
+        (np.zeros((10, 4, 4)), np.arange(10), {"method": "smooth"}, r"X must have shape.*\(4, 4\).*Flatten"),
         (np.arange(10), np.arange(10), {"method": "fast"}, "method.*'fast'.*'auto'"),
         (np.arange(10), np.arange(10), {"n_permutations": 0}, "n_permutations.*0.*999"),
         (np.arange(10.0), np.arange(10) % 2, {"method": "table"}, "value of its own.*smooth"),
@@ -254,3 +278,12 @@ def test_columns_that_are_never_known_or_huge_do_no_harm():
     assert independence_test(np.stack([x, np.full(200, np.nan)], axis=1), y).pvalue < 0.01
     plain, huge = (independence_test(scale * x, y, method="linear") for scale in (1.0, 1e200))
     assert huge.pvalue == pytest.approx(plain.pvalue)
+
+
+def test_large_tables_are_counted_by_sorting_as_small_ones_in_cells():
+    rng = np.random.default_rng(0)
+    x, y = (np.unique(rng.integers(0, 2000, 3000), return_inverse=True)[1] for _ in "xy")
+    table = np.bincount(x * (y.max() + 1) + y, minlength=(x.max() + 1) * (y.max() + 1)).reshape(x.max() + 1, -1)
+    assert table.size > 2**20
+    expected = chi2_contingency(table, correction=False).statistic
+    assert pearson(x, y, np.bincount(x), np.bincount(y)) == pytest.approx(expected)

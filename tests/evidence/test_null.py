@@ -1,4 +1,4 @@
-"""Tails of weighted sums of chi-squares against closed forms."""
+"""Null distributions: tails of weighted sums of chi-squares against closed forms, and p-values of permutations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import pytest
 from scipy.stats import chi2
 
 from featgeo.evidence.null import weighted_chi_square_tail
+from featgeo.evidence.scored import Symbols
+from featgeo.evidence.shuffling import sequential_pvalue
+from featgeo.evidence.strata import stratified_chi_square_test
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 5, 144])
@@ -47,3 +50,21 @@ def test_many_pairs_of_weights_are_a_sum_of_exponentials(q):
     weights = np.array([1.0, 0.5, 0.2, 0.03])
     shares = [np.prod([w / (w - v) for v in weights if v != w]) for w in weights]
     assert weighted_chi_square_tail(q, np.repeat(weights, 2)) == pytest.approx(shares @ np.exp(-q / 2 / weights))
+
+
+def test_p_values_of_as_few_draws_as_needed_are_exact():
+    rng = np.random.default_rng(0)
+    pvalues = np.array([sequential_pvalue(rng.random(), iter(rng.random(99)), 99, 5) for _ in range(20_000)])
+    for level in (0.01, 0.03, 0.05, 0.1, 0.5):
+        assert np.mean(pvalues <= level) < level + 3.7 * np.sqrt(level * (1 - level) / len(pvalues))
+    assert np.mean(pvalues <= 0.05) == pytest.approx(0.05, abs=0.006)
+    assert sequential_pvalue(2.0, iter(np.zeros(9)), 9, 5) == 1 / 10
+    assert sequential_pvalue(0.0, iter(np.ones(99)), 99, 5) == 1
+
+
+def test_more_permutations_within_strata_give_smaller_p_values():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 8, 120)
+    x, s = Symbols(codes, 8), Symbols(rng.integers(0, 3, 120), 3)
+    for most in (99, 1999):
+        assert stratified_chi_square_test(x, x, s, 0, n_permutations=most).pvalue == 1 / (most + 1)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from featgeo import ModalDecomposition
-from featgeo.evidence import HeldOutSpectrum, held_out_spectrum, mode_pvalues
+from featgeo.evidence import HeldOutSpectrum, held_out_spectrum
 from featgeo.evidence.spectra import SHUFFLED_ROWS, studentised
 
 
@@ -112,27 +112,6 @@ def test_model_is_left_alone_and_seeds_repeat():
 def test_messages(rows, level, message):
     with pytest.raises(ValueError, match=message):
         held_out_spectrum(np.arange(rows), np.arange(rows), level=level)
-
-
-def test_bartletts_tests_count_the_modes():
-    pvalues = mode_pvalues(*related(0, 500, 0.7, 0.4))
-    assert len(pvalues) == 5
-    assert (pvalues[:2] < 1e-6).all()
-    assert pvalues[2] > 0.05
-    assert (np.diff(pvalues) >= 0).all()
-
-
-def test_bartletts_tests_hold_their_level():
-    pvalues = np.array([mode_pvalues(*related(seed, 60, 0.8, noise=2)) for seed in range(400)])
-    assert (pvalues[:, 0] < 0.01).all()
-    for level in (0.05, 0.5):
-        assert abs(np.mean(pvalues[:, 1] <= level) - level) < 3.7 * np.sqrt(level * (1 - level) / 400)
-
-
-def test_bartletts_tests_need_rows():
-    rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="6 and 5 features need at least 13 rows, got 12"):
-        mode_pvalues(rng.random((12, 6)), rng.random((12, 5)))
 
 
 def test_features_that_rest_on_few_rows_are_compared_with_arrangements():

@@ -2,8 +2,9 @@
 
 from featgeo.evidence.conditional import conditional_independence_test
 from featgeo.evidence.independence import independence_test
+from featgeo.evidence.rank import mode_pvalues
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.spectra import HeldOutSpectrum, held_out_spectrum, mode_pvalues
+from featgeo.evidence.spectra import HeldOutSpectrum, held_out_spectrum
 
 __all__ = [
     "Evidence",

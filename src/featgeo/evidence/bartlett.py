@@ -1,11 +1,12 @@
-"""Canonical correlations of given spans, and Bartlett's tests of how many of them are more than chance.
+"""Canonical correlations of given spans, and Bartlett's statistics of how many of them are more than chance.
 
 With rho_1 >= rho_2 >= ... the canonical correlations of p and q features over n rows, the hypothesis that only the
 first i modes are real is measured by
 
     -(n - 1 - i - (p + q + 1) / 2 + sum_{j <= i} 1 / rho_j^2) sum_{j > i} log(1 - rho_j^2),
 
-about chi-square with (p - i)(q - i) degrees of freedom (Bartlett 1941; the sum of 1 / rho_j^2 is Lawley's refinement).
+about chi-square with (p - i)(q - i) degrees of freedom where what is left of either side is independent of the other
+(Bartlett 1941; the sum of 1 / rho_j^2 is Lawley's refinement). `featgeo.evidence.rank` does without that condition.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2
 
+from featgeo.evidence.blocks import cross_moments, limit_holds
 from featgeo.evidence.ladders import Ladder
+from featgeo.evidence.result import Evidence
+from featgeo.evidence.shuffling import permutation_evidence
 from featgeo.geometry.validation import Array
 
 _BELOW_ONE = 1 - 1e-15
@@ -46,8 +50,17 @@ def bartlett_statistics(rho: Array, n_rows: int, p: int, q: int) -> Array:
     return -(n_rows - 1 - i - (p + q + 1) / 2 + before) * tails
 
 
-def bartlett_pvalues(rho: Array, n_rows: int, p: int, q: int) -> Array:
-    """The p-value of "only the first i modes are real" for i = 0, 1, ..., each no smaller than the one before, (k,)."""
-    i = np.arange(len(rho))
-    pvalues = chi2.sf(bartlett_statistics(rho, n_rows, p, q), (p - i) * (q - i))
-    return np.maximum.accumulate(pvalues)
+def linear_evidence(x: Ladder, y: Ladder, n_permutations: int, rng: np.random.Generator) -> Evidence:
+    """Test independence inside the spans of two ladders: Bartlett's statistic of "there are no modes"."""
+    check_dimensions(x, y)
+    n, p, q = len(x.features), x.features.shape[1], y.features.shape[1]
+    name = f"Bartlett's statistic of {p} x {q} features"
+
+    def of_orders(orders: np.ndarray) -> Array:
+        moments = cross_moments(x.features, y.features[orders]) / np.sqrt(n - 1)
+        return bartlett_statistics(canonical_correlations(moments), n, p, q)[:, 0]
+
+    if not limit_holds(x, y):
+        return permutation_evidence(of_orders, n, n_permutations, rng, name)
+    statistic = float(of_orders(np.arange(n)[None])[0])
+    return Evidence(statistic, float(chi2.sf(statistic, p * q)), f"{name}, chi-square with {p * q} d.f.")

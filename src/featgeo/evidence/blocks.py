@@ -8,6 +8,14 @@ x a long and flat one. All blocks of rungs k and l are tried, of each ladder of 
 the harmonic mean of their tail probabilities, which is about as small as the smallest of them and less at the mercy of
 a single one. Its own null distribution comes from arrangements of the rows, or from normal cross-moments where rows
 are many.
+
+How many rows are many? The moments of a block can each be normal and still not be independent: where the features of x
+and of y all rest on the same few rows, what these rows weigh together moves all of them. For independent rows the
+variance of the energy of a block of k x l features is
+
+    2 k l + (E|f|^4 E|g|^4 - (k l)^2 - 2 k l) / n,    |f|^2 = f_1^2 + ... + f_k^2,  |g|^2 = g_1^2 + ... + g_l^2,
+
+and chi-square serves where the second term is small beside the first.
 """
 
 from __future__ import annotations
@@ -27,6 +35,7 @@ from featgeo.geometry.validation import Array
 
 LIMIT_ROWS = 1000
 LIMIT_DRAWS = 19_999
+MOST_ADDED_VARIANCE = 0.2  # of the energy of a block, as a share of that of chi-square
 SEVERAL_DRAWS = 4999  # of several ladders: these draws are of the data, and made anew
 TAIL_DRAWS = 100
 _SMALLEST = 1e-300
@@ -54,9 +63,18 @@ def block_evidence(x: Sequence[Ladder], y: Sequence[Ladder], n_permutations: int
 
 
 def limit_holds(x: Ladder, y: Ladder) -> bool:
-    """Whether rows are many, and no feature rests on few of them, so that cross-moments are normal."""
+    """Whether rows are many, and no feature and no block rests on few of them, so that cross-moments are normal."""
     n = len(x.features)
-    return n > LIMIT_ROWS and not rests_on_few_rows(x.kurtosis, y.kurtosis, n)
+    if n <= LIMIT_ROWS or rests_on_few_rows(x.kurtosis, y.kurtosis, n):
+        return False
+    return bool((added_variance(x, y) <= MOST_ADDED_VARIANCE).all())
+
+
+def added_variance(x: Ladder, y: Ladder) -> Array:
+    """By what share rows that weigh more than others add to the variance of the energy of each block."""
+    size = np.multiply.outer(x.rungs, y.rungs).astype(np.float64)  # k l
+    fourth = np.multiply.outer(x.rung_kurtosis, y.rung_kurtosis)  # E|f|^4 E|g|^4
+    return (fourth - size**2 - 2 * size) / (2 * size * len(x.features))
 
 
 def cross_moments(f: Array, g: Array) -> Array:

@@ -44,6 +44,9 @@ def pearson(x: np.ndarray, y: np.ndarray, of_x: np.ndarray, of_y: np.ndarray) ->
         counts = np.bincount(x * width + y, minlength=len(of_x) * width).reshape(len(of_x), width)
         share = np.sum(counts**2 / np.multiply.outer(of_x, of_y.astype(np.float64)))
     else:
-        cells, seen = np.unique(x * width + y, return_counts=True)
+        small = np.int32 if len(of_x) * width < 2**31 else np.int64  # sorts in half the time
+        cells = np.sort((x * width + y).astype(small))
+        first = np.flatnonzero(np.diff(cells, prepend=-1))
+        seen, cells = np.diff(first, append=n), cells[first]
         share = np.sum(seen**2 / (of_x[cells // width] * of_y[cells % width].astype(np.float64)))
     return float(n * (share - 1))

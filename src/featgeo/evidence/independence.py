@@ -7,27 +7,35 @@ from typing import Any, Literal
 
 import numpy as np
 
-from featgeo.evidence.bartlett import bartlett_pvalues, bartlett_statistics, canonical_correlations, check_dimensions
-from featgeo.evidence.blocks import block_evidence, cross_moments, limit_holds
+from featgeo.evidence.bartlett import linear_evidence
+from featgeo.evidence.blocks import block_evidence
 from featgeo.evidence.counts import table_evidence
-from featgeo.evidence.ladders import Ladder, linear_ladder, smooth_ladders
-from featgeo.evidence.reading import read_tables
+from featgeo.evidence.ladders import linear_ladder, smooth_ladders
+from featgeo.evidence.learned import learned_evidence
+from featgeo.evidence.reading import check_tables, check_varies, read_rows
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import permutation_evidence
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, symbol_keys
+from featgeo.models import ModalDecomposition
 
-Method = Literal["auto", "table", "smooth", "linear"]
-METHODS = ("auto", "table", "smooth", "linear")
+Method = Literal["auto", "table", "smooth", "linear", "learned"]
+METHODS = ("auto", "table", "smooth", "linear", "learned")
 
 
 def independence_test(
-    X: Any, Y: Any, *, method: Method = "auto", n_permutations: int = 999, random_state: Any = None
+    X: Any,
+    Y: Any,
+    *,
+    method: Method = "auto",
+    model: ModalDecomposition | None = None,
+    n_permutations: int = 999,
+    random_state: Any = None,
 ) -> Evidence:
     """Test whether two variables are independent.
 
     Args:
         X: Rows of X, (n,) or (n, p): numbers, labels, dates or a mixture; a missing value is a value like any other.
+            For "learned" whatever the model takes, images and sequences too.
         Y: Rows of Y, in the same order.
         method: What dependence to look for.
 
@@ -37,14 +45,20 @@ def independence_test(
               nothing. Choose it for numbers of few values whose order matters.
             - "linear": between the columns as they are, labels as indicators, by their canonical correlations. Pass
               features of your own and it tests inside their spans.
-            - "auto": "table" where both take few values, else "smooth".
+            - "learned": what a model learns. Modes are learned on one half of the rows and tested on the other, both
+              ways. Choose it where functions that matter must be found among many: wide tables, images, sequences.
+            - "auto": "learned" for images and sequences, "table" where both take few values, else "smooth".
+        model: For "learned", the `ModalDecomposition` to learn with; it is cloned and not changed. A default one when
+            None.
         n_permutations: Random arrangements of the rows that the statistic is compared with, where rows are few; the
-            smallest p-value is then 1 / (n_permutations + 1). With many rows the limit is known, and none are needed.
-        random_state: Seed of the arrangements; None is always the same.
+            smallest p-value is then 1 / (n_permutations + 1), for "learned" twice that. With many rows the limit is
+            known, and none are needed.
+        random_state: Seed of the arrangements and of the halves; None is always the same.
 
     Returns:
         The statistic, its p-value and how it was found. The statistic is Pearson's for tables, Bartlett's for "linear";
-        for "smooth" it is -log10 of the harmonic mean of the tail probabilities of 1 to about 30 blocks of features.
+        for "smooth" it is -log10 of the harmonic mean of the tail probabilities of 1 to about 30 blocks of features;
+        for "learned" the score of the learned modes, in units of its spread, of the half that shows more.
 
     References:
         The harmonic mean of tail probabilities: D. J. Wilson (2019), PNAS 116:1195.
@@ -53,16 +67,22 @@ def independence_test(
         raise ValueError(f"`method` must be one of {METHODS}, got {method!r}. Use 'auto' to let the columns decide.")
     if not isinstance(n_permutations, Integral) or n_permutations < 1:
         raise ValueError(f"`n_permutations` must be a whole number, at least 1, got {n_permutations!r}. 999 is usual.")
-    x, y = read_tables(X=X, Y=Y)
+    if model is not None and method != "learned":
+        raise ValueError(f"`model` is for method='learned', got method={method!r}. Pass that, or leave the model out.")
+    rng = np.random.default_rng(0 if random_state is None else random_state)
+    x, y = read_rows(X=X, Y=Y)
+    if method == "learned" or (method == "auto" and (x.variable.is_tensor or y.variable.is_tensor)):
+        check_varies(X=x, Y=y)
+        return learned_evidence(x, y, model, int(n_permutations), rng)
+    check_tables(X=x, Y=y)
     if method == "table":
         _check_repeats(x, y)
-    rng = np.random.default_rng(0 if random_state is None else random_state)
     if method == "auto":
         method = "table" if is_finite(x) and is_finite(y) else "smooth"
     if method == "table":
         return table_evidence(_symbols(x), _symbols(y), int(n_permutations), rng)
     if method == "linear":
-        return _linear_evidence(linear_ladder(x), linear_ladder(y), int(n_permutations), rng)
+        return linear_evidence(linear_ladder(x), linear_ladder(y), int(n_permutations), rng)
     seed = int(rng.integers(2**31))  # of the centres of kernels
     return block_evidence(smooth_ladders(x, seed), smooth_ladders(y, seed), int(n_permutations), rng)
 
@@ -78,19 +98,3 @@ def _check_repeats(x: Rows, y: Rows) -> None:
 def _symbols(rows: Rows) -> np.ndarray:
     """The position of each row's value among the distinct ones, (n,)."""
     return np.unique(symbol_keys(rows.table), axis=0, return_inverse=True)[1].reshape(-1)
-
-
-def _linear_evidence(x: Ladder, y: Ladder, n_permutations: int, rng: np.random.Generator) -> Evidence:
-    check_dimensions(x, y)
-    n, p, q = len(x.features), x.features.shape[1], y.features.shape[1]
-    name = f"Bartlett's statistic of {p} x {q} features"
-    if limit_holds(x, y):
-        rho = canonical_correlations(x.features.T @ y.features / n)
-        statistic = float(bartlett_statistics(rho, n, p, q)[0])
-        return Evidence(statistic, float(bartlett_pvalues(rho, n, p, q)[0]), f"{name}, chi-square with {p * q} d.f.")
-
-    def of_orders(orders: np.ndarray) -> np.ndarray:
-        moments = cross_moments(x.features, y.features[orders]) / np.sqrt(n - 1)
-        return bartlett_statistics(canonical_correlations(moments), n, p, q)[:, 0]
-
-    return permutation_evidence(of_orders, n, n_permutations, rng, name)

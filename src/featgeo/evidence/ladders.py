@@ -45,6 +45,12 @@ class Ladder:
         """The largest fourth moment of a feature: 1.5 for cosines, n / m for a label of m rows."""
         return float(np.max(np.mean(np.square(np.square(self.features)), axis=0)))  # ** 4 is slow
 
+    @property
+    def rung_kurtosis(self) -> Array:
+        """E|f|^4 of the leading k features of each rung, (rungs,): k^2 where all rows weigh alike."""
+        energy = np.square(self.features).cumsum(axis=1)[:, np.array(self.rungs) - 1]
+        return np.mean(np.square(energy), axis=0)
+
 
 def smooth_ladders(rows: Rows, seed: int) -> tuple[Ladder, ...]:
     """The ladders of a variable: of its single columns, and where there are several of all together."""

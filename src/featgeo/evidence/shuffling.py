@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from itertools import permutations
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, permutations
 
 import numpy as np
 
@@ -45,8 +45,29 @@ def permutation_pvalue(statistic: float, draws: Array, complete: bool) -> float:
         draws: Of the arrangements, (B,).
         complete: Whether the arrangements are all there are, the one observed included.
     """
-    reached = int(np.sum(draws >= statistic - _TIE * max(abs(statistic), 1.0)))
+    reached = int(np.sum(draws >= _just_below(statistic)))
     return reached / len(draws) if complete else (1 + reached) / (1 + len(draws))
+
+
+def sequential_pvalue(statistic: float, draws: Iterable[float], at_most: int, enough: int) -> float:
+    """The same from draws one after the other, as few as needed: exact as well.
+
+    Args:
+        statistic: Of the rows as they are.
+        draws: Of random arrangements.
+        at_most: How many of them to look at.
+        enough: Stop where so many have reached the statistic; their share is the p-value then.
+    """
+    reached = 0
+    for count, draw in enumerate(islice(draws, at_most), start=1):
+        reached += draw >= _just_below(statistic)
+        if reached == enough:
+            return reached / count
+    return (1 + reached) / (1 + at_most)
+
+
+def _just_below(statistic: float) -> float:
+    return statistic - _TIE * max(abs(statistic), 1.0)
 
 
 def permutation_evidence(

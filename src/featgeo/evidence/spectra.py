@@ -17,20 +17,15 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
-from sklearn.base import clone
 
-from featgeo.evidence.bartlett import bartlett_pvalues, canonical_correlations, check_dimensions
-from featgeo.evidence.ladders import linear_ladder
+from featgeo.evidence.learned import Half, halves, learned_on
 from featgeo.evidence.null import rests_on_few_rows
-from featgeo.evidence.reading import read_rows, read_tables
+from featgeo.evidence.reading import read_rows
 from featgeo.evidence.shuffling import arrangements, permutation_pvalue
-from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 
-FEWEST_ROWS = 20
 SHUFFLED_ROWS = 1000  # parts with more rows are compared with Student's distribution
-N_PERMUTATIONS = 999
 _BELOW_ONE = 1 - 1e-12
 
 
@@ -64,7 +59,13 @@ class HeldOutSpectrum:
 
 
 def held_out_spectrum(
-    X: Any, Y: Any, model: ModalDecomposition | None = None, level: float = 0.95, random_state: Any = None
+    X: Any,
+    Y: Any,
+    model: ModalDecomposition | None = None,
+    level: float = 0.95,
+    *,
+    n_permutations: int = 999,
+    random_state: Any = None,
 ) -> HeldOutSpectrum:
     """Learn modes on one half of the rows, measure them on the other, and the other way round.
 
@@ -73,6 +74,8 @@ def held_out_spectrum(
         Y: Rows of Y, in the same order.
         model: A `ModalDecomposition` to learn with; it is cloned and not changed. A default one when None.
         level: Of the confidence intervals.
+        n_permutations: Random arrangements that the modes of a half are compared with, where rows are few; no p-value
+            is then below 2 / (n_permutations + 1).
         random_state: Seed of the halves and of shuffling; None is always the same.
 
     Returns:
@@ -83,34 +86,10 @@ def held_out_spectrum(
     if not 0 < level < 1:
         raise ValueError(f"`level` must lie between 0 and 1, got {level}. 0.95 is usual.")
     x, y = read_rows(X=X, Y=Y)
-    n = len(x)
-    if n < FEWEST_ROWS:
-        raise ValueError(
-            f"A held-out spectrum needs at least {FEWEST_ROWS} rows, got {n}. With so few, ask "
-            "`independence_test` whether there is any dependence."
-        )
     rng = np.random.default_rng(0 if random_state is None else random_state)
-    half, rest = ((x.take(part), y.take(part)) for part in np.array_split(rng.permutation(n), 2))
-    learner = ModalDecomposition(random_state=0) if model is None else model
-    return _combined(_measured(learner, half, rest, rng), _measured(learner, rest, half, rng), n, level)
-
-
-def mode_pvalues(X: Any, Y: Any) -> Array:
-    """How many modes do given features have? Bartlett's tests inside their spans, one after the other.
-
-    Args:
-        X: Features of X, (n, p); labels count as indicators.
-        Y: Features of Y, (n, q).
-
-    Returns:
-        P-values of "there are no more than i modes" for i = 0, 1, ..., (min(p, q),). They never fall along the row, so
-        as many modes are real, at level a, as p-values lie below a. They need many rows, and features without extreme
-        values.
-    """
-    x, y = (linear_ladder(rows) for rows in read_tables(X=X, Y=Y))
-    check_dimensions(x, y)
-    n, p, q = len(x.features), x.features.shape[1], y.features.shape[1]
-    return bartlett_pvalues(canonical_correlations(x.features.T @ y.features / n), n, p, q)
+    half, rest = halves(x, y, rng, "ask `independence_test` whether there is any dependence")
+    one, other = (_measured(model, *pair, n_permutations, rng) for pair in ((half, rest), (rest, half)))
+    return _combined(one, other, len(x), level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,16 +102,9 @@ class _Measured:
 
 
 def _measured(
-    model: ModalDecomposition, seen: tuple[Rows, Rows], held_out: tuple[Rows, Rows], rng: np.random.Generator
+    model: ModalDecomposition | None, seen: Half, held_out: Half, n_permutations: int, rng: np.random.Generator
 ) -> _Measured:
-    try:
-        fitted = clone(model).fit(*(rows.raw for rows in seen))
-    except ValueError as reason:
-        raise ValueError(
-            f"A half of the rows cannot be learned from: {reason} A value that few rows have may be in the other half "
-            "alone. Pass more rows, or merge rare values."
-        ) from reason
-    f, g = fitted.transform(*(rows.raw for rows in held_out))
+    f, g = learned_on(model, seen).transform(*(rows.raw for rows in held_out))
     u, v = _standardised(f), _standardised(g)
     r, error = studentised(u, v)
     ratio = r / error
@@ -142,7 +114,7 @@ def _measured(
         return _Measured(r, error, student.sf(ratio, len(u) - 2))
     # Shuffled and studentised: exact where X and Y are independent, right in the limit where only this mode is nothing.
     draws = np.concatenate([
-        np.divide(*studentised(u, v[orders])) for orders in arrangements(len(u), N_PERMUTATIONS, rng)
+        np.divide(*studentised(u, v[orders])) for orders in arrangements(len(u), n_permutations, rng)
     ])  # fmt: skip
     pvalue = [permutation_pvalue(one, column, complete=False) for one, column in zip(ratio, draws.T, strict=True)]
     return _Measured(r, error, np.array(pvalue))
