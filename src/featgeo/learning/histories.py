@@ -2,12 +2,13 @@
 
 Counts after long histories are few. The estimate after a history h of t symbols leans on that after the last t - 1,
 
-    p_t(y|h) = (max(c(h, y) - d, 0) + (a + d N(h)) p_{t-1}(y|h)) / (c(h) + a),
+    p_t(y|h) = (max(c(h, y) - d, 0) + (a + d N(h)) ((1 - u) p_{t-1}(y|h) + u / m)) / (c(h) + a),
 
-with N(h) the number of symbols that ever followed h: the rule of hierarchical Pitman-Yor processes. It starts from the
-uniform distribution and the empty history. The strength a and the discount d of each length minimise the log loss of
-stretches of rows that are left out of all counts. Where every symbol followed every history and cells hold enough rows for a
-chi-square test, counts need no help: a = d = 0, and everything here is exactly that of the empirical distribution.
+with N(h) the number of symbols, of m, that ever followed h: the rule of hierarchical Pitman-Yor processes, and for
+d = 0, u = 1 that of adding a constant to all counts. It starts from the uniform distribution and the empty history. The
+strength a, the discount d and the share u of each length minimise the log loss of stretches of rows that are left out
+of all counts. Where cells hold enough rows for a chi-square test, counts need no help: a = d = 0, and everything here is
+exactly that of the empirical distribution.
 
 The distribution P(h) p_T(y|h) of the longest histories and the next symbol is then decomposed exactly: level t is its
 projection onto functions of the last t symbols, less that onto functions of fewer.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -26,15 +28,16 @@ from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Rows
 from featgeo.geometry.modes import Modes, sign_of_columns
 from featgeo.geometry.validation import Array
-from featgeo.learning.exact import as_many_as_help, correlations, residual, score
+from featgeo.learning.exact import as_many_as_help, correlations, residual
 from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_rows
 from featgeo.learning.setting import ModeCount
 
 AMPLE_COUNT = 5  # rows that a cell is expected to have
 EMPTY_COUNT = 50  # and that a cell without any must have been expected to have, for its probability to be called 0
 AMPLE_SHARE = 0.8  # of the cells; the rest may have as few as one (Cochran's rule for chi-square tests)
-STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5)
-DISCOUNTS = (0.0, 0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+STRENGTHS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5)
+DISCOUNTS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)
+UNIFORM_SHARES = (0.0, 0.1, 0.3, 1.0)
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,14 @@ class BackOff:
     Attributes:
         strength: a, how many rows the estimate after shorter histories is worth.
         discount: d, what is taken off each count.
+        uniform_share: u, what the uniform distribution is worth beside that estimate.
     """
 
     strength: float = 0.0
     discount: float = 0.0
+    uniform_share: float = 0.0
 
-    def __call__(self, counts: Array, total: Array, kinds: Array, shorter: Array) -> Array:
+    def __call__(self, counts: Array, total: Array, kinds: Array, shorter: Array, m: int) -> Array:
         """Probabilities of symbols.
 
         Args:
@@ -57,7 +62,9 @@ class BackOff:
             total: c(h).
             kinds: N(h).
             shorter: p_{t-1}(y|h).
+            m: Number of symbols.
         """
+        shorter = (1 - self.uniform_share) * shorter + self.uniform_share / m
         kept = (counts - self.discount).clip(min=0) + (self.strength + self.discount * kinds) * shorter
         rows = total + self.strength
         return np.where(rows > 0, kept / np.where(rows > 0, rows, 1), shorter)
@@ -108,19 +115,26 @@ class Histories:
         """For each length how far counts are to be trusted, by the log loss of folds that are left out of them."""
         result: list[BackOff] = []
         whole, without = self.counts(), [self.counts(~rows) for rows in folds]
-        probability = [np.full(np.count_nonzero(rows), 1 / self.m) for rows in folds]
-        for length in range(len(self.of_row)):
-            cells = []
-            for rows, tables, shorter in zip(folds, without, probability, strict=True):
-                h, y, others = self.of_row[length][rows], self.next[rows], tables[length]
-                cells.append((others[h, y], others.sum(axis=1)[h], np.count_nonzero(others, axis=1)[h], shorter))
-            every = [np.concatenate(part) for part in zip(*cells, strict=True)]
-            choices = [BackOff(a, d) for a in STRENGTHS for d in DISCOUNTS]
-            ample = length > 0 and _is_ample(whole[length])
-            losses = [] if ample else [-float(np.log(choice(*every)).mean()) for choice in choices]
-            result.append(BackOff() if ample else choices[int(np.argmin(losses))])
+        shorter = [np.full((1, self.m), 1 / self.m) for _ in folds]
+        for length, parent in enumerate([np.zeros(1, dtype=np.int64), *self.parents]):
+            if length > 0 and _is_ample(whole[length]):
+                result.append(BackOff())
+            else:
+                cells = []
+                for tables, below in zip(without, shorter, strict=True):
+                    h, y = np.nonzero(whole[length] - tables[length])  # where the fold itself has rows
+                    weight = (whole[length] - tables[length])[h, y]
+                    cells.append((weight, *(part[h, y] for part in _statistics(tables[length])), below[parent[h], y]))
+                weight, c, total, kinds, beneath = map(np.concatenate, zip(*cells, strict=True))
+                choices = [BackOff(*choice) for choice in product(STRENGTHS, DISCOUNTS, UNIFORM_SHARES)]
+                losses = [-float(weight @ np.log(choice(c, total, kinds, beneath, self.m))) for choice in choices]
+                result.append(choices[int(np.argmin(losses))])
             # What is ample on the whole may still miss a symbol without one of the folds.
-            probability = [(BackOff(STRENGTHS[0]) if ample else result[-1])(*cell) for cell in cells]
+            trust = result[-1] if result[-1].strength else BackOff(STRENGTHS[0])
+            shorter = [
+                trust(*_statistics(tables[length]), below[parent], self.m)
+                for tables, below in zip(without, shorter, strict=True)
+            ]
         return result
 
     def joint(self, trust: Sequence[BackOff], rows: np.ndarray | slice = slice(None)) -> Array:
@@ -128,9 +142,8 @@ class Histories:
         counts = self.counts(rows)
         probability = np.full((1, self.m), 1 / self.m)
         for table, parent, choice in zip(counts, [np.zeros(1, dtype=np.int64), *self.parents], trust, strict=True):
-            total, kinds = table.sum(axis=1, keepdims=True), np.count_nonzero(table, axis=1)[:, None]
-            probability = choice(table, total, kinds, probability[parent])
-        return probability * total / len(self.next[rows])
+            probability = choice(*_statistics(table), probability[parent], self.m)
+        return probability * counts[-1].sum(axis=1, keepdims=True) / len(self.next[rows])
 
     def decomposed(self, joint: Array, lengths: Sequence[int]) -> list[Modes]:
         """The modes of each level: functions f of the histories of its length, (histories, k), and g, (m, k).
@@ -150,10 +163,10 @@ class Histories:
             for step in range(length, after):
                 ratio = ratio[self.parents[step]]
             p = tables[after].sum(axis=1)
-            product = p[:, None] * q
-            now = np.divide(tables[after], product, out=ratio + 1, where=product > 0) - 1
+            independent = p[:, None] * q
+            now = np.divide(tables[after], independent, out=ratio + 1, where=independent > 0) - 1
             n_new = np.count_nonzero(p) - np.count_nonzero(tables[length].sum(axis=1))
-            levels.append(_modes(now - ratio, p, q, min(n_new, np.count_nonzero(q) - 1)))
+            levels.append(_modes(now - ratio, p, q, min(int(n_new), int(np.count_nonzero(q)) - 1)))
             ratio, length = now, after
         return levels
 
@@ -225,6 +238,12 @@ def learn_histories(
         unseen=Unseen(kept, np.hstack(unseen)[kept]),
     )
     return learned, mass
+
+
+def _statistics(counts: Array) -> tuple[Array, Array, Array]:
+    """c(h, y), c(h) and N(h), each (histories, m)."""
+    total, kinds = counts.sum(axis=1, keepdims=True), np.count_nonzero(counts, axis=1)[:, None]
+    return counts, np.broadcast_to(total, counts.shape), np.broadcast_to(kinds, counts.shape)
 
 
 def _is_ample(counts: Array) -> bool:

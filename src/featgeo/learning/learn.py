@@ -64,7 +64,7 @@ def learn(
         solver: The way to learn; "auto" takes the most exact one that applies.
         seed: Of everything random.
         training: Options of training, for networks.
-        unseen: Whether held-out features of some rows are wanted, for calibration; for a single level.
+        unseen: Whether held-out features of some rows are wanted, for calibration.
         apart: Positions of the rows that networks are not trained on; at random when None.
     """
     sample = data.sample(SPACE_ROWS, seed)
@@ -376,10 +376,11 @@ def _solved(
     names, solution = _best_pair(list(candidates.x), list(candidates.y), solved)
     spaces = dict(candidates.others) | {x_name: candidates.x[names[0]], y_name: candidates.y[names[1]]}
     held_out = None
-    if unseen and setting.is_bivariate and isinstance(data, Pairs) and fold_of_row is not None:
+    if unseen and isinstance(data, Pairs) and fold_of_row is not None:
         rows = some_rows(len(data), seed)
-        values = known[x_name][rows] if x_name in known else spaces[x_name](data.x.take(rows))
-        held_out = Unseen(rows, unseen_features(solution, values, fold_of_row[rows]))
+        some = data.x.take(rows)
+        values = [known[name][rows] if name in known else spaces[name](some) for name in setting.x]
+        held_out = Unseen(rows, unseen_features(solution, np.hstack(values), fold_of_row[rows]))
     learned = from_solution(solution, setting, spaces, names, "exact" if exact else "closed", held_out)
     if not known or len(setting.x) == 1 or not isinstance(data, Pairs):
         return learned

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.links import LinearLink, prior_share
+from featgeo.assembly.links import PRIOR_SHARES, LinearLink, prior_share
 from featgeo.features.columns import Column, column_of
 from featgeo.features.parts import Parts
 from featgeo.features.recipes import is_finite
@@ -102,10 +102,11 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
             self._fit_tables(histories, following, self._symbols(arrays), seed)
         else:
             setting = self._setting(histories, following)
-            self.learned_ = learn(Pairs(histories, following), setting, self.solver, seed, self.training)
+            data = Pairs(histories, following)
+            self.learned_ = learn(data, setting, self.solver, seed, self.training, unseen=True)
             support = support_of(following.variable, following, self._g, seed)
             self.support_ = replace(support, kind="labels") if self.alphabet_ is not None else support
-            self.link_ = LinearLink()
+            self.link_ = LinearLink() if self.support_.continuous else self._link(following)
         self.components_ = {
             order: DependenceComponent.of(f"order {order}", part)
             for order, part in zip(self.orders_, self.learned_.components, strict=True)
@@ -150,9 +151,7 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
             f, g = self.transform(windows[:, :-1]), self._g(self._rows(windows[:, -1], "next symbol"))
             scale = np.sqrt(self._sigma)
             return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
-        position = TableSpace.fit(self._rows(self.support_.values, "symbols")).index(
-            self._rows(windows[:, -1], "next symbol")
-        )
+        position = self._positions(self._rows(windows[:, -1], "next symbol"))
         known = position >= 0
         if not known.all():
             warnings.warn(
@@ -202,11 +201,22 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         support = replace(support_of(symbols.variable, symbols, self._g, seed, finite=True), mass=mass)
         seen = np.flatnonzero(mass)
         self.support_ = replace(support, values=support.values[seen], mass=mass[seen], g=support.g[seen])
-        self.link_ = LinearLink(SMALLEST_SHARE if smooth else 0.0)
+        if self.n_modes == "all":
+            self.link_ = LinearLink(SMALLEST_SHARE if smooth else 0.0)
+        else:
+            self.link_ = self._link(following)
+
+    def _link(self, following: Rows) -> LinearLink:
+        """Some of the modes may go below zero: so much of the prior mixed in as held-out rows want."""
         unseen = self.learned_.unseen
-        if smooth and self.n_modes != "all" and unseen is not None:  # some of the modes may go below zero
-            index = TableSpace.fit(symbols).index(following)[unseen.rows]
-            self.link_ = LinearLink(prior_share(unseen.f, index, self.support_))
+        if unseen is None:
+            return LinearLink(PRIOR_SHARES[-1])
+        index = self._positions(following.take(unseen.rows))
+        return LinearLink(prior_share(unseen.f, index, self.support_))
+
+    def _positions(self, rows: Rows) -> np.ndarray:
+        """Where each symbol stands in the support; -1 for those that the fit never saw."""
+        return TableSpace.fit(self._rows(self.support_.values, "symbols")).index(rows)
 
     def _setting(self, histories: Parts, following: Rows) -> Setting:
         blocks = {
