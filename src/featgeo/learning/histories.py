@@ -7,7 +7,7 @@ Counts after long histories are few. The estimate after a history h of t symbols
 with N(h) the number of symbols, of m, that ever followed h: the rule of hierarchical Pitman-Yor processes, and for
 d = 0, u = 1 that of adding a constant to all counts. It starts from the uniform distribution and the empty history. The
 strength a, the discount d and the share u of each length minimise the log loss of stretches of rows that are left out
-of all counts. Where cells hold enough rows for a chi-square test, counts need no help: a = d = 0, and everything here is
+of all counts. Where cells hold enough rows for a chi-square test, counts need no help: a = d = 0, and everything is
 exactly that of the empirical distribution.
 
 The distribution P(h) p_T(y|h) of the longest histories and the next symbol is then decomposed exactly: level t is its

@@ -35,6 +35,7 @@ from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import ModeCount, Setting
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve, solve_levels
 from featgeo.learning.targets import are_all_known, is_more_to_explain, targets
+from featgeo.learning.threads import FEW_ROWS, one_thread
 from featgeo.nesting import Nesting
 
 Solver = Literal["auto", "exact", "closed", "neural"]
@@ -70,6 +71,7 @@ def learn(
     sample = data.sample(SPACE_ROWS, seed)
     choices = {name: block.recipes(getattr(sample, side)) for name, (side, block) in setting.blocks.items()}
     kinds = [recipe for side in choices.values() for recipe in side]
+    threads = one_thread(isinstance(data, Pairs) and len(data) <= FEW_ROWS)
     finite = all(recipe is TABLE or recipe.given for recipe in kinds)
     if solver == "exact":
         _check_finite(setting, choices)
@@ -77,7 +79,8 @@ def learn(
         if setting.is_bivariate and not any(block.of for _, block in setting.blocks.values()):
             return learn_exact(data, setting.steps[0].n_modes, seed)
         tables = {name: side if side[0].given else [TABLE] for name, side in choices.items()}
-        return _closed(data, setting, tables, seed, unseen, exact=True)
+        with threads:
+            return _closed(data, setting, tables, seed, unseen, exact=True)
     if solver == "neural" or any(recipe.learned == "network" for recipe in kinds):
         if solver == "closed":
             raise ValueError(
@@ -85,7 +88,8 @@ def learn(
                 "another space."
             )
         return learn_neural(data, setting, seed, training, unseen, apart)
-    return _closed(data, setting, choices, seed, unseen)
+    with threads:
+        return _closed(data, setting, choices, seed, unseen)
 
 
 def _check_finite(setting: Setting, choices: Mapping[str, list[Recipe]]) -> None:

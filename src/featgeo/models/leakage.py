@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -13,14 +14,15 @@ from sklearn.preprocessing import StandardScaler
 
 from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Variable
-from featgeo.geometry.validation import Array, as_features
+from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import N_FOLDS
 from featgeo.learning.setting import Setting
 from featgeo.models.components import mean_and_error
 
-FEWEST_ROWS = 2 * N_FOLDS
+FEWEST_ROWS = 4 * N_FOLDS
+LEVEL = 0.95  # of the upper limits
 # Share of the variance below which a combination of nearly collinear features counts as rounding. Erasers leave an
 # exact copy of what they erase in such combinations, too small for any use.
 ROUNDING = 1e-6
@@ -36,9 +38,14 @@ class Leakage:
         nonlinear: Energy of the dependence of the features and Z, the sum of squared singular values: for a Z of two
             values, the share of its variance that any predictor explains.
         nonlinear_error: Its standard error.
-        maximal_correlation: The largest correlation of any function of the features with any function of Z.
+        maximal_correlation: The largest correlation of any function of the features with any function of Z: that of
+            the strongest pair of functions, found on other rows.
+        maximal_correlation_error: Its standard error.
+        pvalue: Of that correlation where nothing leaks: twice the mean over the folds of the p-values of a t-test on
+            each, which holds however these depend on each other.
 
-    All are cross-validated: about zero, or a little below, where nothing is left.
+    All are cross-validated: about zero, or a little below, where nothing is left. The upper limits are those of what
+    was found: functions learned from more rows may tell more.
     """
 
     linear: float
@@ -46,11 +53,30 @@ class Leakage:
     nonlinear: float
     nonlinear_error: float
     maximal_correlation: float
+    maximal_correlation_error: float = 0.0
+    pvalue: float = 1.0
+
+    @property
+    def linear_upper(self) -> float:
+        """Upper limit of `linear`, 95 %."""
+        return _upper(self.linear, self.linear_error)
+
+    @property
+    def nonlinear_upper(self) -> float:
+        """Upper limit of `nonlinear`, 95 %."""
+        return _upper(self.nonlinear, self.nonlinear_error)
+
+    @property
+    def maximal_correlation_upper(self) -> float:
+        """Upper limit of `maximal_correlation`, 95 %."""
+        return min(1.0, _upper(self.maximal_correlation, self.maximal_correlation_error))
 
     def __str__(self) -> str:
         return (
-            f"linear {self.linear:.4f} +- {self.linear_error:.4f}, nonlinear {self.nonlinear:.4f} "
-            f"+- {self.nonlinear_error:.4f}, maximal correlation {self.maximal_correlation:.4f}"
+            f"linear {self.linear:.4f} +- {self.linear_error:.4f} (at most {self.linear_upper:.4f}), "
+            f"nonlinear {self.nonlinear:.4f} +- {self.nonlinear_error:.4f} (at most {self.nonlinear_upper:.4f}), "
+            f"maximal correlation {self.maximal_correlation:.4f} +- {self.maximal_correlation_error:.4f} "
+            f"(at most {self.maximal_correlation_upper:.4f}), p-value of no leak {self.pvalue:.2g}"
         )
 
 
@@ -62,21 +88,64 @@ def leakage(features: Any, Z: Any, random_state: int = 0) -> Leakage:
         Z: What they should not tell: numbers, labels, or several columns, of the same rows.
         random_state: Seed of folds and spaces.
     """
-    values = np.asarray(features, dtype=np.float64)
-    if values.ndim == 2 and values.shape[1] == 0:
+    values = _numbers(features)
+    if values.shape[1] == 0:
         return Leakage(0.0, 0.0, 0.0, 0.0, 0.0)  # no features tell nothing
-    values = as_features(values, "features").numpy()
     x_variable, z_variable = Variable.seen(values, "features"), Variable.seen(Z, "Z")
-    data = Pairs(x_variable.rows(values), z_variable.rows(Z))
+    x, z = x_variable.rows(values), z_variable.rows(Z)
+    if len(x) != len(z):
+        raise ValueError(
+            f"The features and Z must have the same rows, got {len(x)} and {len(z)}. Align them row by row."
+        )
+    data = Pairs(x, z)
     if len(data) < FEWEST_ROWS:
         raise ValueError(f"Leakage is measured on at least {FEWEST_ROWS} rows, got {len(data)}. Pass more.")
     linear, linear_error = _linear(values, Encoding.fit(data.y.of("y"), "standard")(data.y.of("y")), random_state)
     (component,) = learn(data, Setting.bivariate("auto", "auto", "auto"), "auto", random_state).components
     nonlinear, nonlinear_error = mean_and_error(component.held_out_energies[:, None])
-    correlation, _ = mean_and_error(component.held_out_sigma)
+    strongest = component.held_out_sigma[:, 0] if len(component) else np.zeros(N_FOLDS)
+    correlation, error = mean_and_error(strongest[:, None])
     return Leakage(
-        linear, linear_error, float(nonlinear[0]), float(nonlinear_error[0]), float(correlation.max(initial=0))
+        linear,
+        linear_error,
+        float(nonlinear[0]),
+        float(nonlinear_error[0]),
+        float(correlation[0]),
+        float(error[0]),
+        _pvalue(strongest, len(data) // len(strongest)),
     )
+
+
+def _numbers(features: Any) -> Array:
+    array = features.detach().cpu().numpy() if hasattr(features, "detach") else np.asarray(features)
+    try:
+        values = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Features must be numbers, (n, k), got {array.dtype}: {error}. Encode labels as numbers first, or measure "
+            "what the columns tell by independence_test(X, Z), which reads labels."
+        ) from error
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2:
+        raise ValueError(f"Features must have shape (n, k), got {values.shape}. Flatten each row to a vector.")
+    if not np.isfinite(values).all():
+        n_bad = np.count_nonzero(~np.isfinite(values).all(axis=1))
+        raise ValueError(
+            f"Features must be finite, got NaN or infinite values in {n_bad} of {len(values)} rows. Leave these rows "
+            "out of the features and of Z, or impute the values."
+        )
+    return values
+
+
+def _upper(value: float, error: float) -> float:
+    """What a share or a correlation is at most, by Student's t for the mean of the folds."""
+    return max(value, 0.0) + float(stats.t.ppf(LEVEL, N_FOLDS - 1)) * error
+
+
+def _pvalue(correlations: Array, n_rows: int) -> float:
+    """Twice the mean of the p-values of correlations on so many rows each, of functions that never saw them."""
+    t = correlations * np.sqrt((n_rows - 2) / (1 - correlations**2).clip(min=1e-12))
+    return min(1.0, 2 * float(np.mean(stats.t.sf(t, n_rows - 2))))
 
 
 def _linear(features: Array, targets: Array, seed: int) -> tuple[float, float]:
