@@ -6,6 +6,7 @@ or by gradients, and then solved in closed form as well. Every way ends in the s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -45,6 +46,7 @@ SPACE_ROWS = 200_000  # rows that spaces are fitted to
 TREE_ROWS = 500  # with fewer rows trees only memorise
 PATIENT_ROWS = 20_000  # from here on slow spaces are tried only where there is more to explain
 ALL_MODES = 10**6
+ROWS_A_GIVEN = 10  # for each given function that features are orthogonal to
 NO_RIDGE = (0.0,)  # all functions of a finite alphabet are equal: none is smoother than another
 
 
@@ -310,11 +312,29 @@ def _fitted_candidates(
 
         recipe = choices[name][0] if len(choices[name]) == 1 else max(choices[name], key=captured)
         others[name] = _fitted(setting, name, recipe, data, seed)
+        if recipe.given and isinstance(data, Pairs):
+            _check_given(others[name](_side(setting, name, data.sample(1, seed))).shape[1], len(data))
     x_spaces, y_spaces = (
         {recipe.name: _fitted(setting, name, recipe, data, seed) for recipe in kept}
         for name, kept in zip(setting.richest, chosen, strict=True)
     )
     return _Candidates(x_spaces, y_spaces, others)
+
+
+def _check_given(n_functions: int, n_rows: int) -> None:
+    """Features that are exactly orthogonal to many functions on few rows follow the noise of these rows."""
+    if n_functions >= n_rows - 1:
+        raise ValueError(
+            f"Given features must be fewer than the rows: {n_functions} functions on {n_rows} rows leave nothing that "
+            "is uncorrelated with all of them. Give fewer, such as a PCA of them, or fit to more rows."
+        )
+    if n_rows < ROWS_A_GIVEN * n_functions:
+        warnings.warn(
+            f"{n_functions} given functions on {n_rows} rows: with fewer than {ROWS_A_GIVEN} rows for each, features "
+            "that are exactly uncorrelated with them on these rows need not be so on others, and may be large there. "
+            "Give fewer, such as a PCA of them, or fit to more rows.",
+            stacklevel=2,
+        )
 
 
 def _by_kind(side: list[Recipe]) -> dict[str, list[Recipe]]:

@@ -16,12 +16,13 @@ from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Variable
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
+from featgeo.learning.exact import correlations, score
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import N_FOLDS
 from featgeo.learning.setting import Setting
-from featgeo.models.components import mean_and_error
 
 FEWEST_ROWS = 4 * N_FOLDS
+N_PARTS = 3  # of the rows; each judges what the others teach
 LEVEL = 0.95  # of the upper limits
 # Share of the variance below which a combination of nearly collinear features counts as rounding. Erasers leave an
 # exact copy of what they erase in such combinations, too small for any use.
@@ -41,8 +42,8 @@ class Leakage:
         maximal_correlation: The largest correlation of any function of the features with any function of Z: that of
             the strongest pair of functions, found on other rows.
         maximal_correlation_error: Its standard error.
-        pvalue: Of that correlation where nothing leaks: twice the mean over the folds of the p-values of a t-test on
-            each, which holds however these depend on each other.
+        pvalue: Of that correlation where nothing leaks: twice the mean of the p-values of a t-test on each part of the
+            rows, which holds however these depend on each other.
 
     All are cross-validated: about zero, or a little below, where nothing is left. The upper limits are those of what
     was found: functions learned from more rows may tell more.
@@ -101,19 +102,7 @@ def leakage(features: Any, Z: Any, random_state: int = 0) -> Leakage:
     if len(data) < FEWEST_ROWS:
         raise ValueError(f"Leakage is measured on at least {FEWEST_ROWS} rows, got {len(data)}. Pass more.")
     linear, linear_error = _linear(values, Encoding.fit(data.y.of("y"), "standard")(data.y.of("y")), random_state)
-    (component,) = learn(data, Setting.bivariate("auto", "auto", "auto"), "auto", random_state).components
-    nonlinear, nonlinear_error = mean_and_error(component.held_out_energies[:, None])
-    strongest = component.held_out_sigma[:, 0] if len(component) else np.zeros(N_FOLDS)
-    correlation, error = mean_and_error(strongest[:, None])
-    return Leakage(
-        linear,
-        linear_error,
-        float(nonlinear[0]),
-        float(nonlinear_error[0]),
-        float(correlation[0]),
-        float(error[0]),
-        _pvalue(strongest, len(data) // len(strongest)),
-    )
+    return Leakage(linear, linear_error, *_nonlinear(data, random_state))
 
 
 def _numbers(features: Any) -> Array:
@@ -138,14 +127,40 @@ def _numbers(features: Any) -> Array:
 
 
 def _upper(value: float, error: float) -> float:
-    """What a share or a correlation is at most, by Student's t for the mean of the folds."""
+    """What a share or a correlation is at most, by Student's t for a mean of few folds."""
     return max(value, 0.0) + float(stats.t.ppf(LEVEL, N_FOLDS - 1)) * error
 
 
-def _pvalue(correlations: Array, n_rows: int) -> float:
-    """Twice the mean of the p-values of correlations on so many rows each, of functions that never saw them."""
-    t = correlations * np.sqrt((n_rows - 2) / (1 - correlations**2).clip(min=1e-12))
-    return min(1.0, 2 * float(np.mean(stats.t.sf(t, n_rows - 2))))
+def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, float]:
+    """Energy and strongest correlation with their standard errors, and the p-value.
+
+    Everything is learned without the rows that judge it, down to the choice of the spaces: a choice on the same rows
+    would find something where nothing is.
+    """
+    part_of_row = np.random.default_rng(seed).permutation(len(data)) % N_PARTS
+    gains, energies, products, pvalues = [], [], [], []
+    for part in range(N_PARTS):
+        train, test = (data.take(np.flatnonzero(rows)) for rows in (part_of_row != part, part_of_row == part))
+        (component,) = learn(train, Setting.bivariate("auto", "auto", "auto"), "auto", seed).components
+        f, g = (function(side) for function, side in ((component.f, test.x), (component.g, test.y)))
+        energies.append(2 * score(f, g, component.sigma))
+        gains.append(2 * ((f - f.mean(axis=0)) * (g - g.mean(axis=0))) @ component.sigma)
+        correlation = float(correlations(f, g)[:1].sum())
+        spread = f[:, :1].std(axis=0) * g[:, :1].std(axis=0)
+        product = (f - f.mean(axis=0))[:, :1] * (g - g.mean(axis=0))[:, :1]
+        products.append(np.divide(product, spread, out=np.zeros_like(product), where=spread > 0).sum(axis=1))
+        t = correlation * np.sqrt((len(test) - 2) / max(1 - correlation**2, 1e-12))
+        pvalues.append(float(stats.t.sf(t, len(test) - 2)))
+    gain, product = np.concatenate(gains), np.concatenate(products)
+    scale = 1 / np.sqrt(len(data))
+    pvalue = min(1.0, 2 * float(np.mean(pvalues)))
+    return (
+        float(np.mean(energies)),
+        float(gain.std() * scale),
+        float(product.mean()),
+        float(product.std() * scale),
+        pvalue,
+    )
 
 
 def _linear(features: Array, targets: Array, seed: int) -> tuple[float, float]:
