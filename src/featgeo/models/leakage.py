@@ -22,7 +22,7 @@ from featgeo.learning.learned import N_FOLDS
 from featgeo.learning.setting import Setting
 
 FEWEST_ROWS = 4 * N_FOLDS
-N_PARTS = 3  # of the rows; each judges what the others teach
+MANY_ROWS = 1000  # half of which teach enough
 LEVEL = 0.95  # of the upper limits
 # Share of the variance below which a combination of nearly collinear features counts as rounding. Erasers leave an
 # exact copy of what they erase in such combinations, too small for any use.
@@ -42,8 +42,8 @@ class Leakage:
         maximal_correlation: The largest correlation of any function of the features with any function of Z: that of
             the strongest pair of functions, found on other rows.
         maximal_correlation_error: Its standard error.
-        pvalue: Of that correlation where nothing leaks: twice the mean of the p-values of a t-test on each part of the
-            rows, which holds however these depend on each other.
+        pvalue: Of that correlation where nothing leaks: the smallest p-value of a t-test on each part of the rows,
+            times their number, which holds however these depend on each other.
 
     All are cross-validated: about zero, or a little below, where nothing is left. The upper limits are those of what
     was found: functions learned from more rows may tell more.
@@ -137,9 +137,10 @@ def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, floa
     Everything is learned without the rows that judge it, down to the choice of the spaces: a choice on the same rows
     would find something where nothing is.
     """
-    part_of_row = np.random.default_rng(seed).permutation(len(data)) % N_PARTS
+    n_parts = 2 if len(data) >= MANY_ROWS else 3
+    part_of_row = np.random.default_rng(seed).permutation(len(data)) % n_parts
     gains, energies, products, pvalues = [], [], [], []
-    for part in range(N_PARTS):
+    for part in range(n_parts):
         train, test = (data.take(np.flatnonzero(rows)) for rows in (part_of_row != part, part_of_row == part))
         (component,) = learn(train, Setting.bivariate("auto", "auto", "auto"), "auto", seed).components
         f, g = (function(side) for function, side in ((component.f, test.x), (component.g, test.y)))
@@ -153,7 +154,7 @@ def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, floa
         pvalues.append(float(stats.t.sf(t, len(test) - 2)))
     gain, product = np.concatenate(gains), np.concatenate(products)
     scale = 1 / np.sqrt(len(data))
-    pvalue = min(1.0, 2 * float(np.mean(pvalues)))
+    pvalue = min(1.0, n_parts * min(pvalues))
     return (
         float(np.mean(energies)),
         float(gain.std() * scale),

@@ -31,7 +31,7 @@ from featgeo.models.modal import check_training, seed_of
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 
-ROWS_A_HISTORY = 2  # with fewer, most histories never come back
+ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come back
 SMALLEST_SHARE = 1e-9  # of the prior: no symbol of the alphabet is impossible
 MOST_WORK = 10**9  # multiplications of the decomposition of a table
 
