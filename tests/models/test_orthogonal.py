@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +17,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 from support import cosine_samples, random_counts, rows
 
-from featgeo import FiniteJoint, ModalDecomposition, Training, leakage, load, single_sided_h_score
+from featgeo import (
+    FeatureClassifier,
+    FeatureRegressor,
+    FiniteJoint,
+    ModalDecomposition,
+    Training,
+    leakage,
+    load,
+    single_sided_h_score,
+)
 
 
 def square(x):
@@ -167,6 +178,80 @@ def test_nonlinear_leakage_sees_what_correlation_does_not():
     assert max(nothing.linear, nothing.nonlinear) < 0.01
 
 
+def test_leakage_has_limits_and_a_p_value():
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(300)
+    nothing = leakage(rng.standard_normal((300, 1)), z)
+    assert nothing.pvalue > 0.05
+    assert abs(nothing.maximal_correlation) < 3 * nothing.maximal_correlation_error + 0.05
+    assert 0 < nothing.linear_upper < 0.05
+    f = 0.5 * z[:, None] + rng.standard_normal((300, 1))
+    some = leakage(f, z)
+    assert some.pvalue < 1e-3
+    assert some.linear < some.linear_upper
+    assert some.linear_upper > 0.2 > some.linear - 3 * some.linear_error  # in truth 0.25 / 1.25
+    assert some.maximal_correlation_upper > np.sqrt(0.2) > some.maximal_correlation - 3 * some.maximal_correlation_error
+    assert some.nonlinear < some.nonlinear_upper
+
+
+def test_leakage_sees_two_bits_that_tell_only_together():
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2, (1000, 2))
+    left = leakage((bits[:, 0] ^ bits[:, 1])[:, None] + 0.1 * rng.standard_normal((1000, 1)), bits.astype(float))
+    assert left.linear < 0.02
+    assert left.maximal_correlation > 0.95
+
+
+def test_predictors_rest_on_features_that_are_orthogonal():
+    X, y = frame(1500)
+    new, truth = frame(1500, seed=1)
+    plain, fair = (
+        FeatureClassifier(x_space="spline", orthogonal_to=given, random_state=0).fit(X, y) for given in (None, "sex")
+    )
+    male = new["sex"] == "m"
+    gaps = [abs(np.diff([m.predict_proba(new)[male == g, 0].mean() for g in (True, False)])[0]) for m in (plain, fair)]
+    assert gaps[1] < gaps[0] / 3
+    assert fair.score(new, truth) > 0.6
+    assert largest_correlation(fair.transform(X), X["sex"] == "m") < 1e-6
+    # Calibrated: of the rows said to be so with probability p, a share p is.
+    said = fair.predict_proba(new)[:, 0]
+    assert np.mean(truth[said > 0.5] == "high") == pytest.approx(said[said > 0.5].mean(), abs=0.08)
+    apart = FeatureClassifier(x_space="spline", random_state=0).fit(X[["hours", "age"]], y, Z=X["sex"])
+    assert apart.score(new[["hours", "age"]], truth, Z=new["sex"]) > 0.6
+    with pytest.raises(ValueError, match="Z is due"):
+        apart.predict(new[["hours", "age"]])
+    hours = new["hours"].to_numpy()
+    regressor = FeatureRegressor(x_space="spline", orthogonal_to="sex", random_state=0).fit(X, X["hours"])
+    assert largest_correlation(regressor.transform(X), X["sex"] == "m") < 1e-6
+    interval = regressor.predict_interval(new, 0.8)
+    assert np.mean((interval[:, 0] <= hours) & (hours <= interval[:, 1])) > 0.7
+    assert clone(fair).get_params()["orthogonal_to"] == "sex"
+
+
+def test_many_given_functions_on_few_rows_are_warned_of():
+    x, y = cosine_samples(300, seed=0)
+
+    def waves(n_waves):
+        return lambda x: np.cos(np.arange(1, n_waves + 1) * np.asarray(x).reshape(-1, 1))
+
+    with pytest.warns(UserWarning, match="60 given functions on 300 rows"):
+        model = ModalDecomposition(1, x_space="spline", orthogonal_to=waves(60)).fit(x, y)
+    assert model.report().orthogonality < 1e-6
+    with pytest.raises(ValueError, match="fewer than the rows"):
+        ModalDecomposition(1, x_space="spline", orthogonal_to=waves(400)).fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        ModalDecomposition(1, x_space="spline", orthogonal_to=waves(5)).fit(x, y)
+
+
+def test_names_and_positions_may_be_arrays():
+    X, y = frame(300)
+    numbers = X[["hours", "age"]]
+    by_name = ModalDecomposition(1, x_space="spline", orthogonal_to=np.array(["age"])).fit(numbers, y)
+    by_position = ModalDecomposition(1, x_space="spline", orthogonal_to=np.array([1])).fit(numbers, y)
+    np.testing.assert_allclose(by_name.transform(numbers), by_position.transform(numbers))
+
+
 def test_it_works_inside_a_pipeline_and_a_search():
     X, y = frame(600)
     steps = make_pipeline(ModalDecomposition(1, x_space="spline", orthogonal_to="sex"), LogisticRegression())
@@ -224,6 +309,26 @@ def test_errors_say_what_is_wrong():
         ModalDecomposition(1, orthogonal_to=lambda X: 1.0).fit(X, y)
     with pytest.raises(ValueError, match="not finite"):
         ModalDecomposition(1, orthogonal_to=lambda X: np.full(len(X), np.nan)).fit(X, y)
+    numbers = X[["hours", "age"]].to_numpy()
+    classifier = LogisticRegression().fit(numbers, y)
+    for given, hint in (
+        (X[["age"]], "as Z"),
+        (PCA, "instance"),
+        (classifier, "orthogonal_to=model.decision_function"),
+        (torch.nn.Linear(5, 2), "shape \\(2,\\)"),
+        (lambda x: np.where(x[:, 0] > 40, "a", "b"), "must give numbers"),
+        (77, "positions from 0 on"),
+        (np.arange(100) % 3, "as Z"),
+    ):
+        with pytest.raises(ValueError, match=hint):
+            ModalDecomposition(1, x_space="spline", orthogonal_to=given).fit(numbers, y)
+    for features, Z, hint in (
+        (X, X["age"], "must be numbers"),
+        (np.full((100, 1), np.nan), X["age"], "Leave these rows out"),
+        (numbers, X["age"][:50], "features and Z must have the same rows"),
+    ):
+        with pytest.raises(ValueError, match=hint):
+            leakage(features, Z)
     plain = ModalDecomposition(1, x_space="spline").fit(X, y)
     with pytest.raises(AttributeError, match="orthogonal_to"):
         plain.aligned_  # noqa: B018

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV
 
 from featgeo import FiniteJoint, SequentialDecomposition, Training, load
 from featgeo.paper.sequential import chain, exact_energies
@@ -99,6 +100,103 @@ def test_a_history_that_never_came_says_nothing_beyond_shorter_ones():
     np.testing.assert_allclose(model.given([never]).proba(), shorter.given([never]).proba(), atol=1e-8)
 
 
+def rare_letters(n: int, seed: int, m: int = 40) -> np.ndarray:
+    """Many letters, most of them rare, after histories of two."""
+    rng = np.random.default_rng(7)
+    first, second = rng.dirichlet(np.full(m, 0.1), size=m), rng.dirichlet(np.full(m, 0.1), size=m)
+    rng, codes = np.random.default_rng(seed), [0, 1]
+    for _ in range(n):
+        table = first[codes[-1]] if rng.random() < 0.6 else second[codes[-2]]
+        codes.append(int(rng.choice(m, p=table)))
+    return np.array(codes)
+
+
+def add_constant_loss(train: np.ndarray, test: np.ndarray, order: int) -> float:
+    """Log loss of a table with the constant added that suits the test best."""
+    m, sizes = int(max(train.max(), test.max())) + 1, range(order + 1)
+    counts = np.zeros((m,) * (order + 1))
+    np.add.at(counts, tuple(train[i : len(train) - order + i] for i in sizes), 1)
+    at = tuple(test[i : len(test) - order + i] for i in sizes)
+    losses = []
+    for constant in (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0):
+        table = (counts + constant) / (counts + constant).sum(axis=-1, keepdims=True)
+        losses.append(-np.log(table[at]).mean())
+    return min(losses)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_rare_histories_lean_on_shorter_ones(order):
+    sequence = rare_letters(8000, seed=0)
+    train, test = sequence[:4000], sequence[4000:]
+    model = SequentialDecomposition(order=order).fit(train)
+    assert model.solver_ == "exact"
+    assert np.isin(test, model.alphabet_).all()
+    assert -model.score(test) < add_constant_loss(train, test, order) + 0.005
+    probability = model.given(np.lib.stride_tricks.sliding_window_view(test, order)[:500]).proba()
+    assert probability.shape[1] == len(model.alphabet_)
+    assert probability.min() > 0
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+
+
+def test_where_nothing_depends_no_energy_is_found():
+    sequence = np.random.default_rng(0).integers(0, 300, 6000)
+    model = SequentialDecomposition(order=1).fit(sequence)
+    assert model.energies_[0] < 0.01
+    assert abs(model.held_out_energies_[0]) < 0.01
+    raw = SequentialDecomposition(order=1, solver="exact").fit(sequence)
+    assert raw.energies_[0] > 10  # what counts alone would say
+
+
+def test_held_out_energies_of_rare_symbols_stay_between_nothing_and_what_the_fit_says():
+    model = SequentialDecomposition(order=2).fit(rare_letters(5000, seed=0))
+    assert (model.held_out_energies_ > 0).all()
+    assert (model.held_out_energies_ < 1.2 * model.energies_).all()
+
+
+def test_probabilities_are_those_of_the_modes():
+    model = SequentialDecomposition(order=2).fit(rare_letters(3000, seed=0))
+    histories = rare_letters(300, seed=1)[:300].reshape(150, 2)
+    sigma = np.concatenate([part.singular_values_ for part in model.components_.values()])
+    ratio = 1 + (model.transform(histories) * sigma) @ model.support_.g.T
+    np.testing.assert_allclose(model.given(histories).proba(), ratio * model.support_.mass, atol=1e-7)
+    few = SequentialDecomposition(order=2, n_modes=2).fit(rare_letters(3000, seed=0))
+    assert few.given(histories).proba().min() > 0
+
+
+def test_ample_counts_are_taken_as_they_are():
+    for order in (1, 2):
+        sequence = chain(order, 12_000, seed=order)
+        auto, exact = (SequentialDecomposition(order=2, solver=solver).fit(sequence) for solver in ("auto", "exact"))
+        np.testing.assert_array_equal(auto.energies_, exact.energies_)
+
+
+def test_a_search_chooses_the_order():
+    sequences = chain(2, 6000, seed=0).reshape(10, 600)
+    search = GridSearchCV(SequentialDecomposition(), {"order": [1, 2]}, cv=3).fit(sequences)
+    assert search.best_params_ == {"order": 2}
+    best = search.best_estimator_
+    assert best.score(sequences) == pytest.approx(-(0.75 * np.log(4 / 3) + 0.25 * np.log(4)), abs=0.02)
+    names = best.get_feature_names_out().tolist()
+    assert names == ["order1_f1", "order2_f1"]
+    assert best.transform(sequences[:, :2]).shape == (10, len(names))
+    with pytest.warns(UserWarning, match="never seen"):
+        best.score([0, 1, 1, 2, 0, 1])
+
+
+def test_strings_mean_the_same_in_every_container():
+    words = ["the", "cat", "sat", "a", "cat", "ran"] * 20
+    for container in (list, tuple, np.array, pd.Series):
+        with pytest.raises(ValueError, match="texts=False"):
+            SequentialDecomposition(order=1).fit(container(words))
+        model = SequentialDecomposition(order=1, texts=False).fit(container(words))
+        assert model.alphabet_.tolist() == ["a", "cat", "ran", "sat", "the"]
+        assert model.given([["the"]]).map().tolist() == ["cat"]
+        letters_of = SequentialDecomposition(order=1, texts=True).fit(container(["the cat", "a cat sat"] * 20))
+        assert set(letters_of.alphabet_) == set("the cat sat")
+    nested = SequentialDecomposition(order=1).fit([words[:60], words[60:]])
+    assert nested.alphabet_.tolist() == ["a", "cat", "ran", "sat", "the"]
+
+
 def test_texts_and_series_are_sequences():
     text = "".join(letters(600, 0))
     one = SequentialDecomposition(order=1).fit(text)
@@ -135,5 +233,13 @@ def test_errors_say_what_is_wrong():
         model.given([["0", "1"]])
     with pytest.raises(ValueError, match="value of its own"):
         SequentialDecomposition(order=1, solver="exact").fit(np.random.default_rng(0).standard_normal(50))
+    with pytest.raises(ValueError, match="Fill the gaps"):
+        SequentialDecomposition(order=1).fit([0.1, np.nan, 0.3] * 20)
+    with pytest.raises(ValueError, match="Leave out the short ones"):
+        model.given([[1, 0], [1]])
+    assert len(model.given([[1, 0, 1], [1, 1]])) == 2  # what is further back says nothing
+    for nothing in ([], None, np.empty(0)):
+        with pytest.raises(ValueError, match="Pass some"):
+            SequentialDecomposition(order=1).fit(nothing)
     with pytest.raises(ValueError, match="never varies"):
         SequentialDecomposition(order=1).fit([1] * 20)

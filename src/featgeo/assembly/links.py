@@ -156,6 +156,17 @@ def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
     return links[int(np.argmin(losses))]
 
 
+def prior_share(f: Array, index: np.ndarray, support: Support) -> float:
+    """The share of the prior, more than none, that gives the smallest log loss on rows that the features have not seen.
+
+    Args:
+        f: As in `calibrated_link`.
+        index: As in `calibrated_link`.
+        support: The labels.
+    """
+    return min(PRIOR_SHARES[1:], key=lambda share: _log_loss(LinearLink(share), f, index, support))
+
+
 def _log_loss(link: Link, f: Array, index: np.ndarray, support: Support) -> float:
     weights = link.ratio(f, support) * support.mass
     probability = weights[np.arange(len(f)), index] / weights.sum(axis=1)

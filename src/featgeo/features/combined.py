@@ -79,7 +79,13 @@ def group_of(rows: Rows, columns: tuple[Any, ...]) -> Any:
         return _safe_indexing(rows.raw, list(columns), axis=1)
     except (KeyError, IndexError, ValueError) as error:
         names = [column.name for column in rows.variable.columns]
-        raise ValueError(f"{rows.variable.name} has no columns {list(columns)}; it has {names}.") from error
+        way_out = (
+            "Use these names, or positions from 0 on."
+            if rows.variable.named
+            else "Columns came without names: use positions from 0 on, or keep the names, which scalers drop, by "
+            "set_output(transform='pandas')."
+        )
+        raise ValueError(f"{rows.variable.name} has no columns {list(columns)}; it has {names}. {way_out}") from error
 
 
 def products(blocks: Sequence[Array]) -> Array:

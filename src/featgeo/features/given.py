@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.features.combined import CombinedSpace, as_columns, group_of
+from featgeo.features.raw import is_frame
 from featgeo.features.recipes import Recipe
 from featgeo.features.spaces import LinearSpace, NetworkSpace, Space, TransformerSpace
 from featgeo.features.variables import Rows, Variable
@@ -31,10 +32,15 @@ class FunctionSpace:
         values = self.function(rows.raw)
         values = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
         values = values[:, None] if values.ndim == 1 else values
-        if values.ndim != 2 or len(values) != len(rows) or values.dtype.kind not in "biuf":
+        if values.ndim == 2 and len(values) == len(rows) and values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"A function of {rows.variable.name} must give numbers, got values of {values.dtype} such as "
+                f"{str(values[0, 0])!r}. Turn labels into indicators, such as labels == {str(values[0, 0])!r}."
+            )
+        if values.ndim != 2 or len(values) != len(rows):
             raise ValueError(
                 f"A function of {rows.variable.name} must give a number, or a row of numbers, for each of {len(rows)} "
-                f"rows, got shape {values.shape} of {values.dtype}. Write it as a function of all rows at once."
+                f"rows, got shape {values.shape}. Write it as a function of all rows at once."
             )
         if not np.isfinite(values).all():
             raise ValueError(f"The given function of {rows.variable.name} has values that are not finite. Mend it.")
@@ -51,9 +57,10 @@ def given_recipe(features: Any) -> Recipe:
     """
     if features is None:
         return Recipe("given", lambda rows, seed: LinearSpace.fit(rows), given=True)
+    _check_kind(features)
     if isinstance(features, torch.nn.Module):
         frozen = copy.deepcopy(features).eval().requires_grad_(False)
-        return Recipe("module", lambda rows, seed: NetworkSpace(frozen, None, "orthogonal_to"), given=True)
+        return Recipe("module", lambda rows, seed: _module(rows, frozen), given=True)
     if hasattr(features, "transform"):
         return Recipe(type(features).__name__, lambda rows, seed: _transformer(rows, features), given=True)
     if callable(features):
@@ -64,17 +71,55 @@ def given_recipe(features: Any) -> Recipe:
         return Recipe(", ".join(map(str, columns)), lambda rows, seed: _columns(rows, columns), given=True)
     raise ValueError(
         "Given features must be column names, a function of the rows, a torch module or a scikit-learn transformer, "
-        f"got {features!r}. Arrays are passed to `fit` as Z."
+        f"got {type(features).__name__}{getattr(features, 'shape', '')}. Values of features are passed to `fit` as Z."
     )
+
+
+def _check_kind(features: Any) -> None:
+    """Refuse what is easily taken for given features, and say what was meant."""
+    what = type(features).__name__
+    if isinstance(features, type):
+        raise ValueError(
+            f"Given features must be an object, got the class {features.__name__}. Pass an instance, such as "
+            f"{features.__name__}()."
+        )
+    if is_frame(features):
+        raise ValueError(
+            f"Given features must be column names, a function, a module or a transformer, got a {what} of values. Pass "
+            "it to `fit` as Z, or the names of the columns of X that are meant."
+        )
+    if hasattr(features, "predict") and not hasattr(features, "transform"):
+        outputs = [name for name in ("decision_function", "predict_proba", "predict") if hasattr(features, name)]
+        raise ValueError(
+            f"Given features must be a function, a module or a transformer, got {what}, which only predicts. Pass its "
+            f"output as a function: orthogonal_to=model.{outputs[0]}."
+        )
 
 
 def _as_names(features: Any) -> tuple[Any, ...]:
     """Names or positions of columns; none where it is something else, such as the values of features."""
     if isinstance(features, str | Integral):
         return as_columns(features if isinstance(features, str) else int(features))
+    if isinstance(features, np.ndarray) and features.ndim == 1 and features.dtype.kind in "iuUO":
+        features = features.tolist()
     names = list(features) if isinstance(features, Sequence) or hasattr(features, "get_indexer") else []
     named = all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names)
+    named = named and len(set(names)) == len(names)  # what repeats are values
     return tuple(name if isinstance(name, str) else int(name) for name in names) if named else ()
+
+
+def _module(rows: Rows, module: torch.nn.Module) -> NetworkSpace:
+    space = NetworkSpace(module, None, "orthogonal_to")
+    one = rows.take(slice(0, 1))
+    try:
+        space(one)
+    except (RuntimeError, TypeError) as error:
+        shape = tuple(space.inputs(one).shape[1:])
+        raise ValueError(
+            f"The given module must read the rows of {rows.variable.name}, of shape {shape} each, and cannot: {error}. "
+            "Pass a module of that input, or a function that picks what yours reads."
+        ) from error
+    return space
 
 
 def _transformer(rows: Rows, transformer: Any) -> TransformerSpace:

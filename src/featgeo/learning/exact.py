@@ -36,7 +36,7 @@ def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int) -> Learned:
     whole = _modes(x, y, sizes, k)
     parts = [_modes(x[fold_of_row != fold], y[fold_of_row != fold], sizes, k) for fold in np.unique(fold_of_row)]
     if n_modes == "auto":
-        whole, parts = _as_many_as_help(whole, parts, x, y, fold_of_row)
+        whole, parts = as_many_as_help(whole, parts, x, y, fold_of_row)
     unseen = np.zeros((len(x), len(whole)))
     sigma = np.zeros((len(parts), len(whole)))
     rotations = np.zeros((len(parts), len(whole), len(whole)))
@@ -44,8 +44,8 @@ def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int) -> Learned:
     for fold, part in enumerate(parts):
         rows = fold_of_row == fold
         f, g = part.f[x[rows]], part.g[y[rows]]
-        scores.append(_score(f, g, part.sigma))
-        sigma[fold, : len(part)] = _correlations(f, g)[: len(whole)]
+        scores.append(score(f, g, part.sigma))
+        sigma[fold, : len(part)] = correlations(f, g)[: len(whole)]
         unseen[rows] = (f * part.sigma) @ ((part.g * y_space.shares[:, None]).T @ whole.g)
         rotations[fold, : len(part)] = ((part.f * x_space.shares[:, None]).T @ whole.f)[: len(whole)]
     kept = some_rows(len(x), seed)
@@ -63,7 +63,7 @@ def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int) -> Learned:
         solver="exact",
         spaces=("table", "table"),
         ridge=0.0,
-        residual=max(_residual(whole.f, x_space.shares), _residual(whole.g, y_space.shares)),
+        residual=max(residual(whole.f, x_space.shares), residual(whole.g, y_space.shares)),
         unseen=Unseen(kept, unseen[kept]),
     )
 
@@ -73,7 +73,7 @@ def _modes(x: np.ndarray, y: np.ndarray, sizes: tuple[int, int], k: int) -> Mode
     return FiniteJoint(counts).strongest(k)
 
 
-def _as_many_as_help(
+def as_many_as_help(
     whole: Modes, parts: list[Modes], x: np.ndarray, y: np.ndarray, fold_of_row: np.ndarray
 ) -> tuple[Modes, list[Modes]]:
     """Keep as many modes as raise the held-out H-score."""
@@ -82,7 +82,7 @@ def _as_many_as_help(
     for fold, part in enumerate(parts):
         rows = fold_of_row == fold
         f, g = part.f[x[rows]], part.g[y[rows]]
-        scores[fold, 0] = [_score(f[:, :k], g[:, :k], part.sigma[:k]) for k in counts]
+        scores[fold, 0] = [score(f[:, :k], g[:, :k], part.sigma[:k]) for k in counts]
     k = counts[simplest(scores)]
     return _first(whole, k), [_first(part, k) for part in parts]
 
@@ -91,18 +91,21 @@ def _first(modes: Modes, k: int) -> Modes:
     return Modes(modes.sigma[:k], modes.f[..., :k], modes.g[..., :k])
 
 
-def _score(f: Array, g: Array, sigma: Array) -> float:
+def score(f: Array, g: Array, sigma: Array) -> float:
+    """H-score of modes on rows, f and g each carrying sqrt(sigma)."""
     if f.shape[1] == 0:
         return 0.0
     scale = np.sqrt(sigma)
     return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
 
 
-def _correlations(f: Array, g: Array) -> Array:
+def correlations(f: Array, g: Array) -> Array:
+    """Of f_i and g_i, (k,); 0 where one of them is constant."""
     f, g = f - f.mean(axis=0), g - g.mean(axis=0)
     spread = np.sqrt((f * f).sum(axis=0) * (g * g).sum(axis=0))
     return np.divide((f * g).sum(axis=0), spread, out=np.zeros(f.shape[1]), where=spread > 0)
 
 
-def _residual(values: Array, shares: Array) -> float:
+def residual(values: Array, shares: Array) -> float:
+    """Largest deviation of E[f f^T] from the identity."""
     return float(np.abs((values * shares[:, None]).T @ values - np.eye(values.shape[1])).max(initial=0))

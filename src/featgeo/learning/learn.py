@@ -6,6 +6,7 @@ or by gradients, and then solved in closed form as well. Every way ends in the s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -35,6 +36,7 @@ from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import ModeCount, Setting
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve, solve_levels
 from featgeo.learning.targets import are_all_known, is_more_to_explain, targets
+from featgeo.learning.threads import FEW_ROWS, one_thread
 from featgeo.nesting import Nesting
 
 Solver = Literal["auto", "exact", "closed", "neural"]
@@ -44,6 +46,7 @@ SPACE_ROWS = 200_000  # rows that spaces are fitted to
 TREE_ROWS = 500  # with fewer rows trees only memorise
 PATIENT_ROWS = 20_000  # from here on slow spaces are tried only where there is more to explain
 ALL_MODES = 10**6
+ROWS_A_GIVEN = 10  # for each given function that features are orthogonal to
 NO_RIDGE = (0.0,)  # all functions of a finite alphabet are equal: none is smoother than another
 
 
@@ -64,12 +67,13 @@ def learn(
         solver: The way to learn; "auto" takes the most exact one that applies.
         seed: Of everything random.
         training: Options of training, for networks.
-        unseen: Whether held-out features of some rows are wanted, for calibration; for a single level.
+        unseen: Whether held-out features of some rows are wanted, for calibration.
         apart: Positions of the rows that networks are not trained on; at random when None.
     """
     sample = data.sample(SPACE_ROWS, seed)
     choices = {name: block.recipes(getattr(sample, side)) for name, (side, block) in setting.blocks.items()}
     kinds = [recipe for side in choices.values() for recipe in side]
+    threads = one_thread(isinstance(data, Pairs) and len(data) <= FEW_ROWS)
     finite = all(recipe is TABLE or recipe.given for recipe in kinds)
     if solver == "exact":
         _check_finite(setting, choices)
@@ -77,7 +81,8 @@ def learn(
         if setting.is_bivariate and not any(block.of for _, block in setting.blocks.values()):
             return learn_exact(data, setting.steps[0].n_modes, seed)
         tables = {name: side if side[0].given else [TABLE] for name, side in choices.items()}
-        return _closed(data, setting, tables, seed, unseen, exact=True)
+        with threads:
+            return _closed(data, setting, tables, seed, unseen, exact=True)
     if solver == "neural" or any(recipe.learned == "network" for recipe in kinds):
         if solver == "closed":
             raise ValueError(
@@ -85,7 +90,8 @@ def learn(
                 "another space."
             )
         return learn_neural(data, setting, seed, training, unseen, apart)
-    return _closed(data, setting, choices, seed, unseen)
+    with threads:
+        return _closed(data, setting, choices, seed, unseen)
 
 
 def _check_finite(setting: Setting, choices: Mapping[str, list[Recipe]]) -> None:
@@ -306,11 +312,29 @@ def _fitted_candidates(
 
         recipe = choices[name][0] if len(choices[name]) == 1 else max(choices[name], key=captured)
         others[name] = _fitted(setting, name, recipe, data, seed)
+        if recipe.given and isinstance(data, Pairs):
+            _check_given(others[name](_side(setting, name, data.sample(1, seed))).shape[1], len(data))
     x_spaces, y_spaces = (
         {recipe.name: _fitted(setting, name, recipe, data, seed) for recipe in kept}
         for name, kept in zip(setting.richest, chosen, strict=True)
     )
     return _Candidates(x_spaces, y_spaces, others)
+
+
+def _check_given(n_functions: int, n_rows: int) -> None:
+    """Features that are exactly orthogonal to many functions on few rows follow the noise of these rows."""
+    if n_functions >= n_rows - 1:
+        raise ValueError(
+            f"Given features must be fewer than the rows: {n_functions} functions on {n_rows} rows leave nothing that "
+            "is uncorrelated with all of them. Give fewer, such as a PCA of them, or fit to more rows."
+        )
+    if n_rows < ROWS_A_GIVEN * n_functions:
+        warnings.warn(
+            f"{n_functions} given functions on {n_rows} rows: with fewer than {ROWS_A_GIVEN} rows for each, features "
+            "that are exactly uncorrelated with them on these rows need not be so on others, and may be large there. "
+            "Give fewer, such as a PCA of them, or fit to more rows.",
+            stacklevel=2,
+        )
 
 
 def _by_kind(side: list[Recipe]) -> dict[str, list[Recipe]]:
@@ -376,10 +400,11 @@ def _solved(
     names, solution = _best_pair(list(candidates.x), list(candidates.y), solved)
     spaces = dict(candidates.others) | {x_name: candidates.x[names[0]], y_name: candidates.y[names[1]]}
     held_out = None
-    if unseen and setting.is_bivariate and isinstance(data, Pairs) and fold_of_row is not None:
+    if unseen and isinstance(data, Pairs) and fold_of_row is not None:
         rows = some_rows(len(data), seed)
-        values = known[x_name][rows] if x_name in known else spaces[x_name](data.x.take(rows))
-        held_out = Unseen(rows, unseen_features(solution, values, fold_of_row[rows]))
+        some = data.x.take(rows)
+        values = [known[name][rows] if name in known else spaces[name](some) for name in setting.x]
+        held_out = Unseen(rows, unseen_features(solution, np.hstack(values), fold_of_row[rows]))
     learned = from_solution(solution, setting, spaces, names, "exact" if exact else "closed", held_out)
     if not known or len(setting.x) == 1 or not isinstance(data, Pairs):
         return learned

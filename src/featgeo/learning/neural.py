@@ -101,9 +101,10 @@ def learn_neural(
     finish = _Finish(data, trunks, nesting, counts, apart, seed)
     spaces, solution = finish(trained)
     left_out = None
-    if unseen and setting.is_bivariate and isinstance(data, Pairs) and apart is not None and len(apart):
+    if unseen and isinstance(data, Pairs) and apart is not None and len(apart):
         rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), seed)[:UNSEEN_ROWS]
-        left_out = Unseen(rows, unseen_features(solution, spaces[setting.richest[0]](data.x.take(rows)), fold_of_row))
+        values = np.hstack([spaces[name](data.x.take(rows)) for name in setting.x])
+        left_out = Unseen(rows, unseen_features(solution, values, fold_of_row))
     x_name, y_name = setting.richest
     names = trunks[x_name].name, trunks[y_name].name
     learned = from_solution(solution, setting, spaces, names, "neural", left_out)

@@ -22,6 +22,7 @@ from featgeo.geometry.problem import Between, SpanModes, SpanProblem
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.held_out import HeldOut
+from featgeo.learning.threads import FEW_FEATURES, one_thread
 from featgeo.nesting import Nesting
 
 # Relative to features of unit variance. Few: the held-out H-score is flat around its maximum.
@@ -186,6 +187,20 @@ def solve(
             have their dimensions, and the ridge of the last.
         steady: Whether modes stay what they are under the ridge (`SpanProblem.best_directions`): what to choose from.
     """
+    with one_thread(sum(folds.whole.dims.values()) <= FEW_FEATURES):
+        return _solve(folds, nesting, ridges, mode_counts, held_out, everything, before, steady)
+
+
+def _solve(
+    folds: Folds,
+    nesting: Nesting,
+    ridges: Sequence[float],
+    mode_counts: Sequence[int] | None,
+    held_out: Sequence[int] | None,
+    everything: Sequence[bool] | None,
+    before: Sequence[Choice],
+    steady: Sequence[bool],
+) -> Solution:
     kept_whole = [False] * len(nesting.dims) if everything is None else everything
     counts = [nesting.dims[-1]] if mode_counts is None else list(mode_counts)
     earlier = list(before) or [(dim, None) for dim in nesting.dims[:-1]]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -13,14 +14,16 @@ from sklearn.preprocessing import StandardScaler
 
 from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Variable
-from featgeo.geometry.validation import Array, as_features
+from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
+from featgeo.learning.exact import correlations, score
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import N_FOLDS
 from featgeo.learning.setting import Setting
-from featgeo.models.components import mean_and_error
 
-FEWEST_ROWS = 2 * N_FOLDS
+FEWEST_ROWS = 4 * N_FOLDS
+MANY_ROWS = 1000  # half of which teach enough
+LEVEL = 0.95  # of the upper limits
 # Share of the variance below which a combination of nearly collinear features counts as rounding. Erasers leave an
 # exact copy of what they erase in such combinations, too small for any use.
 ROUNDING = 1e-6
@@ -36,9 +39,14 @@ class Leakage:
         nonlinear: Energy of the dependence of the features and Z, the sum of squared singular values: for a Z of two
             values, the share of its variance that any predictor explains.
         nonlinear_error: Its standard error.
-        maximal_correlation: The largest correlation of any function of the features with any function of Z.
+        maximal_correlation: The largest correlation of any function of the features with any function of Z: that of
+            the strongest pair of functions, found on other rows.
+        maximal_correlation_error: Its standard error.
+        pvalue: Of that correlation where nothing leaks: the smallest p-value of a t-test on each part of the rows,
+            times their number, which holds however these depend on each other.
 
-    All are cross-validated: about zero, or a little below, where nothing is left.
+    All are cross-validated: about zero, or a little below, where nothing is left. The upper limits are those of what
+    was found: functions learned from more rows may tell more.
     """
 
     linear: float
@@ -46,11 +54,30 @@ class Leakage:
     nonlinear: float
     nonlinear_error: float
     maximal_correlation: float
+    maximal_correlation_error: float = 0.0
+    pvalue: float = 1.0
+
+    @property
+    def linear_upper(self) -> float:
+        """Upper limit of `linear`, 95 %."""
+        return _upper(self.linear, self.linear_error)
+
+    @property
+    def nonlinear_upper(self) -> float:
+        """Upper limit of `nonlinear`, 95 %."""
+        return _upper(self.nonlinear, self.nonlinear_error)
+
+    @property
+    def maximal_correlation_upper(self) -> float:
+        """Upper limit of `maximal_correlation`, 95 %."""
+        return min(1.0, _upper(self.maximal_correlation, self.maximal_correlation_error))
 
     def __str__(self) -> str:
         return (
-            f"linear {self.linear:.4f} +- {self.linear_error:.4f}, nonlinear {self.nonlinear:.4f} "
-            f"+- {self.nonlinear_error:.4f}, maximal correlation {self.maximal_correlation:.4f}"
+            f"linear {self.linear:.4f} +- {self.linear_error:.4f} (at most {self.linear_upper:.4f}), "
+            f"nonlinear {self.nonlinear:.4f} +- {self.nonlinear_error:.4f} (at most {self.nonlinear_upper:.4f}), "
+            f"maximal correlation {self.maximal_correlation:.4f} +- {self.maximal_correlation_error:.4f} "
+            f"(at most {self.maximal_correlation_upper:.4f}), p-value of no leak {self.pvalue:.2g}"
         )
 
 
@@ -62,20 +89,78 @@ def leakage(features: Any, Z: Any, random_state: int = 0) -> Leakage:
         Z: What they should not tell: numbers, labels, or several columns, of the same rows.
         random_state: Seed of folds and spaces.
     """
-    values = np.asarray(features, dtype=np.float64)
-    if values.ndim == 2 and values.shape[1] == 0:
+    values = _numbers(features)
+    if values.shape[1] == 0:
         return Leakage(0.0, 0.0, 0.0, 0.0, 0.0)  # no features tell nothing
-    values = as_features(values, "features").numpy()
     x_variable, z_variable = Variable.seen(values, "features"), Variable.seen(Z, "Z")
-    data = Pairs(x_variable.rows(values), z_variable.rows(Z))
+    x, z = x_variable.rows(values), z_variable.rows(Z)
+    if len(x) != len(z):
+        raise ValueError(
+            f"The features and Z must have the same rows, got {len(x)} and {len(z)}. Align them row by row."
+        )
+    data = Pairs(x, z)
     if len(data) < FEWEST_ROWS:
         raise ValueError(f"Leakage is measured on at least {FEWEST_ROWS} rows, got {len(data)}. Pass more.")
     linear, linear_error = _linear(values, Encoding.fit(data.y.of("y"), "standard")(data.y.of("y")), random_state)
-    (component,) = learn(data, Setting.bivariate("auto", "auto", "auto"), "auto", random_state).components
-    nonlinear, nonlinear_error = mean_and_error(component.held_out_energies[:, None])
-    correlation, _ = mean_and_error(component.held_out_sigma)
-    return Leakage(
-        linear, linear_error, float(nonlinear[0]), float(nonlinear_error[0]), float(correlation.max(initial=0))
+    return Leakage(linear, linear_error, *_nonlinear(data, random_state))
+
+
+def _numbers(features: Any) -> Array:
+    array = features.detach().cpu().numpy() if hasattr(features, "detach") else np.asarray(features)
+    try:
+        values = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Features must be numbers, (n, k), got {array.dtype}: {error}. Encode labels as numbers first, or measure "
+            "what the columns tell by independence_test(X, Z), which reads labels."
+        ) from error
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2:
+        raise ValueError(f"Features must have shape (n, k), got {values.shape}. Flatten each row to a vector.")
+    if not np.isfinite(values).all():
+        n_bad = np.count_nonzero(~np.isfinite(values).all(axis=1))
+        raise ValueError(
+            f"Features must be finite, got NaN or infinite values in {n_bad} of {len(values)} rows. Leave these rows "
+            "out of the features and of Z, or impute the values."
+        )
+    return values
+
+
+def _upper(value: float, error: float) -> float:
+    """What a share or a correlation is at most, by Student's t for a mean of few folds."""
+    return max(value, 0.0) + float(stats.t.ppf(LEVEL, N_FOLDS - 1)) * error
+
+
+def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, float]:
+    """Energy and strongest correlation with their standard errors, and the p-value.
+
+    Everything is learned without the rows that judge it, down to the choice of the spaces: a choice on the same rows
+    would find something where nothing is.
+    """
+    n_parts = 2 if len(data) >= MANY_ROWS else 3
+    part_of_row = np.random.default_rng(seed).permutation(len(data)) % n_parts
+    gains, energies, products, pvalues = [], [], [], []
+    for part in range(n_parts):
+        train, test = (data.take(np.flatnonzero(rows)) for rows in (part_of_row != part, part_of_row == part))
+        (component,) = learn(train, Setting.bivariate("auto", "auto", "auto"), "auto", seed).components
+        f, g = (function(side) for function, side in ((component.f, test.x), (component.g, test.y)))
+        energies.append(2 * score(f, g, component.sigma))
+        gains.append(2 * ((f - f.mean(axis=0)) * (g - g.mean(axis=0))) @ component.sigma)
+        correlation = float(correlations(f, g)[:1].sum())
+        spread = f[:, :1].std(axis=0) * g[:, :1].std(axis=0)
+        product = (f - f.mean(axis=0))[:, :1] * (g - g.mean(axis=0))[:, :1]
+        products.append(np.divide(product, spread, out=np.zeros_like(product), where=spread > 0).sum(axis=1))
+        t = correlation * np.sqrt((len(test) - 2) / max(1 - correlation**2, 1e-12))
+        pvalues.append(float(stats.t.sf(t, len(test) - 2)))
+    gain, product = np.concatenate(gains), np.concatenate(products)
+    scale = 1 / np.sqrt(len(data))
+    pvalue = min(1.0, n_parts * min(pvalues))
+    return (
+        float(np.mean(energies)),
+        float(gain.std() * scale),
+        float(product.mean()),
+        float(product.std() * scale),
+        pvalue,
     )
 
 

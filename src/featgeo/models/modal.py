@@ -24,7 +24,7 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
-from featgeo.learning.learned import Component
+from featgeo.learning.learned import Component, Unseen
 from featgeo.learning.options import Training
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent
@@ -317,6 +317,10 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
     def _calibration(self, rows: Rows) -> tuple[Link, Recalibration | None]:
         """How density ratios are set right; here they stay what the theory says."""
         return LinearLink(), None
+
+    def _unseen_f(self, unseen: Unseen) -> Array:
+        """Held-out features of the modes of the model: those of the last level."""
+        return unseen.f[:, unseen.f.shape[1] - len(self._main) :]
 
     def _x_side(self, X: Any, Z: Any) -> Rows | Parts:
         """The rows of X, and those of Z where the fit had them."""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
@@ -40,6 +41,8 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
             a softmax of the features.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`.
+        orthogonal_to: Given features, as in `ModalDecomposition`: predictions then rest on features of X that are
+            uncorrelated with them, calibrated all the same.
 
     Attributes:
         classes_: The labels, in order.
@@ -54,6 +57,7 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         calibrate: bool = True,
         random_state: int | None = None,
         training: Any = None,
+        orthogonal_to: Any = None,
     ) -> None:
         self.n_modes = n_modes
         self.solver = solver
@@ -61,9 +65,16 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         self.calibrate = calibrate
         self.random_state = random_state
         self.training = training
+        self.orthogonal_to = orthogonal_to
 
-    def fit(self, X: Any, y: Any = None) -> FeatureClassifier:  # type: ignore[override]  # nothing is given here
-        """Learn from rows of X, as in `ModalDecomposition.fit`, and their labels y, (n,)."""
+    def fit(self, X: Any, y: Any = None, Z: Any = None) -> FeatureClassifier:
+        """Learn from rows of X, as in `ModalDecomposition.fit`, and their labels y, (n,).
+
+        Args:
+            X: Rows of X.
+            y: Their labels.
+            Z: Rows of what predictions are not to rest on, as in `ModalDecomposition.fit`; due wherever X is.
+        """
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
@@ -82,21 +93,21 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
             raise ValueError(
                 f"A classifier needs at least two classes, got one class: {self.classes_[0]!r}. Add rows of another."
             )
-        super().fit(X, labels)
+        super().fit(X, labels, Z)
         self.panels_ = self.panels_[0], Panel("bars", self.classes_.astype(object), self.support_.g)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, Z: Any = None) -> np.ndarray:
         """The most probable label of each row, (n,)."""
-        return self.given(X).map()
+        return self.given(X, Z=Z).map()
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, Z: Any = None) -> Array:
         """Probability of each label of `classes_`, (n, m)."""
-        return self.given(X).proba()
+        return self.given(X, Z=Z).proba()
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Accuracy on the given rows."""
-        return ClassifierMixin.score(self, X, y, sample_weight)
+        return float(accuracy_score(y, self.predict(X, Z), sample_weight=sample_weight))
 
     def _n_modes(self) -> int | Literal["auto"]:
         return min(len(self.classes_) - 1, max(MODE_COUNTS)) if self.n_modes == "auto" else self.n_modes
@@ -125,7 +136,7 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         if unseen is None or len(unseen.rows) < CALIBRATION_ROWS:
             return LinearLink(), None
         labels = rows.table.numbers[unseen.rows, 0].astype(int)
-        return calibrated_link(unseen.f, labels, self.support_), None
+        return calibrated_link(self._unseen_f(unseen), labels, self.support_), None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -145,6 +156,8 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
             predicted quantiles; intervals then cover as often as they say.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`.
+        orthogonal_to: Given features, as in `ModalDecomposition`: predictions then rest on features of X that are
+            uncorrelated with them.
     """
 
     def __init__(
@@ -156,6 +169,7 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         calibrate: bool = True,
         random_state: int | None = None,
         training: Any = None,
+        orthogonal_to: Any = None,
     ) -> None:
         self.n_modes = n_modes
         self.solver = solver
@@ -164,27 +178,34 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         self.calibrate = calibrate
         self.random_state = random_state
         self.training = training
+        self.orthogonal_to = orthogonal_to
 
-    def fit(self, X: Any, y: Any = None) -> FeatureRegressor:  # type: ignore[override]  # nothing is given here
-        """Learn from rows of X, as in `ModalDecomposition.fit`, and their numbers y, (n,)."""
+    def fit(self, X: Any, y: Any = None, Z: Any = None) -> FeatureRegressor:
+        """Learn from rows of X, as in `ModalDecomposition.fit`, and their numbers y, (n,).
+
+        Args:
+            X: Rows of X.
+            y: Their numbers.
+            Z: Rows of what predictions are not to rest on, as in `ModalDecomposition.fit`; due wherever X is.
+        """
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the numbers."
             )
-        super().fit(X, self._as_y(y))
+        super().fit(X, self._as_y(y), Z)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, Z: Any = None) -> Array:
         """E[Y|x] for each row, (n,)."""
-        return self.given(X).mean()
+        return self.given(X, Z=Z).mean()
 
-    def predict_interval(self, X: Any, level: float = 0.9) -> Array:
+    def predict_interval(self, X: Any, level: float = 0.9, Z: Any = None) -> Array:
         """Lower and upper end, (n, 2), of intervals that hold y with probability `level`."""
-        return self.given(X).interval(level)
+        return self.given(X, Z=Z).interval(level)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Coefficient of determination R^2 of the means."""
-        return RegressorMixin.score(self, X, y, sample_weight)
+        return float(r2_score(y, self.predict(X, Z), sample_weight=sample_weight))
 
     def _as_y(self, y: Any) -> Any:
         values = _one_column(y)
@@ -206,7 +227,7 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         # The distribution function of few distinct values jumps: there is nothing to interpolate.
         if unseen is None or len(unseen.rows) < CALIBRATION_ROWS or not self.support_.continuous:
             return LinearLink(), None
-        pit = Conditional(self.support_, unseen.f).pit(rows.table.numbers[unseen.rows, 0])
+        pit = Conditional(self.support_, self._unseen_f(unseen)).pit(rows.table.numbers[unseen.rows, 0])
         return LinearLink(), Recalibration.fit(pit)
 
 

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
+from featgeo.assembly.links import PRIOR_SHARES, LinearLink, prior_share
 from featgeo.features.columns import Column, column_of
 from featgeo.features.parts import Parts
 from featgeo.features.recipes import is_finite
-from featgeo.features.spaces import MOST_SYMBOLS, check_not_constant
+from featgeo.features.spaces import MOST_SYMBOLS, TableSpace, check_not_constant
 from featgeo.features.variables import Rows, Variable, symbol_keys
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
+from featgeo.learning.histories import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent
 from featgeo.models.modal import check_training, seed_of
 from featgeo.models.supports import support_of
+from featgeo.nesting import h_score
 
-ROWS_A_HISTORY = 10  # with fewer, a table of all histories knows most of them by hearsay
+ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come back
+SMALLEST_SHARE = 1e-9  # of the prior: no symbol of the alphabet is impossible
+MOST_WORK = 10**9  # multiplications of the decomposition of a table
 
 
-class SequentialDecomposition(BaseEstimator):
+class SequentialDecomposition(TransformerMixin, BaseEstimator):
     """The dependence of each symbol on those before it, split by how far back one must look.
 
     Level t holds what functions of the last t symbols know about the next one and functions of the last t - 1 do not.
@@ -39,8 +46,12 @@ class SequentialDecomposition(BaseEstimator):
         order: How many symbols back to look. A list of them has one level for each length of history.
         n_modes: How many modes of each level to keep at most, "auto" for as many as raise the H-score on held-out rows,
             or "all" (with networks: as "auto").
-        solver: "exact" (a table of all histories), "neural" (a causal network for each length of history), or "auto":
-            tables for the lengths whose histories repeat often enough, networks for longer ones.
+        solver: "exact" (the table of all histories, by its counts alone: what never came has probability 0), "neural"
+            (a causal network for each length of history), or "auto": while histories come back, tables whose
+            estimates after rare histories lean on those after shorter ones, and causal networks beyond. Where every
+            symbol followed every history at least five times, "auto" is the same as "exact".
+        texts: Whether strings in a list or an array are texts, each a sequence of letters (True), or symbols of one
+            sequence, such as words (False). It must be said where they are several and longer than a letter.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`; defaults when None.
 
@@ -60,34 +71,42 @@ class SequentialDecomposition(BaseEstimator):
         solver: Solver = "auto",
         random_state: int | None = None,
         training: Any = None,
+        texts: bool | None = None,
     ) -> None:
         self.order = order
         self.n_modes = n_modes
         self.solver = solver
         self.random_state = random_state
         self.training = training
+        self.texts = texts
 
     def fit(self, sequences: Any, y: Any = None) -> SequentialDecomposition:
         """Learn the component of each order.
 
         Args:
             sequences: One sequence of symbols or numbers, (length,); several of the same length, (n, length); or a list
-                of sequences. A text is a sequence of letters, and a list of texts several of them. Every stretch of
+                of sequences. A text is a sequence of letters; for several of them see `texts`. Every stretch of
                 `order + 1` steps is a row.
             y: Nothing; there for scikit-learn.
         """
         self.orders_ = self._check_parameters()
-        arrays = _as_sequences(sequences)
+        arrays = _as_sequences(sequences, self.texts)
         self.symbol_ = _symbol(arrays)
         windows = _windows(arrays, max(self.orders_) + 1)
         every = [*self.symbol_.categories, *([None] if self.symbol_.missing else [])]
         self.alphabet_ = _as_array(every) if self.symbol_.kind == "label" else None
         histories, following = self._parts(windows[:, :-1]), self._rows(windows[:, -1], "next symbol")
-        data = Pairs(histories, following)
-        data.check_y()
         check_not_constant(following.table, "The sequence")
         seed = seed_of(self.random_state)
-        self.learned_ = learn(data, self._setting(histories, following), self.solver, seed, self.training)
+        if self._has_tables(histories, following):
+            self._fit_tables(histories, following, self._symbols(arrays), seed)
+        else:
+            setting = self._setting(histories, following)
+            data = Pairs(histories, following)
+            self.learned_ = learn(data, setting, self.solver, seed, self.training, unseen=True)
+            support = support_of(following.variable, following, self._g, seed)
+            self.support_ = replace(support, kind="labels") if self.alphabet_ is not None else support
+            self.link_ = LinearLink() if self.support_.continuous else self._link(following)
         self.components_ = {
             order: DependenceComponent.of(f"order {order}", part)
             for order, part in zip(self.orders_, self.learned_.components, strict=True)
@@ -95,8 +114,6 @@ class SequentialDecomposition(BaseEstimator):
         self.energies_ = np.array([part.energy_ for part in self.components_.values()])
         self.held_out_energies_ = np.array([part.held_out_energy_ for part in self.components_.values()])
         self.solver_ = self.learned_.solver
-        support = support_of(following.variable, following, self._g, seed)
-        self.support_ = replace(support, kind="labels") if self.alphabet_ is not None else support
         return self
 
     def transform(self, histories: Any) -> Array:
@@ -116,8 +133,43 @@ class SequentialDecomposition(BaseEstimator):
             histories: The steps before it, oldest first, (n, at least the longest order).
         """
         check_is_fitted(self)
-        sigma = np.concatenate([component.sigma for component in self.learned_.components])
-        return Conditional(self.support_, self.transform(histories) * sigma)
+        return Conditional(self.support_, self.transform(histories) * self._sigma, link=self.link_)
+
+    def score(self, sequences: Any, y: Any = None) -> float:
+        """How well other sequences are predicted, more is better; so a search can choose the order.
+
+        For symbols the mean log probability of each that has enough of them before it, in nats; those that the fit
+        never saw are left out, with a warning. For numbers the H-score, half the energy that the features capture.
+
+        Args:
+            sequences: As in `fit`.
+            y: Nothing; there for scikit-learn.
+        """
+        check_is_fitted(self)
+        windows = _windows(_as_sequences(sequences, self.texts), max(self.orders_) + 1)
+        if self.support_.continuous:
+            f, g = self.transform(windows[:, :-1]), self._g(self._rows(windows[:, -1], "next symbol"))
+            scale = np.sqrt(self._sigma)
+            return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
+        position = self._positions(self._rows(windows[:, -1], "next symbol"))
+        known = position >= 0
+        if not known.all():
+            warnings.warn(
+                f"{np.count_nonzero(~known)} of {len(known)} symbols to predict were never seen in the fit and are "
+                "left out of the score. Fit to sequences that show the whole alphabet.",
+                stacklevel=2,
+            )
+        probability = self.given(windows[known, :-1]).proba()[np.arange(known.sum()), position[known]]
+        with np.errstate(divide="ignore"):
+            return float(np.log(probability).mean())
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features of a history: order1_f1, order1_f2, ..., order2_f1, ..."""
+        check_is_fitted(self)
+        counts = zip(self.orders_, self.learned_.components, strict=True)
+        return np.array(
+            [f"order{order}_f{i + 1}" for order, component in counts for i in range(len(component))], dtype=object
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
@@ -126,25 +178,69 @@ class SequentialDecomposition(BaseEstimator):
         check_is_fitted(self)
         save(self, path)
 
+    def _has_tables(self, histories: Parts, following: Rows) -> bool:
+        """Whether the longest histories come back often enough, and are few enough, for a table."""
+        if self.solver != "auto" or not is_finite(following):
+            return self.solver == "exact"
+        n_histories = self._n_histories(histories, max(self.orders_))
+        m = len(np.unique(symbol_keys(following.table)))
+        return n_histories <= len(following) / ROWS_A_HISTORY and n_histories * m * min(n_histories, m) <= MOST_WORK
+
+    def _n_histories(self, histories: Parts, order: int) -> int:
+        return len(np.unique(symbol_keys(histories.of(*self._steps(order)).table), axis=0))
+
+    def _symbols(self, arrays: list[np.ndarray]) -> Rows:
+        """A row of each symbol."""
+        values = np.unique(np.concatenate(arrays)) if self.alphabet_ is None else self.alphabet_
+        return self._rows(values, "next symbol")
+
+    def _fit_tables(self, histories: Parts, following: Rows, symbols: Rows, seed: int) -> None:
+        names = [self._steps(order) for order in self.orders_]
+        smooth = self.solver == "auto"
+        self.learned_, mass = learn_histories(histories, following, symbols, names, self.n_modes, seed, smooth)
+        support = replace(support_of(symbols.variable, symbols, self._g, seed, finite=True), mass=mass)
+        seen = np.flatnonzero(mass)
+        self.support_ = replace(support, values=support.values[seen], mass=mass[seen], g=support.g[seen])
+        if self.n_modes == "all":
+            self.link_ = LinearLink(SMALLEST_SHARE if smooth else 0.0)
+        else:
+            self.link_ = self._link(following)
+
+    def _link(self, following: Rows) -> LinearLink:
+        """Some of the modes may go below zero: so much of the prior mixed in as held-out rows want."""
+        unseen = self.learned_.unseen
+        if unseen is None:
+            return LinearLink(PRIOR_SHARES[-1])
+        index = self._positions(following.take(unseen.rows))
+        return LinearLink(prior_share(unseen.f, index, self.support_))
+
+    def _positions(self, rows: Rows) -> np.ndarray:
+        """Where each symbol stands in the support; -1 for those that the fit never saw."""
+        return TableSpace.fit(self._rows(self.support_.values, "symbols")).index(rows)
+
     def _setting(self, histories: Parts, following: Rows) -> Setting:
-        names = [_back(step) for step in range(1, max(self.orders_) + 1)]
-        parts = {order: tuple(names[:order]) for order in self.orders_}
         blocks = {
-            f"last {order}": Block(self._space(histories.of(*part), following), of=part)
-            for order, part in parts.items()
+            f"last {order}": Block(self._space(histories, following, order), of=self._steps(order))
+            for order in self.orders_
         }
         steps = [Step(self.n_modes, (name,), ("y",) if i == 0 else ()) for i, name in enumerate(blocks)]
         return Setting(blocks, {"y": Block("auto")}, tuple(steps))
 
-    def _space(self, histories: Rows, following: Rows) -> str:
-        """A table of all histories of a length while they repeat often enough, else a network."""
-        if self.solver == "exact":
-            return "table"
+    def _space(self, histories: Parts, following: Rows, order: int) -> str:
+        """A network, or a table of short histories where counts are ample on average."""
         if self.solver == "auto" and is_finite(following):
-            n_histories = len(np.unique(symbol_keys(histories.table), axis=0))
-            if n_histories <= min(MOST_SYMBOLS, len(histories) / ROWS_A_HISTORY):
+            m = len(np.unique(symbol_keys(following.table)))
+            if self._n_histories(histories, order) * m <= min(MOST_SYMBOLS, len(following) / AMPLE_COUNT):
                 return "table"
         return "causal"
+
+    @property
+    def _sigma(self) -> Array:
+        return np.concatenate([component.sigma for component in self.learned_.components])
+
+    @staticmethod
+    def _steps(order: int) -> tuple[str, ...]:
+        return tuple(_back(step) for step in range(1, order + 1))
 
     def _g(self, rows: Rows) -> Array:
         return np.hstack([component.g(rows) for component in self.learned_.components])
@@ -158,15 +254,30 @@ class SequentialDecomposition(BaseEstimator):
         return Variable(name, (replace(self.symbol_, name=name),)).rows(values)
 
     def _last_steps(self, histories: Any) -> np.ndarray:
-        texts = isinstance(histories, list | tuple) and all(isinstance(part, str) for part in histories)
-        values = np.asarray([list(part) for part in histories] if texts else histories)
+        values = histories.detach().cpu().numpy() if hasattr(histories, "detach") else histories
+        if not isinstance(values, str) and self._has_letters() and _all_strings(values):
+            values = [list(part) for part in values]
         longest = max(self.orders_)
+        ragged = isinstance(values, list | tuple) and len({np.shape(part) for part in values}) > 1
+        if ragged and min(map(np.size, values)) >= longest:  # what is further back says nothing
+            values = [part[len(part) - longest :] for part in values]
+        try:
+            values = np.asarray(values)
+        except ValueError:
+            lengths = sorted({len(part) for part in values})
+            raise ValueError(
+                f"Histories must have at least {longest} steps each, oldest first; got histories of {lengths[:5]} "
+                "steps. Leave out the short ones."
+            ) from None
         if values.ndim != 2 or values.shape[1] < longest:
             raise ValueError(
                 f"Histories must have at least {longest} steps each, oldest first, shape (n, {longest}); got shape "
                 f"{values.shape}. For a single history pass [history]."
             )
         return values[:, values.shape[1] - longest :]
+
+    def _has_letters(self) -> bool:
+        return all(isinstance(symbol, str) and len(symbol) == 1 for symbol in self.symbol_.categories)
 
     def _check_parameters(self) -> tuple[int, ...]:
         check_training(self.solver, self.training)
@@ -197,13 +308,14 @@ def _back(step: int) -> str:
     return f"{step} back"
 
 
-def _as_sequences(sequences: Any) -> list[np.ndarray]:
+def _as_sequences(sequences: Any, texts: bool | None) -> list[np.ndarray]:
     values = sequences.detach().cpu().numpy() if hasattr(sequences, "detach") else sequences
-    if isinstance(values, str):
-        values = [values]
-    if isinstance(values, list | tuple) and values and all(isinstance(part, str) and len(part) > 1 for part in values):
-        values = [list(part) for part in values]  # texts are sequences of letters
-    nested = isinstance(values, list | tuple) and len(values) > 0 and np.ndim(values[0]) == 1
+    values = [values] if isinstance(values, str) else values
+    if not hasattr(values, "__len__") or len(values) == 0:
+        raise ValueError(f"Sequences must be a list or an array of symbols or of sequences, got {values!r}. Pass some.")
+    if _all_strings(values):
+        values = _letters_or_symbols(values, texts)
+    nested = isinstance(values, list | tuple) and np.ndim(values[0]) == 1
     arrays = [np.asarray(part) for part in values] if nested else [np.asarray(values)]
     if not nested and arrays[0].ndim == 2:
         arrays = list(arrays[0])
@@ -215,11 +327,33 @@ def _as_sequences(sequences: Any) -> list[np.ndarray]:
     return arrays
 
 
+def _all_strings(values: Any) -> bool:
+    return getattr(values, "ndim", 1) == 1 and all(isinstance(part, str) for part in values)
+
+
+def _letters_or_symbols(strings: Any, texts: bool | None) -> Any:
+    """Several strings are several texts, or one sequence; whatever holds them."""
+    if texts is None:
+        texts = len(strings) == 1
+        longer = next((string for string in strings if len(string) > 1), None)
+        if not texts and longer is not None:
+            raise ValueError(
+                f"{len(strings)} strings such as {str(longer)!r} can be the symbols of one sequence, or a text each. "
+                "Pass texts=False for symbols, such as words, or texts=True for sequences of letters."
+            )
+    return [list(string) for string in strings] if texts else strings
+
+
 def _symbol(arrays: list[np.ndarray]) -> Column:
     """What a step holds. Whole numbers and truth values are symbols; other numbers are numbers."""
     values = np.concatenate(arrays)
     if values.dtype.kind in "biu":
         return Column("symbol", "label", tuple(np.unique(values).tolist()))
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(
+            f"Numbers in a sequence must be finite, got {np.count_nonzero(~np.isfinite(values))} that are not (NaN or "
+            "infinite). Fill the gaps, or cut the sequence there and pass the parts as a list."
+        )
     return column_of("symbol", values, "The sequence")
 
 
