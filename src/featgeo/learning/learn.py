@@ -64,7 +64,7 @@ def learn(
         solver: The way to learn; "auto" takes the most exact one that applies.
         seed: Of everything random.
         training: Options of training, for networks.
-        unseen: Whether held-out features of some rows are wanted, for calibration; for a single level.
+        unseen: Whether held-out features of some rows are wanted, for calibration; for a single block of x.
         apart: Positions of the rows that networks are not trained on; at random when None.
     """
     sample = data.sample(SPACE_ROWS, seed)
@@ -376,7 +376,7 @@ def _solved(
     names, solution = _best_pair(list(candidates.x), list(candidates.y), solved)
     spaces = dict(candidates.others) | {x_name: candidates.x[names[0]], y_name: candidates.y[names[1]]}
     held_out = None
-    if unseen and setting.is_bivariate and isinstance(data, Pairs) and fold_of_row is not None:
+    if unseen and len(setting.x) == 1 and isinstance(data, Pairs) and fold_of_row is not None:
         rows = some_rows(len(data), seed)
         values = known[x_name][rows] if x_name in known else spaces[x_name](data.x.take(rows))
         held_out = Unseen(rows, unseen_features(solution, values, fold_of_row[rows]))

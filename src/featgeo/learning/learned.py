@@ -26,7 +26,7 @@ class Unseen:
 
     Attributes:
         rows: Positions of the rows.
-        f: sigma_i f_i in the coordinates of the final g, (len(rows), k).
+        f: sigma_i f_i in the coordinates of the final g, (len(rows), k), of all levels side by side.
     """
 
     rows: np.ndarray
@@ -125,15 +125,21 @@ def _function(
 
 
 def unseen_features(solution: Solution, x_features: Array, fold_of_row: np.ndarray) -> Array:
-    """Values of sigma f at each row by the solution of the folds without it, in the coordinates of the final g."""
-    (final,) = solution.levels
-    result = np.zeros((len(x_features), len(final)))
-    covariance = solution.covariance(final.y)
-    for fold, (part,) in zip(solution.held_out, solution.parts, strict=True):
-        rows = fold_of_row == fold
-        turn = part.g.weight.T @ covariance @ final.g.weight  # inner products of both sets of g
-        result[rows] = (part.f(x_features[rows]) * part.sigma) @ turn
-    return result
+    """Values of sigma f at each row by the solution of the folds without it, in the coordinates of the final g.
+
+    Returns:
+        Those of all levels side by side, (n, k).
+    """
+    levels = []
+    for final, *parts in zip(solution.levels, *solution.parts, strict=True):
+        values = np.zeros((len(x_features), len(final)))
+        covariance = solution.covariance(final.y)
+        for fold, part in zip(solution.held_out, parts, strict=True):
+            rows = fold_of_row == fold
+            turn = part.g.weight.T @ covariance @ final.g.weight  # inner products of both sets of g
+            values[rows] = (part.f(x_features[rows]) * part.sigma) @ turn
+        levels.append(values)
+    return np.hstack(levels)
 
 
 def _rotations(solution: Solution, level: int) -> Array:

@@ -101,7 +101,7 @@ def learn_neural(
     finish = _Finish(data, trunks, nesting, counts, apart, seed)
     spaces, solution = finish(trained)
     left_out = None
-    if unseen and setting.is_bivariate and isinstance(data, Pairs) and apart is not None and len(apart):
+    if unseen and len(setting.x) == 1 and isinstance(data, Pairs) and apart is not None and len(apart):
         rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), seed)[:UNSEEN_ROWS]
         left_out = Unseen(rows, unseen_features(solution, spaces[setting.richest[0]](data.x.take(rows)), fold_of_row))
     x_name, y_name = setting.richest
@@ -146,7 +146,11 @@ class _Finish:
     seed: int
 
     def __call__(self, trained: Trained) -> tuple[dict[str, Space], Solution]:
-        spaces = {name: trunk.space(trained.trunks[name]) for name, trunk in self.trunks.items()}
+        head = self.data.head if isinstance(self.data, Stream) else self.data
+        spaces = {
+            name: trunk.block.centred(trunk.space(trained.trunks[name]), getattr(head, trunk.side), self.seed)
+            for name, trunk in self.trunks.items()
+        }
         folds, held_out = self._folds(spaces)
         readouts = {name: trained.model.readout(name) for name, trunk in self.trunks.items() if trunk.fixed is None}
         return spaces, self._solved(folds, held_out, readouts)

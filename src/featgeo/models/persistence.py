@@ -30,6 +30,7 @@ from sklearn.base import BaseEstimator
 from featgeo.assembly import links, support
 from featgeo.features import (
     blocks,
+    centred,
     columns,
     combined,
     encoding,
@@ -88,6 +89,8 @@ RECORDS: dict[str, Any] = {
         blocks.NoFunctions,
         blocks.ProductSpace,
         blocks.InteractionSpace,
+        centred.MeanGiven,
+        centred.CentredSpace,
         observed.Metric,
         sources.SourceFeatures,
         sources.LearnedSources,
