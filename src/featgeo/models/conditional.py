@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal
 
@@ -12,28 +14,28 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.side import SideLink, SideRows
+from featgeo.assembly.side import ModelLink, SideLink, SideRows
 from featgeo.features.parts import Parts
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_features
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import Solver, learn
+from featgeo.learning.learned import deal
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent
-from featgeo.models.given_s import default_model, fitted_model, mass_given
+from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
 from featgeo.models.modal import check_training, seed_of
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
+from featgeo.models.side_posterior import Posterior, SideReport, Way, positions
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
 # rarely five times less likely together than if they were independent, and a small estimate is mostly error.
 FEWEST_TOGETHER = 0.2
-SHARES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of P(y|s), to choose from
-CALIBRATION_ROWS = 4000
-SMALLEST = 1e-12
+FEWEST_JUDGED, JUDGED_ROWS = 50, 4000  # rows that choose how posteriors are assembled
 
 
 class ConditionalDecomposition(BaseEstimator):
@@ -106,7 +108,7 @@ class ConditionalDecomposition(BaseEstimator):
             if not rows.variable.is_tensor:
                 check_not_constant(rows.table, name)
         seed = seed_of(self.random_state)
-        self.learned_ = learn(data, self._setting(s_rows, y_rows), self.solver, seed, self.training)
+        self.learned_ = learn(data, self._setting(s_rows, y_rows), self.solver, seed, self.training, unseen=True)
         self.components_ = {
             name: DependenceComponent.of(name, part)
             for name, part in zip(("markov", "conditional"), self.learned_.components, strict=True)
@@ -119,18 +121,22 @@ class ConditionalDecomposition(BaseEstimator):
         model = self.y_given_s
         if model is None:
             model = default_model(self.support_, s_rows, self.s_space, self.y_space, seed, self.training)
+        check_model(model, self.support_)
         self.y_given_s_ = fitted_model(model, s_rows, y_rows)
-        self.prior_share_ = 0.0
         self._mass_given(s_rows.take(slice(0, 1)))  # a model that does not fit is better known now
-        if self.solver_ != "exact" and self.support_.kind != "rows" and not self.support_.continuous:
-            self.prior_share_ = self._best_share(data.sample(CALIBRATION_ROWS, seed))
+        self.posterior_ = Posterior()
+        self.y_given_features_: FeaturesModel | None = None
+        self._choose_posterior(data, model, seed)
         return self
+
+    def fit_transform(self, X: Any, y: Any, S: Any) -> Array:
+        """Learn both components and give the features of the same rows of X."""
+        return self.fit(X, y, S).transform(X)
 
     def transform(self, X: Any) -> Array:
         """Features of X, (n, k_markov + k): those of the Markov component, then those of the conditional one."""
         check_is_fitted(self)
-        rows = self.x_variable_.rows(X)
-        return np.hstack([component.f(rows) for component in self.learned_.components])
+        return self._features(self.x_variable_.rows(X))
 
     def conditional_values(self, S: Any, y: Any) -> Array:
         """Normalised features g(s, y) of the conditional component, (n, k), of mean 0 given s."""
@@ -166,11 +172,13 @@ class ConditionalDecomposition(BaseEstimator):
         s = self.s_variable_.rows(S)
         if len(s) != len(f):
             raise ValueError(f"X and S must have the same rows, got {len(f)} and {len(s)}. Align them row by row.")
-        together = 1 + ((f[:, : len(markov)] * markov.sigma) * markov.g(Parts({"s": s}))).sum(axis=1)
-        rows = SideRows(f[:, len(markov) :] * conditional.sigma, together, s)
-        fewest = 0.0 if self.solver_ == "exact" else FEWEST_TOGETHER
-        link = SideLink(self._mass_given, self._g_given, fewest, self.prior_share_, len(conditional))
-        return Conditional(self.support_, rows, prior, link)
+        f, share = self._scaled(f), self.posterior_.prior_share
+        of_features = self.y_given_features_
+        if of_features is None:
+            rows, by_formula = self._by_formula(f, s, self._mass_given, share)
+            return Conditional(self.support_, rows, prior, by_formula)
+        link = ModelLink(partial(of_features.mass, support=self.support_), self._mass_given, share)
+        return Conditional(self.support_, SideRows(f, np.ones(len(f)), s), prior, link)
 
     def score(self, X: Any, y: Any, S: Any) -> float:
         """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""
@@ -183,6 +191,11 @@ class ConditionalDecomposition(BaseEstimator):
             return 0.0
         scale = np.sqrt(part.sigma)
         return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
+
+    def report(self) -> SideReport:
+        """Both components, and how Y given X and S fares on held-out rows beside Y given S alone."""
+        check_is_fitted(self)
+        return SideReport(self.markov_, self.conditional_, self.posterior_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features of X: markov1, ..., conditional1, ..."""
@@ -210,17 +223,61 @@ class ConditionalDecomposition(BaseEstimator):
             (Step(self.n_markov_modes, ("x",), ("s",)), Step(self.n_modes, (), ("sy",))),
         )
 
-    def _best_share(self, sample: Pairs) -> float:
-        """How much of P(y|s) to mix in: the share of the smallest log loss on rows of the fit."""
-        s, y = sample.y.of("s"), sample.y.of("y")
-        features = np.hstack([component.f(sample.x) for component in self.learned_.components])
-        without = self.given_features(features, s.raw).proba()
-        prior = self._mass_given(s)
-        index = _positions(y, self.support_.values)
-        rows = np.arange(len(index))
-        chosen, alone = without[rows, index], prior[rows, index]
-        losses = [-np.log(((1 - share) * chosen + share * alone).clip(min=SMALLEST)).mean() for share in SHARES]
-        return SHARES[int(np.argmin(losses))]
+    def _judged(self, data: Pairs, seed: int) -> np.ndarray:
+        """Positions of rows whose features were learned without them, to judge posteriors on; none where too few."""
+        unseen = self.learned_.unseen
+        if unseen is None or self.support_.kind == "rows":
+            return np.empty(0, dtype=int)
+        rows = unseen.rows
+        if self.solver_ != "neural":  # there all rows are unseen by some solution, and some must be left to learn from
+            rows = rows[deal(len(data), seed)[rows] == 0]
+        rows = rows[:JUDGED_ROWS]
+        if not self.support_.continuous:
+            index = positions(data.y.of("y"), self.support_.values)
+            rows = rows[np.isin(index[rows], np.delete(index, rows))]
+        return rows if len(rows) >= FEWEST_JUDGED else np.empty(0, dtype=int)
+
+    def _choose_posterior(self, data: Pairs, model: Any, seed: int) -> None:
+        """Decide how features become P(y|x, s), on rows that they, and models fitted here, have not seen."""
+        judged = self._judged(data, seed)
+        unseen = self.learned_.unseen
+        if unseen is None or len(judged) == 0:
+            return
+        f = np.vstack([self._scaled(self._features(chunk.x)) for chunk in data.chunks()])
+        f[unseen.rows] = unseen.f
+        rest = np.delete(np.arange(len(data)), judged)
+        s, y = data.y.of("s"), data.y.of("y")
+        without = fitted_model(model, s.take(rest), y.take(rest))
+        s_judged, y_judged = s.take(judged), y.take(judged)
+        mass_without = partial(mass_given, without, support=self.support_)
+        formula, link = self._by_formula(f[judged], s_judged, mass_without, 0.0)
+        ways: dict[Way, Array] = {"formula": Conditional(self.support_, formula, None, link).proba()}
+        if self.solver_ == "exact":
+            self.posterior_ = Posterior.judged(mass_without(s_judged), ways, y_judged, self.support_, (0.0,))
+            return
+        if not s.variable.is_tensor:
+            of_features = FeaturesModel.fit(f[rest], s.take(rest), y.take(rest), self.support_, seed)
+            ways["features"] = of_features.mass(f[judged], s_judged, self.support_)
+        self.posterior_ = Posterior.judged(mass_without(s_judged), ways, y_judged, self.support_)
+        if self.posterior_.way == "features":
+            self.y_given_features_ = FeaturesModel.fit(f, s, y, self.support_, seed)
+
+    def _features(self, rows: Any) -> Array:
+        return np.hstack([component.f(rows) for component in self.learned_.components])
+
+    def _scaled(self, features: Array) -> Array:
+        """Each feature times its singular value."""
+        return features * np.concatenate([component.sigma for component in self.learned_.components])
+
+    def _by_formula(
+        self, f: Array, s: Rows, mass: Callable[[Rows], Array], prior_share: float
+    ) -> tuple[SideRows, SideLink]:
+        """What Prop. pred:est:side needs, from features times their singular values and P(y|s)."""
+        markov, conditional = self.learned_.components
+        together = 1 + (f[:, : len(markov)] * markov.g(Parts({"s": s}))).sum(axis=1)
+        fewest = 0.0 if self.solver_ == "exact" else FEWEST_TOGETHER
+        link = SideLink(mass, self._g_given, fewest, prior_share, len(conditional))
+        return SideRows(f[:, len(markov) :], together, s), link
 
     def _mass_given(self, s: Rows) -> Array:
         return mass_given(self.y_given_s_, s, self.support_)
@@ -243,12 +300,3 @@ class ConditionalDecomposition(BaseEstimator):
                     "held-out rows choose."
                 )
         check_training(self.solver, self.training)
-
-
-def _positions(y: Rows, values: np.ndarray) -> np.ndarray:
-    """Where each row's value stands among those of the support, (n,)."""
-    position = {value: i for i, value in enumerate(values.tolist())}
-    if not y.variable.labels:
-        return np.array([position[number] for number in y.table.numbers[:, 0].tolist()])
-    every = [*y.variable.columns[0].categories, None]
-    return np.array([position[every[code]] for code in y.table.codes[:, 0]])
