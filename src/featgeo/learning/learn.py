@@ -29,7 +29,6 @@ from featgeo.learning.learned import (
     deal,
     from_solution,
     some_rows,
-    unseen_features,
 )
 from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import ModeCount, Setting
@@ -376,10 +375,10 @@ def _solved(
     names, solution = _best_pair(list(candidates.x), list(candidates.y), solved)
     spaces = dict(candidates.others) | {x_name: candidates.x[names[0]], y_name: candidates.y[names[1]]}
     held_out = None
-    if unseen and len(setting.x) == 1 and isinstance(data, Pairs) and fold_of_row is not None:
+    if unseen and len(setting.x) == 1 and solution.parts and isinstance(data, Pairs) and fold_of_row is not None:
         rows = some_rows(len(data), seed)
         values = known[x_name][rows] if x_name in known else spaces[x_name](data.x.take(rows))
-        held_out = Unseen(rows, unseen_features(solution, values, fold_of_row[rows]))
+        held_out = Unseen.of(solution, rows, values, fold_of_row[rows])
     learned = from_solution(solution, setting, spaces, names, "exact" if exact else "closed", held_out)
     if not known or len(setting.x) == 1 or not isinstance(data, Pairs):
         return learned

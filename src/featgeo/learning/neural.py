@@ -21,7 +21,7 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.batches import Batches, StreamBatches
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.heads import Orthonormal
-from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, deal, from_solution, unseen_features
+from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, deal, from_solution
 from featgeo.learning.options import Training
 from featgeo.learning.setting import Block, Setting
 from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve_levels
@@ -103,7 +103,7 @@ def learn_neural(
     left_out = None
     if unseen and len(setting.x) == 1 and isinstance(data, Pairs) and apart is not None and len(apart):
         rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), seed)[:UNSEEN_ROWS]
-        left_out = Unseen(rows, unseen_features(solution, spaces[setting.richest[0]](data.x.take(rows)), fold_of_row))
+        left_out = Unseen.of(solution, rows, spaces[setting.richest[0]](data.x.take(rows)), fold_of_row)
     x_name, y_name = setting.richest
     names = trunks[x_name].name, trunks[y_name].name
     learned = from_solution(solution, setting, spaces, names, "neural", left_out)

@@ -15,27 +15,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
+from featgeo.assembly.support import Support
 from featgeo.features.parts import Parts
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_features
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import Solver, learn
-from featgeo.learning.learned import deal
+from featgeo.learning.learned import Unseen
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent
 from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
 from featgeo.models.modal import check_training, seed_of
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
-from featgeo.models.side_posterior import Posterior, SideReport, Way, positions
+from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way, positions
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
 # rarely five times less likely together than if they were independent, and a small estimate is mostly error.
 FEWEST_TOGETHER = 0.2
-FEWEST_JUDGED, JUDGED_ROWS = 50, 4000  # rows that choose how posteriors are assembled
+FEWEST_JUDGED, JUDGED_ROWS = 50, 2000  # rows that choose how posteriors are assembled
+FEWEST_TO_LEARN = 200  # rows for a model of features of x beside s
 
 
 class ConditionalDecomposition(BaseEstimator):
@@ -172,13 +174,12 @@ class ConditionalDecomposition(BaseEstimator):
         s = self.s_variable_.rows(S)
         if len(s) != len(f):
             raise ValueError(f"X and S must have the same rows, got {len(f)} and {len(s)}. Align them row by row.")
-        f, share = self._scaled(f), self.posterior_.prior_share
-        of_features = self.y_given_features_
-        if of_features is None:
-            rows, by_formula = self._by_formula(f, s, self._mass_given, share)
-            return Conditional(self.support_, rows, prior, by_formula)
-        link = ModelLink(partial(of_features.mass, support=self.support_), self._mass_given, share)
-        return Conditional(self.support_, SideRows(f, np.ones(len(f)), s), prior, link)
+        share = self.posterior_.prior_share
+        rows, link = self._by_formula(self._scaled(f), s, self._mass_given, share)
+        if self.y_given_features_ is None:
+            return Conditional(self.support_, rows, prior, link)
+        mass = partial(self.y_given_features_.mass, support=self.support_)
+        return Conditional(self.support_, rows, prior, ModelLink(mass, self._mass_given, share))
 
     def score(self, X: Any, y: Any, S: Any) -> float:
         """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""
@@ -191,6 +192,12 @@ class ConditionalDecomposition(BaseEstimator):
             return 0.0
         scale = np.sqrt(part.sigma)
         return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
+
+    @property
+    def prior_share_(self) -> float:
+        """How much of P(y|s) is mixed into P(y|x, s), as held-out rows chose."""
+        check_is_fitted(self)
+        return self.posterior_.prior_share
 
     def report(self) -> SideReport:
         """Both components, and how Y given X and S fares on held-out rows beside Y given S alone."""
@@ -223,44 +230,26 @@ class ConditionalDecomposition(BaseEstimator):
             (Step(self.n_markov_modes, ("x",), ("s",)), Step(self.n_modes, (), ("sy",))),
         )
 
-    def _judged(self, data: Pairs, seed: int) -> np.ndarray:
-        """Positions of rows whose features were learned without them, to judge posteriors on; none where too few."""
-        unseen = self.learned_.unseen
-        if unseen is None or self.support_.kind == "rows":
-            return np.empty(0, dtype=int)
-        rows = unseen.rows
-        if self.solver_ != "neural":  # there all rows are unseen by some solution, and some must be left to learn from
-            rows = rows[deal(len(data), seed)[rows] == 0]
-        rows = rows[:JUDGED_ROWS]
-        if not self.support_.continuous:
-            index = positions(data.y.of("y"), self.support_.values)
-            rows = rows[np.isin(index[rows], np.delete(index, rows))]
-        return rows if len(rows) >= FEWEST_JUDGED else np.empty(0, dtype=int)
-
     def _choose_posterior(self, data: Pairs, model: Any, seed: int) -> None:
-        """Decide how features become P(y|x, s), on rows that they, and models fitted here, have not seen."""
-        judged = self._judged(data, seed)
-        unseen = self.learned_.unseen
-        if unseen is None or len(judged) == 0:
+        """Decide how features become P(y|x, s), on rows that neither they nor models fitted here have seen."""
+        unseen, support = self.learned_.unseen, self.support_
+        judged = _judged(unseen, data.y.of("y"), support)
+        if unseen is None or judged.sum() < FEWEST_JUDGED:
             return
-        f = np.vstack([self._scaled(self._features(chunk.x)) for chunk in data.chunks()])
-        f[unseen.rows] = unseen.f
-        rest = np.delete(np.arange(len(data)), judged)
-        s, y = data.y.of("s"), data.y.of("y")
-        without = fitted_model(model, s.take(rest), y.take(rest))
-        s_judged, y_judged = s.take(judged), y.take(judged)
-        mass_without = partial(mass_given, without, support=self.support_)
-        formula, link = self._by_formula(f[judged], s_judged, mass_without, 0.0)
-        ways: dict[Way, Array] = {"formula": Conditional(self.support_, formula, None, link).proba()}
-        if self.solver_ == "exact":
-            self.posterior_ = Posterior.judged(mass_without(s_judged), ways, y_judged, self.support_, (0.0,))
-            return
-        if not s.variable.is_tensor:
-            of_features = FeaturesModel.fit(f[rest], s.take(rest), y.take(rest), self.support_, seed)
-            ways["features"] = of_features.mass(f[judged], s_judged, self.support_)
-        self.posterior_ = Posterior.judged(mass_without(s_judged), ways, y_judged, self.support_)
+        some = data.y.take(unseen.rows)
+        s, y = some.of("s"), some.of("y")
+        others = data.y.take(np.delete(np.arange(len(data)), unseen.rows[judged]))
+        mass = partial(mass_given, fitted_model(model, others.of("s"), others.of("y")), support=support)
+        rows, link = self._by_formula(unseen.f[judged], s.take(judged), mass, 0.0)
+        ways: dict[Way, Array] = {"formula": Conditional(support, rows, None, link).proba()}
+        shares = (0.0,) if self.solver_ == "exact" else SHARES
+        if self.solver_ != "exact" and not s.variable.is_tensor and (~judged).sum() >= FEWEST_TO_LEARN:
+            f = unseen.without_judging
+            of_features = FeaturesModel.fit(f[~judged], s.take(~judged), y.take(~judged), support, seed)
+            ways["features"] = of_features.mass(f[judged], s.take(judged), support)
+        self.posterior_ = Posterior.judged(mass(s.take(judged)), ways, y.take(judged), support, shares)
         if self.posterior_.way == "features":
-            self.y_given_features_ = FeaturesModel.fit(f, s, y, self.support_, seed)
+            self.y_given_features_ = FeaturesModel.fit(unseen.final, s, y, support, seed)
 
     def _features(self, rows: Any) -> Array:
         return np.hstack([component.f(rows) for component in self.learned_.components])
@@ -300,3 +289,14 @@ class ConditionalDecomposition(BaseEstimator):
                     "held-out rows choose."
                 )
         check_training(self.solver, self.training)
+
+
+def _judged(unseen: Unseen | None, y: Rows, support: Support) -> np.ndarray:
+    """Which of the unseen rows judge posteriors; a value of Y is left out that no other row has."""
+    if unseen is None or support.kind == "rows":
+        return np.zeros(0, dtype=bool)
+    judged = unseen.judging & (np.cumsum(unseen.judging) <= JUDGED_ROWS)
+    if not support.continuous:
+        index = positions(y, support.values)
+        judged &= np.isin(index[unseen.rows], np.delete(index, unseen.rows[judged]))
+    return judged

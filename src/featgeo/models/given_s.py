@@ -54,7 +54,7 @@ class FeaturesModel:
     @classmethod
     def fit(cls, f: Array, s: Rows, y: Rows, support: Support, seed: int) -> FeaturesModel:
         """Learn it from features of x, (n, k), that should not have seen their rows."""
-        model: Any = FeatureRegressor(random_state=seed)
+        model: Any = FeatureRegressor(x_space="kernel", random_state=seed)  # trees of many targets take long
         if not support.continuous:
             model = default_model(support, s, "auto", "auto", seed, None, finite=False)
         encoding = Encoding.fit(s, "standard")
