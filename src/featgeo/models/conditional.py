@@ -45,7 +45,9 @@ class ConditionalDecomposition(BaseEstimator):
 
     i(x; s, y) = i(x; s) + i(x; y|s), the Markov and the conditional component, each with its modes. X and Y are
     independent given S exactly where the second is zero. The distribution of Y given X and S follows from both
-    (Prop. pred:est:side), and needs of X only its features: they can be computed elsewhere.
+    (Prop. pred:est:side), and needs of X only its features: they can be computed elsewhere. Where X and S depend so
+    strongly that the formula asks for more modes than a sample can tell, a model of Y from the conditional features
+    beside S takes its place; held-out rows decide.
 
     Args:
         n_modes: How many modes of the conditional component to keep at most, or "auto": as many as raise the H-score on
@@ -55,8 +57,9 @@ class ConditionalDecomposition(BaseEstimator):
         x_space: Functions of X to allow, as in `ModalDecomposition`.
         y_space: Functions of Y to allow; the conditional component uses their products with functions of S.
         s_space: Functions of S to allow.
-        y_given_s: A model of Y given S: a scikit-learn classifier or a model of this library, fitted or not (then a
-            copy is fitted). When None, one is learned from the same rows.
+        y_given_s: A model of Y given S: a scikit-learn classifier, for numbers a regressor (its residuals are taken to
+            be distributed alike for all s), or a model of this library; fitted or not (then a copy is fitted). When
+            None, one is learned from the same rows.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`; defaults when None.
 
@@ -65,6 +68,8 @@ class ConditionalDecomposition(BaseEstimator):
         conditional_: The conditional component.
         components_: Both, by name.
         y_given_s_: The fitted model of Y given S.
+        posterior_: How Y given X and S is assembled, and how it fares on held-out rows beside Y given S alone.
+        y_given_features_: The model of Y from features of X beside S, where it was chosen; else None.
         solver_: The solver that was used.
         spaces_: What the spaces of X and of (S, Y) are.
     """
@@ -110,6 +115,9 @@ class ConditionalDecomposition(BaseEstimator):
             if not rows.variable.is_tensor:
                 check_not_constant(rows.table, name)
         seed = seed_of(self.random_state)
+        self.support_ = support_of(self.y_variable_, y_rows, lambda rows: np.zeros((len(rows), 0)), seed)
+        if self.y_given_s is not None:
+            check_model(self.y_given_s, self.support_)
         self.learned_ = learn(data, self._setting(s_rows, y_rows), self.solver, seed, self.training, unseen=True)
         self.components_ = {
             name: DependenceComponent.of(name, part)
@@ -119,11 +127,9 @@ class ConditionalDecomposition(BaseEstimator):
         self.solver_, self.spaces_ = self.learned_.solver, self.learned_.spaces
         g = np.vstack([self.learned_.components[1].g(chunk.y) for chunk in data.chunks()])
         self.g_range_ = np.stack([g.min(axis=0), g.max(axis=0)])
-        self.support_ = support_of(self.y_variable_, y_rows, lambda rows: np.zeros((len(rows), 0)), seed)
         model = self.y_given_s
         if model is None:
             model = default_model(self.support_, s_rows, self.s_space, self.y_space, seed, self.training)
-        check_model(model, self.support_)
         self.y_given_s_ = fitted_model(model, s_rows, y_rows)
         self._mass_given(s_rows.take(slice(0, 1)))  # a model that does not fit is better known now
         self.posterior_ = Posterior()

@@ -96,15 +96,14 @@ class WithResiduals:
 
 def check_model(model: Any, support: Support) -> None:
     """Refuse what is no model of y given s."""
-    if isinstance(model, type) or not (
-        hasattr(model, "given") or hasattr(model, "predict_proba") or is_regressor(model)
-    ):
+    has_probabilities = hasattr(model, "given") or hasattr(model, "predict_proba")
+    if isinstance(model, type) or not (has_probabilities or (hasattr(model, "predict") and is_regressor(model))):
         raise ValueError(
             f"`y_given_s` must be a model with `given` or `predict_proba`, or a regressor, got {model!r}. Pass a "
             "scikit-learn estimator such as LogisticRegression(), or a model of this library; a function of s can be "
             "made one by a class with `fit` and `predict_proba`."
         )
-    if not hasattr(model, "given") and not hasattr(model, "predict_proba") and not support.continuous:
+    if not has_probabilities and not support.continuous:
         raise ValueError(
             f"`y_given_s` is a regressor, {type(model).__name__}, and Y takes {support.m} values that are not a "
             "continuous number. Pass a classifier, which has `predict_proba`."
