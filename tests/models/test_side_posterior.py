@@ -11,6 +11,7 @@ from featgeo import ConditionalDecomposition, load
 from featgeo.assembly.side import ModelLink, SideRows
 from featgeo.assembly.support import Support
 from featgeo.features.variables import Variable
+from featgeo.models.given_s import FeaturesModel
 from featgeo.models.pairs import over_pairs
 from featgeo.models.side_posterior import Posterior
 
@@ -128,6 +129,18 @@ def test_a_model_that_reads_features_answers_the_same_questions():
     np.testing.assert_allclose(link.ratio(rows, support) * support.mass, (mass + given) / 2)
     np.testing.assert_array_equal(link.likelihood(rows, support).argmax(axis=1), [1, 1])  # y given s plays no part
     np.testing.assert_array_equal(link.negative_mass(rows, support), [0, 0])
+
+
+def test_a_model_of_features_knows_no_label_that_its_rows_did_not_show():
+    rng = np.random.default_rng(0)
+    f, s = rng.standard_normal((200, 1)), rng.standard_normal(200)
+    y = np.where(f[:, 0] + s > 0, "a", "c").tolist()
+    support = Support("labels", np.array(["a", "b", "c"]), np.full(3, 1 / 3), np.zeros((3, 0)))
+    side, labelled = Variable.seen(s, "S").rows(s), Variable.seen(y, "Y").rows(y)
+    mass = FeaturesModel.fit(f, side, labelled, support, 0).mass(f, side, support)
+    np.testing.assert_allclose(mass.sum(axis=1), 1)
+    np.testing.assert_array_equal(mass[:, 1], 0)
+    assert np.mean(np.array(["a", "b", "c"])[mass.argmax(axis=1)] == y) > 0.9
 
 
 @pytest.mark.parametrize("fitted", [False, True])

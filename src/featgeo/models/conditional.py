@@ -17,6 +17,7 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
 from featgeo.assembly.support import Support
 from featgeo.features.parts import Parts
+from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_features
@@ -129,7 +130,7 @@ class ConditionalDecomposition(BaseEstimator):
         self.g_range_ = np.stack([g.min(axis=0), g.max(axis=0)])
         model = self.y_given_s
         if model is None:
-            model = default_model(self.support_, s_rows, self.s_space, self.y_space, seed, self.training)
+            model = default_model(self.support_, is_finite(s_rows), self.s_space, self.y_space, seed, self.training)
         self.y_given_s_ = fitted_model(model, s_rows, y_rows)
         self._mass_given(s_rows.take(slice(0, 1)))  # a model that does not fit is better known now
         self.posterior_ = Posterior()

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from featgeo.assembly import Conditional
 from featgeo.assembly.support import Support
 from featgeo.features.encoding import Encoding
-from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import two_dimensional
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
@@ -23,18 +22,12 @@ from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
 
 
-def default_model(
-    support: Support, s: Rows, s_space: Any, y_space: Any, seed: int, training: Any, finite: bool | None = None
-) -> Any:
-    """A model of Y given S, or given S and more that is not finite, for the values that Y takes."""
+def default_model(support: Support, finite: bool, s_space: Any, y_space: Any, seed: int, training: Any) -> Any:
+    """A model of Y given S for the values that Y takes; `finite` tells whether S has few values."""
     options = {"x_space": s_space, "random_state": seed, "training": training}
     if support.continuous or support.kind == "rows":
         return ModalDecomposition("auto", y_space=y_space, **options)
-    if (
-        (is_finite(s) if finite is None else finite)
-        or support.values.dtype.kind == "f"
-        or None in support.values.tolist()
-    ):
+    if finite or support.values.dtype.kind == "f" or None in support.values.tolist():
         return ModalDecomposition(support.m, y_space="table", **options)
     return FeatureClassifier(**options)
 
@@ -54,15 +47,17 @@ class FeaturesModel:
     @classmethod
     def fit(cls, f: Array, s: Rows, y: Rows, support: Support, seed: int) -> FeaturesModel:
         """Learn it from features of x, (n, k), that should not have seen their rows."""
-        model: Any = FeatureRegressor(x_space="kernel", random_state=seed)  # trees of many targets take long
-        if not support.continuous:
-            model = default_model(support, s, "auto", "auto", seed, None, finite=False)
         encoding = Encoding.fit(s, "standard")
-        return cls(encoding, model.fit(np.hstack([f, encoding(s)]), y.raw))
+        inputs = np.hstack([f, encoding(s)])
+        if support.continuous:  # here trees would have many targets, and take long
+            numbers = y.table.numbers[:, 0]
+            return cls(encoding, FeatureRegressor(x_space="kernel", random_state=seed).fit(inputs, numbers))
+        return cls(encoding, default_model(support, False, "auto", "table", seed, None).fit(inputs, y.raw))
 
     def mass(self, f: Array, s: Rows, support: Support) -> Array:
         """P(y|f(x), s) over the support, (n, m)."""
-        return _mass_over(self.model.given(np.hstack([f, self.encoding(s)])), support)
+        conditional = self.model.given(np.hstack([f, self.encoding(s)]))
+        return _mass_over(conditional, support, all_known=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,26 +132,30 @@ def mass_given(model: Any, s: Rows, support: Support) -> Array:
     return _in_order(mass, np.asarray(model.classes_), support.values)
 
 
-def _mass_over(conditional: Conditional, support: Support) -> Array:
+def _mass_over(conditional: Conditional, support: Support, all_known: bool = True) -> Array:
     if support.continuous and not np.array_equal(conditional.classes, support.values):
         edges = (support.values[1:] + support.values[:-1]) / 2  # fitted to other rows: its mass around ours
         return np.diff(conditional.cdf(edges), axis=1, prepend=0.0, append=1.0)
-    return _in_order(conditional.proba(), conditional.classes, support.values)
+    return _in_order(conditional.proba(), conditional.classes, support.values, all_known)
 
 
-def _in_order(mass: Array, classes: np.ndarray, values: np.ndarray) -> Array:
-    """Masses of `classes` as masses of `values`; classes that the fit never saw have no place there."""
+def _in_order(mass: Array, classes: np.ndarray, values: np.ndarray, all_known: bool = True) -> Array:
+    """Masses of `classes` as masses of `values`; classes that the fit never saw have no place there.
+
+    Values that are no classes have mass 0, or are refused where all should be known.
+    """
     if classes.shape == values.shape and bool(np.all(classes == values)):
         return mass
     position = {_key(label): i for i, label in enumerate(classes.tolist())}
     wanted = [_key(value) for value in values.tolist()]
     missing = [value for value in wanted if value not in position]
-    if missing:
+    if missing and all_known:
         raise ValueError(
             f"`y_given_s` knows {len(position)} values of Y, and {len(missing)} of the {len(wanted)} of the fit, such "
             f"as {missing[0]!r}, are not among them. Fit it to the same rows."
         )
-    ordered = mass[:, [position[value] for value in wanted]]
+    with_none = np.hstack([mass, np.zeros((len(mass), 1))])
+    ordered = with_none[:, [position.get(value, -1) for value in wanted]]
     return ordered / ordered.sum(axis=1, keepdims=True)
 
 
