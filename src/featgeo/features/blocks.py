@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from featgeo.features.combined import check_few_products
 from featgeo.features.spaces import Space
 from featgeo.geometry.validation import Array
 
@@ -63,7 +64,9 @@ class ProductSpace:
 
     def __call__(self, rows: Any) -> Array:
         """All products, (n, (d_1 + 1) d_2), those with 1 first."""
-        return products_of([with_one(self.first(rows)), self.second(rows)])
+        first, second = self.first(rows), self.second(rows)
+        check_few_products([first.shape[1], second.shape[1]])
+        return products_of([with_one(first), second])
 
 
 @dataclass(frozen=True, eq=False)
