@@ -26,7 +26,7 @@ class SideRows:
     """What is known of some rows; a slice of it is the same of fewer.
 
     Attributes:
-        f: Features of x, (n, k), each times its singular value.
+        f: Features of x, (n, k), each times its singular value: those that the link reads.
         together: 1 + f_markov(x).g_markov(s), (n,): how much more often x and s occur together than if independent.
         s: Rows of the side information.
     """
@@ -40,6 +40,37 @@ class SideRows:
 
     def __getitem__(self, rows: slice) -> SideRows:
         return SideRows(self.f[rows], self.together[rows], self.s.take(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class ModelLink:
+    """From features of x and rows of s to density ratios, by a model of y that reads both.
+
+    Attributes:
+        mass: From features of x, (n, k), and rows of s to P(y|f(x), s) over the support, (n, m).
+        mass_given: From rows of s to P(y|s) over the support, (n, m).
+        prior_share: How much of P(y|s) is mixed in.
+    """
+
+    mass: Callable[[Array, Any], Array]
+    mass_given: Callable[[Any], Array]
+    prior_share: float = 0.0
+
+    def ratio(self, rows: SideRows, support: Support) -> Array:
+        """P(y|f(x), s) over the prior of the support, (n, m)."""
+        mass = self.mass(rows.f, rows.s)
+        if self.prior_share:
+            mass = (1 - self.prior_share) * mass + self.prior_share * self.mass_given(rows.s)
+        return mass / support.mass
+
+    def likelihood(self, rows: SideRows, support: Support) -> Array:
+        """What is proportional to p(f(x)|s, y) for each row, (n, m)."""
+        given = self.mass_given(rows.s)
+        return np.divide(self.mass(rows.f, rows.s), given, out=np.zeros_like(given), where=given > 0)
+
+    def negative_mass(self, rows: SideRows, support: Support) -> Array:
+        """None."""
+        return np.zeros(len(rows))
 
 
 @dataclass(frozen=True, eq=False)

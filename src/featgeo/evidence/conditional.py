@@ -17,6 +17,7 @@ from featgeo.evidence.products import product_test
 from featgeo.evidence.reading import read_tables
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Scored, Symbols, joint_symbols, scored_columns
+from featgeo.evidence.shuffling import check_permutations
 from featgeo.evidence.strata import MOST_CELLS, stratified_chi_square_test, stratified_probe_test
 from featgeo.features.variables import Table
 from featgeo.models.modal import seed_of
@@ -33,6 +34,7 @@ def conditional_independence_test(
     S: Any,
     *,
     method: Literal["auto", "products", "strata"] = "auto",
+    n_permutations: int = 999,
     random_state: Any = None,
 ) -> Evidence:
     """Test whether X and Y are independent given S.
@@ -45,6 +47,8 @@ def conditional_independence_test(
             this is `independence_test`.
         method: "strata" compares rows within the values of S; "products" tests products of residuals; "auto" takes
             strata where S is finite, that is a single column of labels or at most min(32, sqrt(n)) distinct rows.
+        n_permutations: Random permutations within strata, or arrangements where there is no S, where these are used; the
+            smallest p-value is then 1 / (n_permutations + 1).
         random_state: Seed of permutations and of the choice of kernel centres; None is 0. The same seed gives the same
             answer.
 
@@ -57,15 +61,16 @@ def conditional_independence_test(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    check_permutations(n_permutations)
     seed = seed_of(random_state)
     if S is None:
-        return independence_test(X, Y, random_state=seed)
+        return independence_test(X, Y, n_permutations=n_permutations, random_state=seed)
     x, y, s = (rows.table for rows in read_tables(X=X, Y=Y, S=S))
     if len(x) < FEWEST_ROWS:
         raise ValueError(f"A test given S needs at least {FEWEST_ROWS} rows, got {len(x)}. Pass more.")
     columns_s = scored_columns(s)
     if not columns_s:
-        return independence_test(X, Y, random_state=seed)
+        return independence_test(X, Y, n_permutations=n_permutations, random_state=seed)
     strata = _strata(s, len(x), method)
     if strata is None:
         _check_rows(len(x), len(columns_s))
@@ -73,8 +78,8 @@ def conditional_independence_test(
         return product_test(columns_x, columns_y, columns_s, len(x), seed)
     finite_x, finite_y = joint_symbols(x), joint_symbols(y)
     if finite_x and finite_y and finite_x.size * finite_y.size * strata.size <= MOST_CELLS:
-        return stratified_chi_square_test(finite_x, finite_y, strata, seed)
-    return stratified_probe_test(_columns(finite_x, x), _columns(finite_y, y), strata, seed)
+        return stratified_chi_square_test(finite_x, finite_y, strata, seed, n_permutations)
+    return stratified_probe_test(_columns(finite_x, x), _columns(finite_y, y), strata, seed, n_permutations)
 
 
 def _check_rows(n: int, n_columns: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from featgeo.evidence.ladders import linear_ladder, smooth_ladders
 from featgeo.evidence.learned import learned_evidence
 from featgeo.evidence.reading import check_tables, check_varies, read_rows
 from featgeo.evidence.result import Evidence
+from featgeo.evidence.shuffling import check_permutations
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, symbol_keys
 from featgeo.models import ModalDecomposition
@@ -65,8 +65,7 @@ def independence_test(
     """
     if method not in METHODS:
         raise ValueError(f"`method` must be one of {METHODS}, got {method!r}. Use 'auto' to let the columns decide.")
-    if not isinstance(n_permutations, Integral) or n_permutations < 1:
-        raise ValueError(f"`n_permutations` must be a whole number, at least 1, got {n_permutations!r}. 999 is usual.")
+    check_permutations(n_permutations)
     if model is not None and method != "learned":
         raise ValueError(f"`model` is for method='learned', got method={method!r}. Pass that, or leave the model out.")
     rng = np.random.default_rng(0 if random_state is None else random_state)

@@ -15,6 +15,12 @@ _BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in 
 _TIE = 1e-9  # statistics that differ by less, relatively, are equal: sums in another order
 
 
+def check_permutations(n_permutations: int) -> None:
+    """Refuse what is not a number of permutations."""
+    if not isinstance(n_permutations, Integral) or n_permutations < 1:
+        raise ValueError(f"`n_permutations` must be a whole number, at least 1, got {n_permutations!r}. 999 is usual.")
+
+
 def arrangements(n_rows: int, n_permutations: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Orders of the rows, in batches (b, n): every order there is where these are few, else random ones.
 

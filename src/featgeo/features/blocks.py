@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.features.combined import products
+from featgeo.features.combined import check_few_products
 from featgeo.features.spaces import Space
 from featgeo.geometry.validation import Array
 
@@ -52,7 +52,7 @@ class NoFunctions:
 
 @dataclass(frozen=True, eq=False)
 class ProductSpace:
-    """Functions of two variables together: products of functions of each.
+    """Functions of two variables together: those of the second, alone and times each of the first.
 
     Attributes:
         first: Functions of the first variable, d_1 of them.
@@ -63,8 +63,10 @@ class ProductSpace:
     second: Space
 
     def __call__(self, rows: Any) -> Array:
-        """All products with at least one factor that is not 1, (n, (d_1 + 1) (d_2 + 1) - 1)."""
-        return products([self.first(rows), self.second(rows)])
+        """All products, (n, (d_1 + 1) d_2), those with 1 first."""
+        first, second = self.first(rows), self.second(rows)
+        check_few_products([first.shape[1], second.shape[1]])
+        return products_of([with_one(first), second])
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,3 +90,8 @@ def products_of(factors: Sequence[Array]) -> Array:
     for factor in factors[1:]:
         result = (result[:, :, None] * factor[:, None, :]).reshape(len(factor), -1)
     return result
+
+
+def with_one(features: Array) -> Array:
+    """The constant 1 before the other features, (n, 1 + d)."""
+    return np.hstack([np.ones((len(features), 1)), features])

@@ -88,14 +88,19 @@ def group_of(rows: Rows, columns: tuple[Any, ...]) -> Any:
         raise ValueError(f"{rows.variable.name} has no columns {list(columns)}; it has {names}. {way_out}") from error
 
 
+def check_few_products(sizes: Sequence[int]) -> None:
+    """Refuse more products of features of several blocks, and 1, than a Gram matrix should hold."""
+    n_products = int(np.prod([size + 1 for size in sizes])) - 1
+    if n_products > MOST_PRODUCTS:
+        raise ValueError(
+            f"A joint space of {list(sizes)} features has {n_products} products, more than {MOST_PRODUCTS}. Use "
+            "smaller spaces, or 'kernel' or 'trees' for all columns together."
+        )
+
+
 def products(blocks: Sequence[Array]) -> Array:
     """All products of one feature (or 1) of each block, but for 1 itself, (n, d)."""
-    size = int(np.prod([block.shape[1] + 1 for block in blocks])) - 1
-    if size > MOST_PRODUCTS:
-        raise ValueError(
-            f"A joint space of {[block.shape[1] for block in blocks]} features has {size} products, more than "
-            f"{MOST_PRODUCTS}. Use smaller spaces, or 'kernel' or 'trees' for all columns together."
-        )
+    check_few_products([block.shape[1] for block in blocks])
     one = np.ones((len(blocks[0]), 1))
     result = one
     for block in blocks:

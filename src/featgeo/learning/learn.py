@@ -30,7 +30,6 @@ from featgeo.learning.learned import (
     deal,
     from_solution,
     some_rows,
-    unseen_features,
 )
 from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import ModeCount, Setting
@@ -400,11 +399,11 @@ def _solved(
     names, solution = _best_pair(list(candidates.x), list(candidates.y), solved)
     spaces = dict(candidates.others) | {x_name: candidates.x[names[0]], y_name: candidates.y[names[1]]}
     held_out = None
-    if unseen and isinstance(data, Pairs) and fold_of_row is not None:
+    if unseen and solution.parts and isinstance(data, Pairs) and fold_of_row is not None:
         rows = some_rows(len(data), seed)
         some = data.x.take(rows)
         values = [known[name][rows] if name in known else spaces[name](some) for name in setting.x]
-        held_out = Unseen(rows, unseen_features(solution, np.hstack(values), fold_of_row[rows]))
+        held_out = Unseen.of(solution, rows, np.hstack(values), fold_of_row[rows])
     learned = from_solution(solution, setting, spaces, names, "exact" if exact else "closed", held_out)
     if not known or len(setting.x) == 1 or not isinstance(data, Pairs):
         return learned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,10 +27,29 @@ class Unseen:
     Attributes:
         rows: Positions of the rows.
         f: sigma_i f_i in the coordinates of the final g, (len(rows), k), of all levels side by side.
+        judging: Which of the rows are those of the first fold, (len(rows),): they can judge what is made without them.
+        without_judging: sigma_i f_i of the last level by the solution without these, (len(rows), k').
+        final: The same by the solution of all rows, (len(rows), k); only the spaces have not seen the row. The last
+            three are empty for the modes of a single table.
     """
 
     rows: np.ndarray
     f: Array
+    judging: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=bool))
+    without_judging: Array = field(default_factory=lambda: np.empty((0, 0)))
+    final: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def of(cls, solution: Solution, rows: np.ndarray, x_features: Array, fold_of_row: np.ndarray) -> Unseen:
+        """See some rows, by their features of x and their folds."""
+        without, final = solution.parts[0][-1], solution.levels[-1]
+        return cls(
+            rows,
+            unseen_features(solution, x_features, fold_of_row),
+            fold_of_row == solution.held_out[0],
+            without.f(x_features) * without.sigma,
+            final.f(x_features) * final.sigma,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,14 +155,14 @@ def unseen_features(solution: Solution, x_features: Array, fold_of_row: np.ndarr
         Those of all levels side by side, (n, k).
     """
     levels = []
-    for level, final in enumerate(solution.levels):
-        result = np.zeros((len(x_features), len(final)))
+    for final, *parts in zip(solution.levels, *solution.parts, strict=True):
+        values = np.zeros((len(x_features), len(final)))
         covariance = solution.covariance(final.y)
-        for fold, parts in zip(solution.held_out, solution.parts, strict=True):
-            part, rows = parts[level], fold_of_row == fold
+        for fold, part in zip(solution.held_out, parts, strict=True):
+            rows = fold_of_row == fold
             turn = part.g.weight.T @ covariance @ final.g.weight  # inner products of both sets of g
-            result[rows] = (part.f(x_features[rows]) * part.sigma) @ turn
-        levels.append(result)
+            values[rows] = (part.f(x_features[rows]) * part.sigma) @ turn
+        levels.append(values)
     return np.hstack(levels)
 
 

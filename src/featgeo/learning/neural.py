@@ -21,7 +21,7 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.batches import Batches, StreamBatches
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.heads import Orthonormal
-from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, deal, from_solution, unseen_features
+from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, deal, from_solution
 from featgeo.learning.options import Training
 from featgeo.learning.setting import Block, Setting
 from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve_levels
@@ -104,7 +104,7 @@ def learn_neural(
     if unseen and isinstance(data, Pairs) and apart is not None and len(apart):
         rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), seed)[:UNSEEN_ROWS]
         values = np.hstack([spaces[name](data.x.take(rows)) for name in setting.x])
-        left_out = Unseen(rows, unseen_features(solution, values, fold_of_row))
+        left_out = Unseen.of(solution, rows, values, fold_of_row)
     x_name, y_name = setting.richest
     names = trunks[x_name].name, trunks[y_name].name
     learned = from_solution(solution, setting, spaces, names, "neural", left_out)
@@ -147,7 +147,11 @@ class _Finish:
     seed: int
 
     def __call__(self, trained: Trained) -> tuple[dict[str, Space], Solution]:
-        spaces = {name: trunk.space(trained.trunks[name]) for name, trunk in self.trunks.items()}
+        head = self.data.head if isinstance(self.data, Stream) else self.data
+        spaces = {
+            name: trunk.block.centred(trunk.space(trained.trunks[name]), getattr(head, trunk.side), self.seed)
+            for name, trunk in self.trunks.items()
+        }
         folds, held_out = self._folds(spaces)
         readouts = {name: trained.model.readout(name) for name, trunk in self.trunks.items() if trunk.fixed is None}
         return spaces, self._solved(folds, held_out, readouts)

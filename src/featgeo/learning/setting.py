@@ -16,6 +16,7 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from featgeo.features.blocks import PartSpace
+from featgeo.features.centred import CentredSpace
 from featgeo.features.recipes import Recipe, recipes
 from featgeo.features.spaces import Space
 from featgeo.nesting import Level, Nesting
@@ -30,10 +31,12 @@ class Block:
     Attributes:
         space: Which functions, as `recipes` reads it.
         of: The variables of the side that they read; all when none is named.
+        centred_given: The variable given which learned functions are to have mean 0; "" for none.
     """
 
     space: Any
     of: tuple[str, ...] = ()
+    centred_given: str = ""
 
     def recipes(self, side: Any) -> list[Recipe]:
         """The spaces that may be taken, for the rows of the side."""
@@ -48,6 +51,10 @@ class Block:
     def seen_from_side(self, space: Space) -> Space:
         """A space of the variables that this block reads as one of the whole side."""
         return PartSpace(self.of, space) if self.of else space
+
+    def centred(self, space: Space, side: Any, seed: int) -> Space:
+        """A space of the side with conditional means taken off, where this block wants that."""
+        return CentredSpace.fit(space, self.centred_given, side, seed) if self.centred_given else space
 
 
 @dataclass(frozen=True)

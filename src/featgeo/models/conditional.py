@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal
 
@@ -12,28 +14,31 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.side import SideLink, SideRows
+from featgeo.assembly.side import ModelLink, SideLink, SideRows
+from featgeo.assembly.support import Support
 from featgeo.features.parts import Parts
+from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_features
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import Solver, learn
+from featgeo.learning.learned import Unseen
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent
-from featgeo.models.given_s import default_model, fitted_model, mass_given
+from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
 from featgeo.models.modal import check_training, seed_of
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
+from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way, positions
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
 # rarely five times less likely together than if they were independent, and a small estimate is mostly error.
 FEWEST_TOGETHER = 0.2
-SHARES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of P(y|s), to choose from
-CALIBRATION_ROWS = 4000
-SMALLEST = 1e-12
+FEWEST_JUDGED, JUDGED_ROWS = 50, 2000  # rows that choose how posteriors are assembled
+FEWEST_TO_LEARN = 200  # rows for a model of features of x beside s
 
 
 class ConditionalDecomposition(BaseEstimator):
@@ -41,7 +46,9 @@ class ConditionalDecomposition(BaseEstimator):
 
     i(x; s, y) = i(x; s) + i(x; y|s), the Markov and the conditional component, each with its modes. X and Y are
     independent given S exactly where the second is zero. The distribution of Y given X and S follows from both
-    (Prop. pred:est:side), and needs of X only its features: they can be computed elsewhere.
+    (Prop. pred:est:side), and needs of X only its features: they can be computed elsewhere. Where X and S depend so
+    strongly that the formula asks for more modes than a sample can tell, a model of Y from the conditional features
+    beside S takes its place; held-out rows decide.
 
     Args:
         n_modes: How many modes of the conditional component to keep at most, or "auto": as many as raise the H-score on
@@ -51,8 +58,9 @@ class ConditionalDecomposition(BaseEstimator):
         x_space: Functions of X to allow, as in `ModalDecomposition`.
         y_space: Functions of Y to allow; the conditional component uses their products with functions of S.
         s_space: Functions of S to allow.
-        y_given_s: A model of Y given S: a scikit-learn classifier or a model of this library, fitted or not (then a
-            copy is fitted). When None, one is learned from the same rows.
+        y_given_s: A model of Y given S: a scikit-learn classifier, for numbers a regressor (its residuals are taken to
+            be distributed alike for all s), or a model of this library; fitted or not (then a copy is fitted). When
+            None, one is learned from the same rows.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`; defaults when None.
 
@@ -61,6 +69,8 @@ class ConditionalDecomposition(BaseEstimator):
         conditional_: The conditional component.
         components_: Both, by name.
         y_given_s_: The fitted model of Y given S.
+        posterior_: How Y given X and S is assembled, and how it fares on held-out rows beside Y given S alone.
+        y_given_features_: The model of Y from features of X beside S, where it was chosen; else None.
         solver_: The solver that was used.
         spaces_: What the spaces of X and of (S, Y) are.
     """
@@ -106,7 +116,10 @@ class ConditionalDecomposition(BaseEstimator):
             if not rows.variable.is_tensor:
                 check_not_constant(rows.table, name)
         seed = seed_of(self.random_state)
-        self.learned_ = learn(data, self._setting(s_rows, y_rows), self.solver, seed, self.training)
+        self.support_ = support_of(self.y_variable_, y_rows, lambda rows: np.zeros((len(rows), 0)), seed)
+        if self.y_given_s is not None:
+            check_model(self.y_given_s, self.support_)
+        self.learned_ = learn(data, self._setting(s_rows, y_rows), self.solver, seed, self.training, unseen=True)
         self.components_ = {
             name: DependenceComponent.of(name, part)
             for name, part in zip(("markov", "conditional"), self.learned_.components, strict=True)
@@ -115,22 +128,24 @@ class ConditionalDecomposition(BaseEstimator):
         self.solver_, self.spaces_ = self.learned_.solver, self.learned_.spaces
         g = np.vstack([self.learned_.components[1].g(chunk.y) for chunk in data.chunks()])
         self.g_range_ = np.stack([g.min(axis=0), g.max(axis=0)])
-        self.support_ = support_of(self.y_variable_, y_rows, lambda rows: np.zeros((len(rows), 0)), seed)
         model = self.y_given_s
         if model is None:
-            model = default_model(self.support_, s_rows, self.s_space, self.y_space, seed, self.training)
+            model = default_model(self.support_, is_finite(s_rows), self.s_space, self.y_space, seed, self.training)
         self.y_given_s_ = fitted_model(model, s_rows, y_rows)
-        self.prior_share_ = 0.0
         self._mass_given(s_rows.take(slice(0, 1)))  # a model that does not fit is better known now
-        if self.solver_ != "exact" and self.support_.kind != "rows" and not self.support_.continuous:
-            self.prior_share_ = self._best_share(data.sample(CALIBRATION_ROWS, seed))
+        self.posterior_ = Posterior()
+        self.y_given_features_: FeaturesModel | None = None
+        self._choose_posterior(data, model, seed)
         return self
+
+    def fit_transform(self, X: Any, y: Any, S: Any) -> Array:
+        """Learn both components and give the features of the same rows of X."""
+        return self.fit(X, y, S).transform(X)
 
     def transform(self, X: Any) -> Array:
         """Features of X, (n, k_markov + k): those of the Markov component, then those of the conditional one."""
         check_is_fitted(self)
-        rows = self.x_variable_.rows(X)
-        return np.hstack([component.f(rows) for component in self.learned_.components])
+        return self._features(self.x_variable_.rows(X))
 
     def conditional_values(self, S: Any, y: Any) -> Array:
         """Normalised features g(s, y) of the conditional component, (n, k), of mean 0 given s."""
@@ -166,11 +181,12 @@ class ConditionalDecomposition(BaseEstimator):
         s = self.s_variable_.rows(S)
         if len(s) != len(f):
             raise ValueError(f"X and S must have the same rows, got {len(f)} and {len(s)}. Align them row by row.")
-        together = 1 + ((f[:, : len(markov)] * markov.sigma) * markov.g(Parts({"s": s}))).sum(axis=1)
-        rows = SideRows(f[:, len(markov) :] * conditional.sigma, together, s)
-        fewest = 0.0 if self.solver_ == "exact" else FEWEST_TOGETHER
-        link = SideLink(self._mass_given, self._g_given, fewest, self.prior_share_, len(conditional))
-        return Conditional(self.support_, rows, prior, link)
+        share = self.posterior_.prior_share
+        rows, link = self._by_formula(self._scaled(f), s, self._mass_given, share)
+        if self.y_given_features_ is None:
+            return Conditional(self.support_, rows, prior, link)
+        mass = partial(self.y_given_features_.mass, support=self.support_)
+        return Conditional(self.support_, rows, prior, ModelLink(mass, self._mass_given, share))
 
     def score(self, X: Any, y: Any, S: Any) -> float:
         """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""
@@ -183,6 +199,17 @@ class ConditionalDecomposition(BaseEstimator):
             return 0.0
         scale = np.sqrt(part.sigma)
         return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
+
+    @property
+    def prior_share_(self) -> float:
+        """How much of P(y|s) is mixed into P(y|x, s), as held-out rows chose."""
+        check_is_fitted(self)
+        return self.posterior_.prior_share
+
+    def report(self) -> SideReport:
+        """Both components, and how Y given X and S fares on held-out rows beside Y given S alone."""
+        check_is_fitted(self)
+        return SideReport(self.markov_, self.conditional_, self.posterior_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features of X: markov1, ..., conditional1, ..."""
@@ -210,17 +237,43 @@ class ConditionalDecomposition(BaseEstimator):
             (Step(self.n_markov_modes, ("x",), ("s",)), Step(self.n_modes, (), ("sy",))),
         )
 
-    def _best_share(self, sample: Pairs) -> float:
-        """How much of P(y|s) to mix in: the share of the smallest log loss on rows of the fit."""
-        s, y = sample.y.of("s"), sample.y.of("y")
-        features = np.hstack([component.f(sample.x) for component in self.learned_.components])
-        without = self.given_features(features, s.raw).proba()
-        prior = self._mass_given(s)
-        index = _positions(y, self.support_.values)
-        rows = np.arange(len(index))
-        chosen, alone = without[rows, index], prior[rows, index]
-        losses = [-np.log(((1 - share) * chosen + share * alone).clip(min=SMALLEST)).mean() for share in SHARES]
-        return SHARES[int(np.argmin(losses))]
+    def _choose_posterior(self, data: Pairs, model: Any, seed: int) -> None:
+        """Decide how features become P(y|x, s), on rows that neither they nor models fitted here have seen."""
+        unseen, support = self.learned_.unseen, self.support_
+        judged = _judged(unseen, data.y.of("y"), support)
+        if unseen is None or judged.sum() < FEWEST_JUDGED:
+            return
+        some = data.y.take(unseen.rows)
+        s, y = some.of("s"), some.of("y")
+        others = data.y.take(np.delete(np.arange(len(data)), unseen.rows[judged]))
+        mass = partial(mass_given, fitted_model(model, others.of("s"), others.of("y")), support=support)
+        rows, link = self._by_formula(unseen.f[judged], s.take(judged), mass, 0.0)
+        ways: dict[Way, Array] = {"formula": Conditional(support, rows, None, link).proba()}
+        shares = (0.0,) if self.solver_ == "exact" else SHARES
+        if self.solver_ != "exact" and not s.variable.is_tensor and (~judged).sum() >= FEWEST_TO_LEARN:
+            f = unseen.without_judging
+            of_features = FeaturesModel.fit(f[~judged], s.take(~judged), y.take(~judged), support, seed)
+            ways["features"] = of_features.mass(f[judged], s.take(judged), support)
+        self.posterior_ = Posterior.judged(mass(s.take(judged)), ways, y.take(judged), support, shares)
+        if self.posterior_.way == "features":
+            self.y_given_features_ = FeaturesModel.fit(unseen.final, s, y, support, seed)
+
+    def _features(self, rows: Any) -> Array:
+        return np.hstack([component.f(rows) for component in self.learned_.components])
+
+    def _scaled(self, features: Array) -> Array:
+        """Each feature times its singular value."""
+        return features * np.concatenate([component.sigma for component in self.learned_.components])
+
+    def _by_formula(
+        self, f: Array, s: Rows, mass: Callable[[Rows], Array], prior_share: float
+    ) -> tuple[SideRows, SideLink]:
+        """What Prop. pred:est:side needs, from features times their singular values and P(y|s)."""
+        markov, conditional = self.learned_.components
+        together = 1 + (f[:, : len(markov)] * markov.g(Parts({"s": s}))).sum(axis=1)
+        fewest = 0.0 if self.solver_ == "exact" else FEWEST_TOGETHER
+        link = SideLink(mass, self._g_given, fewest, prior_share, len(conditional))
+        return SideRows(f[:, len(markov) :], together, s), link
 
     def _mass_given(self, s: Rows) -> Array:
         return mass_given(self.y_given_s_, s, self.support_)
@@ -245,10 +298,12 @@ class ConditionalDecomposition(BaseEstimator):
         check_training(self.solver, self.training)
 
 
-def _positions(y: Rows, values: np.ndarray) -> np.ndarray:
-    """Where each row's value stands among those of the support, (n,)."""
-    position = {value: i for i, value in enumerate(values.tolist())}
-    if not y.variable.labels:
-        return np.array([position[number] for number in y.table.numbers[:, 0].tolist()])
-    every = [*y.variable.columns[0].categories, None]
-    return np.array([position[every[code]] for code in y.table.codes[:, 0]])
+def _judged(unseen: Unseen | None, y: Rows, support: Support) -> np.ndarray:
+    """Which of the unseen rows judge posteriors; a value of Y is left out that no other row has."""
+    if unseen is None or support.kind == "rows":
+        return np.zeros(0, dtype=bool)
+    judged = unseen.judging & (np.cumsum(unseen.judging) <= JUDGED_ROWS)
+    if not support.continuous:
+        index = positions(y, support.values)
+        judged &= np.isin(index[unseen.rows], np.delete(index, unseen.rows[judged]))
+    return judged

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from featgeo.features.blocks import ProductSpace, SideBySide
+from featgeo.features.blocks import ProductSpace, SideBySide, with_one
+from featgeo.features.centred import CentredSpace
 from featgeo.features.functions import FeatureFunction, SpanFunction
 from featgeo.features.parts import Parts
 from featgeo.features.spaces import Space
@@ -42,14 +43,16 @@ def _at_pairs(function: FeatureFunction, s: Rows, y: Rows) -> Array:
 def _of_products(function: SpanFunction, others: list[Space], space: ProductSpace, s: Rows, y: Rows) -> Array:
     """Products factor: no pair needs features of its own."""
     s_rows, y_rows = Parts({"s": s}), Parts({"y": y})
-    s_features, y_features = space.first(s_rows), space.second(y_rows)
+    centred = space.second
+    if isinstance(centred, CentredSpace):
+        y_features, mean = centred.space(y_rows), centred.mean(s_rows)
+    else:
+        y_features, mean = centred(y_rows), np.zeros((len(s), 1))
     alone = np.hstack([np.empty((len(s), 0)), *(other(s_rows) for other in others)])
     affine = function.affine
     n_alone, k = alone.shape[1], affine.weight.shape[1]
-    # The products come without that of the two constants: its weight is 0.
-    weight = np.vstack([np.zeros(k), affine.weight[n_alone:]])
-    weight = weight.reshape(s_features.shape[1] + 1, y_features.shape[1] + 1, k)
-    with_one = [np.hstack([np.ones((len(z), 1)), z]) for z in (s_features, y_features)]
-    mixed = np.einsum("nbk,mb->nmk", np.einsum("na,abk->nbk", with_one[0], weight), with_one[1], optimize=True)
+    weight = affine.weight[n_alone:].reshape(-1, y_features.shape[1], k)
+    of_s = np.einsum("na,abk->nbk", with_one(space.first(s_rows)), weight)
     constant = affine.offset - affine.centre @ affine.weight
-    return mixed + (constant + alone @ affine.weight[:n_alone])[:, None]
+    of_s_alone = constant + alone @ affine.weight[:n_alone] - (of_s * mean[:, :, None]).sum(axis=1)
+    return np.einsum("nbk,mb->nmk", of_s, y_features, optimize=True) + of_s_alone[:, None]

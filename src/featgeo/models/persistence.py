@@ -30,6 +30,7 @@ from sklearn.base import BaseEstimator
 from featgeo.assembly import links, support
 from featgeo.features import (
     blocks,
+    centred,
     columns,
     combined,
     encoding,
@@ -43,7 +44,7 @@ from featgeo.features import (
 )
 from featgeo.geometry import observed, spans
 from featgeo.learning import learned, options, sources
-from featgeo.models import components, diagnostics, energies, identification
+from featgeo.models import components, diagnostics, energies, given_s, identification, side_posterior
 from featgeo.models.conditional import ConditionalDecomposition
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.multimodal import MultimodalDecomposition
@@ -88,6 +89,8 @@ RECORDS: dict[str, Any] = {
         blocks.NoFunctions,
         blocks.ProductSpace,
         blocks.InteractionSpace,
+        centred.MeanGiven,
+        centred.CentredSpace,
         observed.Metric,
         sources.SourceFeatures,
         sources.LearnedSources,
@@ -106,6 +109,9 @@ RECORDS: dict[str, Any] = {
         components.DependenceComponent,
         diagnostics.Panel,
         diagnostics.Report,
+        given_s.FeaturesModel,
+        given_s.WithResiduals,
+        side_posterior.Posterior,
     )
 }
 # Our own regressor, and what scikit-learn's estimators hold besides their own types. The function inside a partial is

@@ -32,7 +32,7 @@ def products_block(s_space: Any, y_space: Any, solver: str, s_rows: Rows, y_rows
     if solver == "exact" or all(_is_table(space, rows) for space, rows in spaces):
         return Block("table", of=("s", "y"))
     if solver == "neural" or any(_is_network(space) for space, _ in spaces):
-        return Block("network", of=("s", "y"))
+        return Block("network", of=("s", "y"), centred_given="s")
     s_factors = _factors("s_space", s_space, s_rows, S_FEATURES)
     y_factors = _factors("y_space", y_space, y_rows, Y_FEATURES)
     pairs = [(s, y) for s in s_factors for y in y_factors if len(s_factors) != len(y_factors) or s.kind == y.kind]
@@ -69,10 +69,18 @@ def _small_kernel(rows: Rows, n_features: int, seed: int) -> Space:
     return replace(KernelSpace.fit(rows, seed=seed, features=n_features), additive=None)
 
 
+def _centred(y: Recipe, side: Any, seed: int) -> Space:
+    """Functions of y less their means given s; several products share them."""
+    block, memo = Block(y, of=("y",), centred_given="s"), side.of("s").memo
+    if (y.name, seed) not in memo:
+        memo[y.name, seed] = block.centred(block.fitted(y, side, seed), side, seed)
+    space: Space = memo[y.name, seed]
+    return space
+
+
 def _product(s: Recipe, y: Recipe) -> Recipe:
     def fit(side: Any, seed: int) -> Space:
-        factors = zip(("s", "y"), (s, y), strict=True)
-        return ProductSpace(*(Block(recipe, of=(name,)).fitted(recipe, side, seed) for name, recipe in factors))
+        return ProductSpace(Block(s, of=("s",)).fitted(s, side, seed), _centred(y, side, seed))
 
     if s is ALONE:
         return Recipe(f"{y.name} of y", fit)

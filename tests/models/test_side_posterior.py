@@ -1,0 +1,164 @@
+"""Given S: no dependence is made up where there is none, and posteriors are those that held-out rows prefer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from featgeo import ConditionalDecomposition, load
+from featgeo.assembly.side import ModelLink, SideRows
+from featgeo.assembly.support import Support
+from featgeo.features.variables import Variable
+from featgeo.models.given_s import FeaturesModel
+from featgeo.models.pairs import over_pairs
+from featgeo.models.side_posterior import Posterior
+
+
+def waves(n: int, frequency: float, seed: int) -> tuple[np.ndarray, ...]:
+    """X and Y are independent given S, and fine functions of it but for noise."""
+    rng = np.random.default_rng(seed)
+    s = rng.uniform(-1, 1, n)
+    x = np.sin(frequency * s) + 0.1 * rng.standard_normal(n)
+    return x, np.cos(frequency * s) + 0.3 * rng.standard_normal(n), s
+
+
+def close_to_s(n: int, rho: float, seed: int) -> tuple[np.ndarray, ...]:
+    """X is hardly more than S, and Y hangs on the little more that it is; the last is E[Y|x, s]."""
+    rng = np.random.default_rng(seed)
+    s, own = rng.standard_normal((2, n))
+    mean = 0.5 * s + own
+    return rho * s + np.sqrt(1 - rho**2) * own, mean + 0.5 * rng.standard_normal(n), s, mean
+
+
+@pytest.mark.parametrize("frequency", [8, 15])
+def test_fine_functions_of_s_are_no_conditional_dependence(frequency):
+    x, y, s = waves(1500, frequency, 3)
+    model = ConditionalDecomposition(x_space="kernel", y_given_s=LinearRegression(), random_state=0).fit(x, y, s)
+    part = model.conditional_
+    assert model.markov_.held_out_energy_ > 0.5
+    assert part.held_out_energy_ < 2 * part.held_out_energy_error_
+    assert model.score(*waves(2000, frequency, 4)) < 0.01
+
+
+def test_functions_of_the_conditional_component_have_mean_0_given_s():
+    x, y, s = waves(2000, 8, 0)
+    spaces = {"x_space": "kernel", "y_space": "kernel", "s_space": "kernel"}
+    y = y + 0.3 * x  # there is something to find
+    model = ConditionalDecomposition(2, 2, **spaces, y_given_s=LinearRegression(), random_state=0).fit(x, y, s)
+    new_x, new_y, new_s = waves(20_000, 8, 1)
+    g = model.conditional_values(new_s, new_y + 0.3 * new_x)
+    cell = np.digitize(new_s, np.linspace(-1, 1, 41)[1:-1])
+    means = np.array([g[cell == i].mean(axis=0) for i in range(40)])
+    # The noise that a regression on at most 100 functions of s follows.
+    assert np.mean(means**2) < 100 / 2000 * np.mean(g**2)
+
+
+def test_a_finite_s_takes_exact_means_off():
+    rng = np.random.default_rng(0)
+    s = rng.choice(["a", "b", "c"], 240)
+    x = rng.standard_normal(240) + (s == "a")
+    y = x * np.where(s == "b", -1, 1) + rng.standard_normal(240)
+    model = ConditionalDecomposition(2, 1, x_space="spline", random_state=0).fit(x, y, s)
+    g = model.conditional_values(s, y)
+    np.testing.assert_allclose([g[s == label].mean(axis=0) for label in "abc"], 0, atol=1e-8)
+
+
+def test_functions_at_all_pairs_are_those_at_each():
+    x, y, s = waves(200, 3, 0)
+    model = ConditionalDecomposition(2, 1, x_space="kernel", y_given_s=LinearRegression(), random_state=0).fit(x, y, s)
+    some = [model.s_variable_.rows(s[:7]), model.y_variable_.rows(y[:5])]
+    together = over_pairs(model.learned_.components[1].g, *some)
+    each = model.conditional_values(np.repeat(s[:7], 5), np.tile(y[:5], 7)).reshape(7, 5, -1)
+    np.testing.assert_allclose(together, each, atol=1e-9)
+
+
+def test_a_posterior_where_x_and_s_depend_strongly(tmp_path):
+    x, y, s, _ = close_to_s(1500, 0.95, 0)
+    model = ConditionalDecomposition(6, 6, x_space="kernel", y_given_s=LinearRegression(), random_state=0)
+    features = model.fit_transform(x, y, s)
+    np.testing.assert_array_equal(features, model.transform(x))
+    assert model.posterior_.way == "features"
+    new_x, _, new_s, truth = close_to_s(500, 0.95, 1)
+    posterior = model.given(new_x, new_s)
+    assert np.sqrt(np.mean((posterior.mean() - truth) ** 2)) < 0.35  # 1 without X, 0.4 by the formula
+    report = model.report()
+    assert report.posterior.r2[0] > 0.6 > 0.3 > report.posterior.r2[1]
+    assert "held-out rows" in str(report)
+    assert "conditional: energy" in str(report)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.given_features(model.transform(new_x), new_s).mean(), posterior.mean())
+    assert str(again.report()) == str(report)
+
+
+def labels(values: list[str]) -> tuple[Support, object]:
+    variable = Variable.seen(values, "Y")
+    return Support("labels", np.array(["a", "b"]), np.array([0.5, 0.5]), np.zeros((2, 0))), variable.rows(values)
+
+
+def test_held_out_rows_choose_the_way_and_the_share():
+    support, y = labels(["a", "b"] * 40)
+    right = np.tile([[0.8, 0.2], [0.2, 0.8]], (40, 1))
+    alone = np.full((80, 2), 0.5)
+    chosen = Posterior.judged(alone, {"formula": right, "features": right}, y, support)
+    assert (chosen.way, chosen.prior_share) == ("formula", 0.0)  # as good: then by the formula
+    assert chosen.gain == pytest.approx(np.log(1.6))
+    assert Posterior.judged(alone, {"formula": alone, "features": right}, y, support).way == "features"
+    assert Posterior.judged(alone, {"formula": right[:, ::-1]}, y, support).prior_share == 1.0
+    assert Posterior.judged(alone, {"formula": right[:, ::-1]}, y, support, (0.0,)).gain < 0
+
+
+def test_x_that_says_nothing_leaves_y_given_s():
+    rng = np.random.default_rng(0)
+    s, x = rng.standard_normal((2, 1000))
+    y = np.where(rng.random(1000) < ndtr(s), "yes", "no")
+    spaces = {"x_space": "spline", "s_space": "spline"}
+    model = ConditionalDecomposition(1, 1, **spaces, y_given_s=LogisticRegression(), random_state=0).fit(x, y, s)
+    assert abs(model.posterior_.gain) < 2 * model.posterior_.gain_error + 1e-3
+    proba, alone = model.given(x, s).proba(), model.y_given_s_.predict_proba(s[:, None])
+    assert np.abs(proba - alone).mean() < 0.03
+
+
+def test_a_model_that_reads_features_answers_the_same_questions():
+    support, _ = labels(["a", "b"])
+    mass, given = np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.95, 0.05], [0.5, 0.5]])
+    link = ModelLink(lambda f, s: mass, lambda s: given, 0.5)
+    rows = SideRows(np.zeros((2, 1)), np.ones(2), None)
+    np.testing.assert_allclose(link.ratio(rows, support) * support.mass, (mass + given) / 2)
+    np.testing.assert_array_equal(link.likelihood(rows, support).argmax(axis=1), [1, 1])  # y given s plays no part
+    np.testing.assert_array_equal(link.negative_mass(rows, support), [0, 0])
+
+
+def test_a_model_of_features_knows_no_label_that_its_rows_did_not_show():
+    rng = np.random.default_rng(0)
+    f, s = rng.standard_normal((200, 1)), rng.standard_normal(200)
+    y = np.where(f[:, 0] + s > 0, "a", "c").tolist()
+    support = Support("labels", np.array(["a", "b", "c"]), np.full(3, 1 / 3), np.zeros((3, 0)))
+    side, labelled = Variable.seen(s, "S").rows(s), Variable.seen(y, "Y").rows(y)
+    mass = FeaturesModel.fit(f, side, labelled, support, 0).mass(f, side, support)
+    np.testing.assert_allclose(mass.sum(axis=1), 1)
+    np.testing.assert_array_equal(mass[:, 1], 0)
+    assert np.mean(np.array(["a", "b", "c"])[mass.argmax(axis=1)] == y) > 0.9
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_regressor_and_its_residuals_are_a_model_of_y_given_s(fitted):
+    x, y, s, _ = close_to_s(240, 0.3, 0)
+    brought = LinearRegression().fit(s[:, None], y) if fitted else LinearRegression()
+    model = ConditionalDecomposition(1, 1, x_space="spline", y_given_s=brought, random_state=0).fit(x, y, s)
+    mass = model._mass_given(model.s_variable_.rows([0.0, 1.0]))
+    mean = mass @ model.support_.values
+    spread = np.sqrt(mass @ model.support_.values**2 - mean**2)
+    np.testing.assert_allclose(mass.sum(axis=1), 1)
+    np.testing.assert_allclose(mean, [0, 0.5], atol=0.25)
+    np.testing.assert_allclose(spread, np.sqrt(1.25), atol=0.15)
+
+
+def test_what_is_no_model_of_y_given_s():
+    x, y, s, _ = close_to_s(300, 0.3, 0)
+    with pytest.raises(ValueError, match=r"`y_given_s` must be a model .* got <function"):
+        ConditionalDecomposition(1, 1, y_given_s=lambda s: s).fit(x, y, s)
+    with pytest.raises(ValueError, match="Pass a classifier"):
+        ConditionalDecomposition(1, 1, y_given_s=LinearRegression()).fit(x, np.where(y > 0, "yes", "no"), s)
