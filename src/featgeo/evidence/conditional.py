@@ -47,8 +47,8 @@ def conditional_independence_test(
             this is `independence_test`.
         method: "strata" compares rows within the values of S; "products" tests products of residuals; "auto" takes
             strata where S is finite, that is a single column of labels or at most min(32, sqrt(n)) distinct rows.
-        n_permutations: Random permutations within strata, or arrangements where there is no S, where these are used; the
-            smallest p-value is then 1 / (n_permutations + 1).
+        n_permutations: Random permutations within strata, or of all rows where there is no S, where these are used;
+            the smallest p-value is then 1 / (n_permutations + 1).
         random_state: Seed of permutations and of the choice of kernel centres; None is 0. The same seed gives the same
             answer.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, permutations
+from numbers import Integral
 
 import numpy as np
 
