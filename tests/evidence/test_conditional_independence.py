@@ -282,9 +282,55 @@ def one_combination_for_both(rng: np.random.Generator, n: int) -> tuple:
     return cause + 0.5 * rng.standard_normal(n), np.exp(cause + 0.5 * rng.standard_normal(n)), s
 
 
-@pytest.mark.parametrize(("draw", "n"), [(many_labels, 600), (one_combination_for_both, 500)])
-def test_level_holds_where_x_and_y_follow_s_alike(draw: Draw, n: int) -> None:
-    assert_level(pvalues(draw, n, 80))
+def alike(mean: Callable[[np.ndarray], np.ndarray], columns: Callable[[np.random.Generator, int], np.ndarray]) -> Draw:
+    """X and Y that are the same function of S, each with noise of its own."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple:
+        s = columns(rng, n)
+        return mean(s) + rng.standard_normal(n), mean(s) + rng.standard_normal(n), s
+
+    return draw
+
+
+def normal_columns(count: int) -> Callable[[np.random.Generator, int], np.ndarray]:
+    return lambda rng, n: rng.standard_normal((n, count))
+
+
+def nearly_the_same_columns(rng: np.random.Generator, n: int) -> np.ndarray:
+    s, apart = rng.standard_normal((2, n))
+    return np.column_stack([s, s + 0.05 * apart])
+
+
+def counts(rng: np.random.Generator, n: int) -> tuple:
+    s = rng.standard_normal(n)
+    return rng.poisson(np.exp(s)), rng.poisson(np.exp(s)), s
+
+
+FOLLOWING_S = {
+    "labels": (many_labels, 600),
+    "a combination": (one_combination_for_both, 500),
+    "counts": (counts, 500),
+    "a line in skewed columns": (alike(lambda s: s.sum(axis=1), lambda rng, n: rng.lognormal(size=(n, 5))), 300),
+    "a line in even columns": (alike(lambda s: s.sum(axis=1), lambda rng, n: rng.uniform(-3, 3, (n, 5))), 500),
+    "what differs in columns": (alike(lambda s: 20 * (s[:, 1] - s[:, 0]), nearly_the_same_columns), 300),
+    "an even function": (alike(lambda s: 1.4 * np.cos(2 * s.sum(axis=1) / np.sqrt(5)), normal_columns(5)), 500),
+    "squares": (alike(lambda s: np.square(s).sum(axis=1) / 2, normal_columns(4)), 600),
+    "a jump": (alike(lambda s: 2.0 * (s[:, 0] > 0.3), normal_columns(3)), 600),
+}
+
+
+@pytest.mark.parametrize("function", FOLLOWING_S)
+def test_level_holds_where_x_and_y_follow_s_alike(function: str) -> None:
+    draw, n = FOLLOWING_S[function]
+    assert (pvalues(draw, n, 50) <= 0.1).sum() <= binom.ppf(0.9995, 50, 0.1)
+
+
+def test_waves_of_x_are_seen_beside_a_condition_that_does_not_matter() -> None:
+    def draw(rng: np.random.Generator, n: int) -> tuple:
+        x = rng.standard_normal(n)
+        return x, np.sin(6 * x) + 0.5 * rng.standard_normal(n), rng.standard_normal((n, 2))
+
+    assert np.mean(pvalues(draw, 250, 30) <= 0.05) > 0.8
 
 
 def test_rare_labels_that_never_meet_are_no_evidence() -> None:
@@ -317,6 +363,10 @@ def test_errors_say_the_way_out() -> None:
         conditional_independence_test(x, y, s, method="strata")
     with pytest.raises(ValueError, match="method must be one of"):
         conditional_independence_test(x, y, s, method="kernel")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"at least 5 rows for each column.*got 50 rows and 11 columns.*fewer columns"):
+        conditional_independence_test(x, y, np.random.default_rng(0).random((50, 11)))
+    with pytest.raises(ValueError, match=r"n_permutations.*0.*999"):
+        conditional_independence_test(x, y, s, n_permutations=0)
     with pytest.raises(ValueError, match="at least 4 rows"):
         conditional_independence_test([1, 2, 3], [1, 2, 3], [1, 2, 3])
 

@@ -194,6 +194,18 @@ def test_power_on_a_circle():
     assert found >= 38
 
 
+def test_power_on_waves_of_single_columns_and_on_what_columns_say_together():
+    waves, together = 0, 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, noise = rng.uniform(-1, 1, (100, 3)), rng.standard_normal((100, 3))
+        waves += independence_test(x, np.sin(4 * np.pi * x) + 0.3 * noise, n_permutations=99).pvalue <= 0.05
+        product = np.sign(x[:, 0] * x[:, 1]) + noise[:, 0]
+        together += independence_test(x, product, n_permutations=99).pvalue <= 0.05
+    assert waves >= 18
+    assert together >= 15
+
+
 DEPENDENT = {
     "label": lambda x, rng: np.where(np.abs(x) > 0.7, "far", "near"),
     "missing": lambda x, rng: np.where(np.abs(x) > 0.7, np.nan, rng.standard_normal(len(x))),
