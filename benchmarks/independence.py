@@ -1,10 +1,11 @@
 """Power, level and time of `independence_test` beside Dcorr, HSIC and MGC of hyppo (pip install hyppo).
 
     python benchmarks/independence.py --repetitions 500 --rows 100
+    python benchmarks/independence.py --repetitions 200 --rows 100 --columns 3 --timed-rows 0
 
-Data: hyppo's own simulators in one dimension, with noise (`noise=True`), as in its curves of power against sample
-size; `multimodal_independence` has no noise to set and no dependence. Alpha is 0.05. Repetition r of each simulator
-draws with seed `first_seed + r`; nothing was tuned on seeds from 10,000 on.
+Data: hyppo's own simulators, with noise (`noise=True`), as in its curves of power against sample size: five in one
+dimension, or all of them where there are more columns; `multimodal_independence` has no dependence. Alpha is 0.05.
+Repetition r of each simulator draws with seed `first_seed + r`; nothing was tuned on seeds from 10,000 on.
 
 Power: ours is the share of p-values of at most alpha. For hyppo's tests it is the rule of `hyppo.tools.power`: the
 critical value is a quantile of the statistic on shuffled copies of the same repetitions, which spares them the cost and
@@ -36,24 +37,26 @@ from featgeo.evidence import independence_test  # noqa: E402
 try:
     from hyppo.independence import MGC, Dcorr, Hsic
     from hyppo.tools import indep_sim
+    from hyppo.tools.indep_sim import SIMULATIONS
 except ImportError as error:
     raise SystemExit(f"This benchmark needs hyppo, and {error.name} is not there. Run: pip install hyppo") from error
 
 ALPHA = 0.05
 DEPENDENT = ("spiral", "circle", "w_shaped", "sin_four_pi", "two_parabolas")
 INDEPENDENT = "multimodal_independence"
+WITHOUT_NOISE = (INDEPENDENT, "multiplicative_noise")  # they have none to set
 PERMUTATIONS = 1000
 
 Pair = tuple[np.ndarray, np.ndarray]
 
 
-def draws(simulator: str, n: int, seeds: range) -> list[Pair]:
-    """Repetitions of a simulator, each (n, 1) and (n, 1)."""
-    noise = {} if simulator == INDEPENDENT else {"noise": True}
+def draws(simulator: str, n: int, p: int, seeds: range) -> list[Pair]:
+    """Repetitions of a simulator, each (n, p) and (n, 1) or (n, p)."""
+    noise = {} if simulator in WITHOUT_NOISE else {"noise": True}
     pairs = []
     for seed in seeds:
         np.random.seed(seed)  # noqa: NPY002 - hyppo draws from numpy's global state
-        pairs.append(indep_sim(simulator, n, 1, **noise))
+        pairs.append(indep_sim(simulator, n, p, **noise))
     return pairs
 
 
@@ -69,18 +72,19 @@ def peer_power(statistic: Callable[[np.ndarray, np.ndarray], float], pairs: list
     return float(np.mean(observed >= shuffled[ceil(len(pairs) * (1 - ALPHA))]))
 
 
-def power_table(n: int, seeds: range) -> None:
+def power_table(n: int, p: int, seeds: range) -> None:
+    dependent = DEPENDENT if p == 1 else tuple(name for name in SIMULATIONS if name != INDEPENDENT)
     peers = {"Dcorr": Dcorr().statistic, "HSIC": Hsic().statistic, "MGC": MGC().statistic}
-    print(f"share of rejections at alpha {ALPHA}, n = {n}, {len(seeds)} repetitions, seeds from {seeds[0]:,}")
+    print(f"rejections at alpha {ALPHA}, n = {n}, {p} columns, {len(seeds)} repetitions, seeds from {seeds[0]:,}")
     print(f"{'':24s} {'ours':>6s} " + " ".join(f"{name:>6s}" for name in peers))
     powers = []
-    for simulator in (*DEPENDENT, INDEPENDENT):
-        pairs = draws(simulator, n, seeds)
+    for simulator in (*dependent, INDEPENDENT):
+        pairs = draws(simulator, n, p, seeds)
         row = [our_power(pairs), *(peer_power(statistic, pairs) for statistic in peers.values())]
         print(f"{simulator:24s} " + " ".join(f"{power:6.3f}" for power in row), flush=True)
         powers.append(row)
-        if simulator == DEPENDENT[-1]:
-            print(f"{'mean of the five':24s} " + " ".join(f"{power:6.3f}" for power in np.mean(powers, axis=0)))
+        if simulator == dependent[-1]:
+            print(f"{'mean of these':24s} " + " ".join(f"{power:6.3f}" for power in np.mean(powers, axis=0)))
     print("(the last row is independent: it shows the level)")
 
 
@@ -123,13 +127,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--rows", type=int, default=100, help="rows of each repetition")
+    parser.add_argument("--columns", type=int, default=1, help="of X; with several, all simulators are tried")
     parser.add_argument("--first-seed", type=int, default=10_000)
-    parser.add_argument("--timed-rows", type=int, default=10_000)
+    parser.add_argument("--timed-rows", type=int, default=10_000, help="0: do not measure the time")
     parser.add_argument("--mgc-rows", type=int, default=2500, help="rows at which MGC is timed")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="hyppo")
-    power_table(options.rows, range(options.first_seed, options.first_seed + options.repetitions))
-    time_table(options.timed_rows, options.mgc_rows)
+    power_table(options.rows, options.columns, range(options.first_seed, options.first_seed + options.repetitions))
+    if options.timed_rows:
+        time_table(options.timed_rows, options.mgc_rows)
 
 
 if __name__ == "__main__":

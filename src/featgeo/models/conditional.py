@@ -300,7 +300,7 @@ class ConditionalDecomposition(BaseEstimator):
 
 def _judged(unseen: Unseen | None, y: Rows, support: Support) -> np.ndarray:
     """Which of the unseen rows judge posteriors; a value of Y is left out that no other row has."""
-    if unseen is None or support.kind == "rows":
+    if unseen is None or not unseen.judging.size or support.kind == "rows":
         return np.zeros(0, dtype=bool)
     judged = unseen.judging & (np.cumsum(unseen.judging) <= JUDGED_ROWS)
     if not support.continuous:
