@@ -49,12 +49,14 @@ def product_test(x: Sequence[Scored], y: Sequence[Scored], s: Sequence[Scored], 
     residuals_y, weights_y = _probe_residuals(basis, of_y)
     if not (weights_x.size and weights_y.size):
         return Evidence(0.0, 1.0, NAME)
+    modulating = modulators(s, basis)
     ratio = variance_ratio(basis, residuals_x, residuals_y)
+    modulated = variance_ratio(basis, residuals_x.leading(MODULATED), residuals_y.leading(MODULATED), modulating)
     left, right = (scaled(part.values, w) for part, w in ((residuals_x, weights_x), (residuals_y, weights_y)))
-    return moment_evidence(left, right, modulators(s, basis), ratio, NAME)
+    return moment_evidence(left, right, modulating, ratio, modulated, NAME)
 
 
-def moment_evidence(x: Array, y: Array, modulating: Array, ratio: Array, name: str) -> Evidence:
+def moment_evidence(x: Array, y: Array, modulating: Array, ratio: Array, modulated: Array, name: str) -> Evidence:
     """Test whether products of residuals have mean 0.
 
     Args:
@@ -62,9 +64,11 @@ def moment_evidence(x: Array, y: Array, modulating: Array, ratio: Array, name: s
         y: Those of Y, (n, l).
         modulating: Functions of S that multiply the products, (n, q).
         ratio: From `variance_ratio`, (k, l).
+        modulated: The same for products that are modulated, (at most MODULATED, at most MODULATED, q).
         name: What the method is called.
     """
-    statistic, weights = _quadratic_form(x, y, modulating, ratio)
+    ratios = np.concatenate([ratio.ravel(), modulated.ravel()])
+    statistic, weights = _quadratic_form(x, y, modulating, ratios)
     pvalue = weighted_chi_square_tail(statistic, weights)
     if rests_on_few_rows(_kurtosis(x), _kurtosis(y), len(x)):
         # Residuals rest on few rows: where these never meet, the products hardly vary, and their own variance says too
@@ -112,7 +116,7 @@ def modulators(s: Sequence[Scored], basis: Basis) -> Array:
     return np.hstack(parts)
 
 
-def _quadratic_form(x: Array, y: Array, modulating: Array, ratio: Array) -> tuple[float, Array]:
+def _quadratic_form(x: Array, y: Array, modulating: Array, ratios: Array) -> tuple[float, Array]:
     """The statistic and the weights of its null distribution."""
     n, size = len(x), x.shape[1] * y.shape[1]
     lead_x, lead_y = min(MODULATED, x.shape[1]), min(MODULATED, y.shape[1])
@@ -127,9 +131,7 @@ def _quadratic_form(x: Array, y: Array, modulating: Array, ratio: Array) -> tupl
         gram += block.T @ block
         fourth += float(np.square(np.square(block).sum(axis=1)).sum())
     mean = total / n
-    # A modulator differs between rows that correlate, so that for these products the ratio is an upper bound.
-    modulated_ratio = np.repeat(ratio[:lead_x, :lead_y].ravel(), modulating.shape[1])
-    scale = np.sqrt(np.concatenate([ratio.ravel(), modulated_ratio]))
+    scale = np.sqrt(ratios)
     covariance = (gram / n - np.outer(mean, mean)) * np.outer(scale, scale)
     spectrum = np.maximum(eigvalsh(covariance), 0.0)
     return float(n * mean @ mean), _less_spread(spectrum, np.square(gram).sum(), fourth, n)

@@ -34,6 +34,7 @@ SYMBOL_DISTANCE = 4.0  # squared, between two symbols
 SMALLEST_EIGENVALUE = 1e-9
 INDEX_WIDTH, INDEX_SHARE = 0.2, 0.5
 NARROW_ROWS = 500  # from so many on, functions along indices may be as narrow as that
+HARDLY = 0.05  # share of an eigenvector that a regression takes out
 MOST_DEGREES = 0.5  # of freedom, over n: beyond it cross-validation mistakes interpolation for a good fit
 
 
@@ -61,6 +62,10 @@ class Residuals:
 
     values: Array
     left: Array
+
+    def leading(self, k: int) -> Residuals:
+        """Those of the first k targets."""
+        return Residuals(self.values[:, :k], self.left[:, :k])
 
 
 def kernel_basis(columns: Sequence[Scored], n: int, rng: np.random.Generator, leading: Array | None = None) -> Basis:
@@ -135,14 +140,35 @@ def residuals(basis: Basis, targets: Array) -> Residuals:
     return Residuals(targets - basis.vectors @ ((1 - left[:, best]) * coefficients), left[:, best])
 
 
-def variance_ratio(basis: Basis, x: Residuals, y: Residuals) -> Array:
-    """Variance of the sum of products of residuals over what the sum of their squared products says, (k_x, k_y).
+def variance_ratio(basis: Basis, x: Residuals, y: Residuals, modulating: Array | None = None) -> Array:
+    """Variance of the sum of products of residuals over what the sum of their squared products says.
 
-    Residuals of one regression are correlated over the rows, so their products are not quite independent. With M_x and
-    M_y the matrices that take targets to residuals, and targets of constant variance given S, the ratio is
-    tr(M_x^2 M_y^2) over sum_i (M_x^2)_ii (M_y^2)_ii.
+    Residuals of one regression are correlated over the rows, so their products are not quite independent. With A and B
+    the squares of the matrices that take targets to residuals, m a function of S that multiplies the products, and
+    targets of constant variance given S, the ratio is sum_ij m_i m_j A_ij B_ij over sum_i m_i^2 A_ii B_ii.
+
+    Args:
+        basis: Of both regressions.
+        x: Residuals of k functions of X.
+        y: Residuals of l functions of Y.
+        modulating: Functions m, (n, q); a constant when None.
+
+    Returns:
+        Shape (k, l), or (k, l, q).
     """
-    n, r = basis.vectors.shape
-    squared_x, squared_y = x.left**2, y.left**2
-    diagonal_x, diagonal_y = (1 - 1 / n - basis.vectors**2 @ (1 - left) for left in (squared_x, squared_y))
-    return (n - 1 - r + squared_x.T @ squared_y) / (diagonal_x.T @ diagonal_y)
+    n = len(basis.vectors)
+    constant = np.full((n, 1), 1 / np.sqrt(n))
+    taken_x, taken_y = (np.vstack([np.ones((1, part.left.shape[1])), 1 - part.left**2]) for part in (x, y))
+    vectors = np.hstack([constant, basis.vectors])
+    diagonal_x, diagonal_y = (1 - np.square(vectors) @ taken for taken in (taken_x, taken_y))
+    ratios = []
+    # What hardly any of is taken hardly matters.
+    seen = np.maximum(taken_x.max(axis=1), taken_y.max(axis=1)) > HARDLY
+    for m in constant.T if modulating is None else modulating.T:
+        square = np.square(m)
+        products = vectors[:, seen].T @ (m[:, None] * vectors[:, seen])
+        off = taken_x[seen].T @ np.square(products) @ taken_y[seen]  # sum_ij m_i m_j (1 - A)_ij (1 - B)_ij
+        on = square @ (diagonal_x - 1)
+        whole = square.sum() + on[:, None] + (square @ (diagonal_y - 1))[None, :] + off
+        ratios.append(whole / ((square[:, None] * diagonal_x).T @ diagonal_y))
+    return ratios[0] if modulating is None else np.stack(ratios, axis=-1)

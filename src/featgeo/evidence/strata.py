@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from featgeo.evidence.probes import Probes, contrasts, probes
-from featgeo.evidence.products import DETERMINED, MODULATION, moment_evidence, scaled
+from featgeo.evidence.products import DETERMINED, MODULATED, MODULATION, moment_evidence, scaled
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Ranks, Scored, Symbols, ranks
 from featgeo.evidence.shuffling import permutation_pvalue, sequential_pvalue
@@ -103,8 +103,11 @@ def _limit(of_x: Probes, of_y: Probes, by_stratum: Array, s: Symbols) -> Evidenc
             return Evidence(0.0, 1.0, name)
         parts.append(scaled(left[:, free], given.weights[free]))
     of_rows = 1 - 1 / np.bincount(s.codes)[s.codes]  # what centring leaves of the variance of each row
-    ratio = np.full((parts[0].shape[1], parts[1].shape[1]), (len(of_rows) - s.size) / np.square(of_rows).sum())
-    return moment_evidence(parts[0], parts[1], by_stratum, ratio, name)
+    shape = parts[0].shape[1], parts[1].shape[1]
+    ratio = np.full(shape, of_rows.sum() / np.square(of_rows).sum())  # as in `featgeo.evidence.smoothing`
+    by_modulator = (of_rows @ np.square(by_stratum)) / (np.square(of_rows) @ np.square(by_stratum))
+    modulated = np.broadcast_to(by_modulator, (*np.minimum(shape, MODULATED), len(by_modulator)))
+    return moment_evidence(parts[0], parts[1], by_stratum, ratio, modulated, name)
 
 
 def _within(column: Scored, s: Symbols) -> Scored:
