@@ -14,6 +14,7 @@ from scipy.stats import binom, kstest
 from featgeo.evidence.conditional import conditional_independence_test
 from featgeo.evidence.probes import contrasts
 from featgeo.evidence.scored import Symbols
+from featgeo.evidence.smoothing import Basis, Residuals, variance_ratio
 
 Draw = Callable[[np.random.Generator, int], tuple]
 
@@ -198,6 +199,25 @@ def test_contrasts_are_an_orthonormal_basis() -> None:
     values = contrasts(Symbols(codes, 4))
     np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(values.T @ values / len(codes), np.eye(3), atol=1e-12)
+
+
+def test_variance_of_sums_of_products_of_residuals() -> None:
+    """Against the matrices themselves: sum_ij m_i m_j A_ij B_ij over sum_i m_i^2 A_ii B_ii."""
+    rng, n, r = np.random.default_rng(0), 60, 8
+    vectors = np.linalg.qr(np.column_stack([np.ones(n), rng.standard_normal((n, r))]))[0][:, 1:]
+    basis = Basis(vectors, np.ones(r))
+    x, y = (Residuals(np.empty((n, k)), rng.uniform(0, 0.9, (r, k))) for k in (2, 3))
+    m = rng.standard_normal((n, 2))
+    plain, modulated = variance_ratio(basis, x, y), variance_ratio(basis, x, y, m)
+    a, b = (
+        [np.linalg.matrix_power(np.eye(n) - 1 / n - vectors * (1 - left) @ vectors.T, 2) for left in part.left.T]
+        for part in (x, y)
+    )
+    for (i, one), (j, other) in product(enumerate(a), enumerate(b)):
+        diagonal = np.diag(one) * np.diag(other)
+        assert plain[i, j] == pytest.approx((one * other).sum() / diagonal.sum())
+        for q, weight in enumerate(m.T):
+            assert modulated[i, j, q] == pytest.approx(weight @ (one * other) @ weight / (weight**2 @ diagonal))
 
 
 # Invariance.
