@@ -342,7 +342,7 @@ FOLLOWING_S = {
 @pytest.mark.parametrize("function", FOLLOWING_S)
 def test_level_holds_where_x_and_y_follow_s_alike(function: str) -> None:
     draw, n = FOLLOWING_S[function]
-    assert (pvalues(draw, n, 50) <= 0.1).sum() <= binom.ppf(0.9995, 50, 0.1)
+    assert (pvalues(draw, n, 30) <= 0.1).sum() <= binom.ppf(0.9995, 30, 0.1)
 
 
 def test_waves_of_x_are_seen_beside_a_condition_that_does_not_matter() -> None:
