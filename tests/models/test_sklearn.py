@@ -57,7 +57,7 @@ def test_parameters_survive_a_clone():
 
 def test_a_classifier_and_a_regressor_in_the_usual_loop():
     X, y = load_iris(return_X_y=True)
-    assert cross_val_score(FeatureClassifier(), X, y, cv=5).mean() > 0.93
+    assert cross_val_score(FeatureClassifier(), X, y, cv=3).mean() > 0.93
     X, y = load_diabetes(return_X_y=True)
-    assert cross_val_score(FeatureRegressor(), X, y, cv=5).mean() > 0.4
+    assert cross_val_score(FeatureRegressor(), X, y, cv=3).mean() > 0.4
     assert np.isfinite(FeatureRegressor().fit(X, y).predict_interval(X)).all()
