@@ -34,6 +34,24 @@ def rests_on_few_rows(kurtosis_x: float, kurtosis_y: float, n_rows: int) -> bool
     return ROWS_PER_KURTOSIS * kurtosis_x * kurtosis_y > n_rows
 
 
+def less_spread(spectrum: Array, same_row: float, n_rows: int) -> Array:
+    """Eigenvalues drawn towards their mean, by as much as those of an empirical covariance matrix spread too far.
+
+    Args:
+        spectrum: Eigenvalues, (m,).
+        same_row: Of the sum over all pairs of rows i, j of (p_i . p_j)^2, with p the products behind the covariance,
+            the share with i = j. It is noise: the other pairs alone estimate the sum of squared eigenvalues.
+        n_rows: Number of rows.
+    """
+    squares, equal = float(np.square(spectrum).sum()), float(spectrum.sum()) ** 2 / len(spectrum)
+    spread = squares - equal
+    if spread <= 0:
+        return spectrum
+    share = (squares * (1 - same_row) * n_rows / (n_rows - 1) - equal) / spread
+    drawn: Array = spectrum.mean() + np.sqrt(np.clip(share, 0.0, 1.0)) * (spectrum - spectrum.mean())
+    return drawn
+
+
 def weighted_chi_square_tail(statistic: float, weights: Any) -> float:
     """P(sum_i w_i Z_i^2 > statistic) for independent standard normals Z_i.
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from featgeo.evidence.null import rests_on_few_rows, weighted_chi_square_tail
+from featgeo.evidence.null import less_spread, rests_on_few_rows, weighted_chi_square_tail
 from featgeo.evidence.probes import Probes, column_probes, probes
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Scored, same
@@ -134,21 +134,4 @@ def _quadratic_form(x: Array, y: Array, modulating: Array, ratios: Array) -> tup
     scale = np.sqrt(ratios)
     covariance = (gram / n - np.outer(mean, mean)) * np.outer(scale, scale)
     spectrum = np.maximum(eigvalsh(covariance), 0.0)
-    return float(n * mean @ mean), _less_spread(spectrum, np.square(gram).sum(), fourth, n)
-
-
-def _less_spread(spectrum: Array, squares: float, fourth: float, n: int) -> Array:
-    """Eigenvalues drawn towards their mean, by as much as those of an empirical covariance matrix spread too far.
-
-    Args:
-        spectrum: Eigenvalues, (m,).
-        squares: Sum over all pairs of rows i, j of (p_i . p_j)^2, the sum of the squared entries of the Gram matrix.
-        fourth: The part of it from i = j, which is noise: the others alone estimate the squared covariances.
-        n: Number of rows.
-    """
-    trace_part = spectrum.sum() ** 2 / len(spectrum)
-    with_noise = np.square(spectrum).sum() - trace_part
-    without = np.square(spectrum).sum() * (1 - fourth / squares) * n / (n - 1) - trace_part
-    if with_noise <= 0:
-        return spectrum
-    return spectrum.mean() + np.sqrt(np.clip(without / with_noise, 0.0, 1.0)) * (spectrum - spectrum.mean())
+    return float(n * mean @ mean), less_spread(spectrum, fourth / float(np.square(gram).sum()), n)

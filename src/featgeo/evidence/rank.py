@@ -18,7 +18,7 @@ import numpy as np
 
 from featgeo.evidence.bartlett import bartlett_statistics, check_dimensions, linear_evidence
 from featgeo.evidence.ladders import linear_ladder
-from featgeo.evidence.null import weighted_chi_square_tail
+from featgeo.evidence.null import less_spread, weighted_chi_square_tail
 from featgeo.evidence.reading import read_tables
 from featgeo.geometry.validation import Array
 
@@ -69,11 +69,7 @@ def rank_pvalues(x: Array, y: Array) -> Array:
 
 
 def product_spectrum(a: Array, b: Array) -> Array:
-    """Eigenvalues of the covariance of all products a_j b_l, or fewer that spread as much, (n, k) and (n, l) to (m,).
-
-    Those of an empirical covariance spread too far, so they are drawn towards their mean until their sum of squares is
-    right: its estimate from pairs of different rows has no such error.
-    """
+    """Eigenvalues of the covariance of all products a_j b_l, or fewer of the same spread, (n, k) and (n, l) to (m,)."""
     n, size = len(a), a.shape[1] * b.shape[1]
     trace = float(np.mean(np.square(a).sum(axis=1) * np.square(b).sum(axis=1)))
     if size > MOST_PRODUCTS:
@@ -82,11 +78,7 @@ def product_spectrum(a: Array, b: Array) -> Array:
     products = (a[:, :, None] * b[:, None, :]).reshape(n, size)
     spectrum = np.linalg.eigvalsh(products.T @ products / n).clip(min=0.0)
     fourth = float(np.square(np.square(products).sum(axis=1)).sum())
-    squares = (n * n * float(np.square(spectrum).sum()) - fourth) / (n * (n - 1))
-    equal = spectrum.sum() ** 2 / size
-    spread = float(np.square(spectrum).sum()) - equal
-    share = np.clip((squares - equal) / spread, 0.0, 1.0) if spread > 0 else 0.0
-    return spectrum.mean() + np.sqrt(share) * (spectrum - spectrum.mean())
+    return less_spread(spectrum, fourth / max(n * n * float(np.square(spectrum).sum()), 1e-300), n)
 
 
 def _sum_of_squares(a: Array, b: Array) -> float:
