@@ -101,7 +101,7 @@ def no_condition(rng: np.random.Generator, n: int) -> tuple:
     ],
 )
 def test_level_holds(draw: Draw, n: int) -> None:
-    assert_level(pvalues(draw, n, 80))
+    assert_level(pvalues(draw, n, 60))
 
 
 def test_level_holds_with_few_rows() -> None:
