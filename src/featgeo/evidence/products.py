@@ -32,7 +32,7 @@ MODULATION = 1.5  # weight of all functions of S together; the constant has weig
 MOST_MODULATORS = 16
 MODULATED = 4  # leading probes of X and of Y
 DETERMINED = 1e-3  # a probe with this share of its variance left is a function of S as far as a regression can tell
-FITTED = 1  # leading probes along whose linear fits waves go without penalty
+FITTED = 1  # leading probes for whose sake terms go without penalty
 CHUNK = 8192
 NAME = "products of residuals"
 
