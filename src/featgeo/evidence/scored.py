@@ -1,9 +1,9 @@
 """Columns as tests see them: by rank, or by symbol.
 
 Independence does not change under monotone maps of a number, nor under any renaming of symbols: so a column of many
-numbers enters by its *ranks*, a column of labels or of few numbers by its *symbols*. Only regressions on S read numbers
-as they are, too: what follows a line in them is then seen exactly. A missing number has no rank, and a column of symbols
-beside it says where it is missing.
+numbers enters by its *ranks*, a column of labels or of few numbers by its *symbols*. Only regressions on S read
+numbers as they are, too: what follows a line in them is then seen exactly. A missing number has no rank, and a column
+of symbols beside it says where it is missing.
 """
 
 from __future__ import annotations
