@@ -12,6 +12,8 @@ from featgeo.features.combined import check_few_products
 from featgeo.features.spaces import Space
 from featgeo.geometry.validation import Array
 
+LARGEST = 1e100  # sums of squares of numbers between this and its inverse are numbers, with much to spare
+
 
 @dataclass(frozen=True, eq=False)
 class PartSpace:
@@ -39,6 +41,30 @@ class SideBySide:
     def __call__(self, rows: Any) -> Array:
         """All features, (n, d_1 + d_2 + ...)."""
         return np.hstack([space(rows) for space in self.spaces])
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledSpace:
+    """A space with its features divided by fixed numbers: the span is the same.
+
+    Attributes:
+        space: The space.
+        scale: One number a feature, (d,).
+    """
+
+    space: Space
+    scale: Array
+
+    def __call__(self, rows: Any) -> Array:
+        """Features of ordinary size, (n, d)."""
+        return self.space(rows) / self.scale
+
+
+def in_reach(space: Space, rows: Any) -> Space:
+    """The space, with features so large or so small that their squares would not be numbers brought to size 1."""
+    size = np.abs(space(rows)).max(axis=0, initial=0)
+    beyond = (size > LARGEST) | ((size < 1 / LARGEST) & (size > 0))
+    return ScaledSpace(space, np.where(beyond, size, 1.0)) if beyond.any() else space
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from featgeo.features.spaces import Space, TableSpace
+from featgeo.features.spaces import KernelSpace, Space, TableSpace
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
+
+ROWS_AT_ONCE = 8192
 
 
 class FeatureFunction(Protocol):
@@ -27,7 +29,16 @@ class SpanFunction:
     affine: AffineFeatures
 
     def __call__(self, rows: Any) -> Array:
-        """Values at each row, (n, k)."""
+        """Values at each row, (n, k); some rows at a time, since a space may have many more features than these."""
+        starts = range(0, len(rows), ROWS_AT_ONCE)
+        if len(starts) <= 1:
+            return self._values(rows)
+        return np.vstack([self._values(rows.take(slice(at, at + ROWS_AT_ONCE))) for at in starts])
+
+    def _values(self, rows: Any) -> Array:
+        if isinstance(self.space, KernelSpace):  # the same, without the products of all features in between
+            affine = self.affine
+            return self.space.times(rows, affine.weight) + (affine.offset - affine.centre @ affine.weight)
         return self.affine(self.space(rows))
 
 

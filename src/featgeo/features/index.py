@@ -8,6 +8,9 @@ The curve is one of a few, by the Bayesian information criterion: cubic splines 
 a + b tanh((z - c) / s), which is what evidence for one of two hidden causes adds up to: the true mode of two Gaussians
 of the same covariance, and of the paper's sequences (Prop. seq).
 
+A single row far away from all others would turn the direction towards itself. So columns are bounded: where the outer
+rows lie, and three times as far from the middle.
+
 A direction that was fitted to a row explains some of its noise, and does so along a line: judged on the same rows, a
 line would look better than the true curve. So the curve is fitted to indices of rows by directions that never saw them.
 """
@@ -23,10 +26,12 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from featgeo.features.dealing import copies_of, deal
 from featgeo.geometry.validation import Array
 
 PARTS = 5  # each is left out once, and sees the direction of the others
 RIDGES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of the direction, as a share of the mean variance of a column
+OUTER_SHARE, OUTER_REACH = 0.002, 4.0  # of the rows; of their distance from the middle: 11 sd for a bell curve
 POINTS = 1000  # of the curve: means of as many groups of neighbours along the index
 KNOTS = (4, 7, 12)
 STEP_CENTRES = np.linspace(-2, 2, 9)  # where the search for a step starts, in standard deviations of the index
@@ -38,7 +43,9 @@ class IndexRegressor(RegressorMixin, BaseEstimator):
     """A curve along one direction of the columns.
 
     Attributes:
-        centre_: Means of the columns, (d,).
+        bounds_: The least and the largest value of each column that count, (2, d); values beyond count as these.
+        scale_: What the columns are divided by, (d,).
+        centre_: Means of the columns, (d,), so bounded and scaled.
         direction_: b, (d,).
         at_: Points along the index, (m,), ascending; predictions are constant beyond the outermost.
         curve_: The prediction at each point, (m,).
@@ -52,8 +59,14 @@ class IndexRegressor(RegressorMixin, BaseEstimator):
             y: The target, (n,).
         """
         values, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        self.bounds_ = _bounds(values)
+        bounded = values.clip(*self.bounds_)
+        # Whoever scaled the columns counted what is now cut off.
+        self.scale_ = np.where((bounded != values).any(axis=0), bounded.std(axis=0), 1.0)
+        values = bounded / self.scale_
         self.centre_ = values.mean(axis=0)
-        self.direction_, index = _direction(values - self.centre_, target - target.mean())
+        part = deal(len(values), PARTS, 0, copies_of(values, np.asarray(target, dtype=np.float64)[:, None]))
+        self.direction_, index = _direction(values - self.centre_, target - target.mean(), part)
         self.at_, self.curve_ = _curve(index, np.asarray(target, dtype=np.float64))
         return self
 
@@ -61,16 +74,27 @@ class IndexRegressor(RegressorMixin, BaseEstimator):
         """The curve at the index of each row, (n,)."""
         check_is_fitted(self)
         values = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.interp((values - self.centre_) @ self.direction_, self.at_, self.curve_)
+        return np.interp((values.clip(*self.bounds_) / self.scale_ - self.centre_) @ self.direction_, self.at_, self.curve_)
 
 
-def _direction(values: Array, target: Array) -> tuple[Array, Array]:
+def _bounds(values: Array) -> Array:
+    """Where columns are cut off, (2, d): not at all where the outer rows lie in the middle, as in sparse columns."""
+    n_outer = max(1, int(OUTER_SHARE * len(values)))
+    ordered = np.partition(values, sorted({n_outer - 1, n_outer, len(values) // 2, len(values) - 1 - n_outer}), axis=0)
+    middle = ordered[len(values) // 2]
+    low, high = (
+        np.where(outer == middle, limit, middle + OUTER_REACH * (outer - middle))
+        for outer, limit in ((ordered[n_outer], -np.inf), (ordered[len(values) - 1 - n_outer], np.inf))
+    )
+    return np.stack([low, high])
+
+
+def _direction(values: Array, target: Array, part: np.ndarray) -> tuple[Array, Array]:
     """The direction of least squares, (d,), and the index of each row by directions fitted without it, (n,).
 
     Both are centred. The ridge is the one whose lines fare best on the rows left out.
     """
     n = len(values)
-    part = np.random.default_rng(0).permutation(n) % min(PARTS, n)
     rows = [np.flatnonzero(part == i) for i in range(part.max() + 1)]
     grams = np.array([values[own].T @ values[own] for own in rows])
     products = np.array([values[own].T @ target[own] for own in rows])

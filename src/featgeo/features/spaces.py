@@ -20,6 +20,7 @@ from scipy.linalg import eigh, hadamard
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import SplineTransformer
 
 from featgeo.features.encoding import Encoding, Scores
@@ -218,6 +219,13 @@ class KernelSpace:
         """Kernel features, after the additive ones where there are several columns."""
         smooth = self.kernel.transform(self.encoding(rows))
         return smooth if self.additive is None else np.hstack([self.additive(rows), smooth])
+
+    def times(self, rows: Rows, weight: Array) -> Array:
+        """The features times a matrix (d, k), (n, k), by fewer products than the features themselves take."""
+        n_smooth = len(self.kernel.components_)
+        values = rbf_kernel(self.encoding(rows), self.kernel.components_, gamma=self.kernel.gamma)
+        result: Array = values @ (self.kernel.normalization_.T @ weight[len(weight) - n_smooth :])
+        return result if self.additive is None else result + self.additive(rows) @ weight[: len(weight) - n_smooth]
 
 
 def _additive(rows: Rows, scores: Scores) -> SplineSpace | LinearSpace:

@@ -6,13 +6,14 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from featgeo.features.dealing import deal
 from featgeo.features.functions import TableFunction
 from featgeo.features.spaces import TableSpace
 from featgeo.geometry.finite import FiniteJoint
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
-from featgeo.learning.learned import Component, Learned, Unseen, deal, some_rows
+from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_rows
 from featgeo.learning.setting import ModeCount
 from featgeo.learning.solve import MODE_COUNTS, simplest
 from featgeo.nesting import h_score
@@ -31,7 +32,7 @@ def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int) -> Learned:
             )
     x, y = x_space.index(x_rows), y_space.index(y_rows)
     sizes = len(x_space.shares), len(y_space.shares)
-    fold_of_row = deal(len(data), seed)
+    fold_of_row = deal(len(data), N_FOLDS, seed)
     k = n_modes if isinstance(n_modes, int) else max(MODE_COUNTS) if n_modes == "auto" else min(sizes)
     whole = _modes(x, y, sizes, k)
     parts = [_modes(x[fold_of_row != fold], y[fold_of_row != fold], sizes, k) for fold in np.unique(fold_of_row)]

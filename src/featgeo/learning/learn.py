@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from featgeo.features.blocks import PartSpace
+from featgeo.features.blocks import PartSpace, in_reach
 from featgeo.features.functions import FeatureFunction, SpanFunction, TableFunction
 from featgeo.features.recipes import TABLE, Recipe, recipes
 from featgeo.features.spaces import Space, TableSpace
@@ -27,7 +27,6 @@ from featgeo.learning.learned import (
     Component,
     Learned,
     Unseen,
-    deal,
     from_solution,
     some_rows,
 )
@@ -37,14 +36,16 @@ from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve, solve_le
 from featgeo.learning.targets import are_all_known, is_more_to_explain, targets
 from featgeo.learning.threads import FEW_ROWS, one_thread
 from featgeo.nesting import Nesting
+from featgeo.watch import is_time_left, tell
 
 Solver = Literal["auto", "exact", "closed", "neural"]
 
 SELECTION_ROWS = 2048  # rows that choose between spaces; all rows then choose the ridge
 SPACE_ROWS = 200_000  # rows that spaces are fitted to
 TREE_ROWS = 500  # with fewer rows trees only memorise
-PATIENT_ROWS = 20_000  # from here on slow spaces are tried only where there is more to explain
+PATIENT_ROWS = 20_000  # from here on slow spaces are tried only where there is more to explain, and on so many rows
 ALL_MODES = 10**6
+SCALE_ROWS = 1000  # rows that tell how large features are
 ROWS_A_GIVEN = 10  # for each given function that features are orthogonal to
 NO_RIDGE = (0.0,)  # all functions of a finite alphabet are equal: none is smoother than another
 
@@ -112,11 +113,53 @@ def mode_counts(n_modes: ModeCount) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
-    """Fitted spaces of all blocks: several kinds of the richest of either side, one of each other."""
+    """Fitted spaces of all blocks: several kinds of the richest of either side, one of each other.
+
+    Attributes:
+        x: Spaces of the richest block of x, by the name of their recipe.
+        y: The same for y.
+        others: The space of each other block.
+        recipes: The recipes behind all of them, by block.
+    """
 
     x: Mapping[str, Space]
     y: Mapping[str, Space]
     others: Mapping[str, Space]
+    recipes: Mapping[str, list[Recipe]]
+
+    def only(self, setting: Setting, names: tuple[str, str]) -> dict[str, list[Recipe]]:
+        """The recipes of one pair of the richest spaces, and of all other blocks."""
+        kept = {
+            block: [recipe for recipe in self.recipes[block] if recipe.name == name]
+            for block, name in zip(setting.richest, names, strict=True)
+        }
+        return {**self.recipes, **kept}
+
+
+@dataclass(frozen=True, eq=False)
+class _Attempt:
+    """A solution, and what it takes to find it again on more rows.
+
+    Attributes:
+        learned: The solution.
+        candidates: The spaces that it chose from.
+        pilot: For a regressor, the solution whose functions of y it learned to predict.
+        regressor: The regressor.
+    """
+
+    learned: Learned
+    candidates: _Candidates
+    pilot: Learned | None = None
+    regressor: Recipe | None = None
+
+    def on(self, data: Pairs, setting: Setting, seed: int, unseen: bool) -> Learned:
+        """The solution on other rows: in the same spaces, fitted to these rows."""
+        first = self.learned if self.pilot is None else self.pilot
+        candidates = _fitted_candidates(data, setting, self.candidates.only(setting, first.spaces), seed)
+        if self.pilot is None or self.regressor is None:
+            return _solved(data, setting, candidates, seed, unseen)
+        regressors = {setting.richest[0]: self.regressor}
+        return _grown(data, setting, candidates, self.pilot, regressors, seed, unseen)[0]
 
 
 def _closed(
@@ -135,7 +178,7 @@ def _closed(
         given[name] = [_pilot(recipe, _side(setting, name, data.sample(1, seed)).of(*setting.blocks[name][1].of))]
     regressors = [recipe for recipe in choices[x_name] if recipe.learned]
     if regressors and not only and isinstance(data, Pairs) and len(data) >= TREE_ROWS:
-        return _best(_tried(data, setting, given, regressors, seed, unseen))
+        return _chosen(data, setting, given, regressors, seed, unseen)
     candidates = _fitted_candidates(data, setting, given, seed)
     if exact:
         _check_repeats(data, candidates)
@@ -147,6 +190,29 @@ def _closed(
     return learned
 
 
+def _chosen(
+    data: Pairs,
+    setting: Setting,
+    given: Mapping[str, list[Recipe]],
+    regressors: list[Recipe],
+    seed: int,
+    unseen: bool,
+) -> Learned:
+    """The best solution in given spaces and in those of regressors; some of many rows choose it, all then fit it."""
+    some = data.sample(PATIENT_ROWS, seed)
+    best = _best(_tried(some, setting, given, regressors, seed, unseen))
+    if some is data:
+        return best.learned
+    if not is_time_left():
+        warnings.warn(
+            f"Time was up before all {len(data)} rows could be used: the model rests on {len(some)} of them, drawn at "
+            "random. Allow more `time_limit`, or name a space.",
+            stacklevel=2,
+        )
+        return best.learned if best.learned.unseen is None else replace(best.learned, unseen=None)
+    return best.on(data, setting, seed, unseen)
+
+
 def _tried(
     data: Pairs,
     setting: Setting,
@@ -154,8 +220,8 @@ def _tried(
     regressors: list[Recipe],
     seed: int,
     unseen: bool,
-) -> Iterator[Learned]:
-    """Solutions in given spaces and in those of regressors, until there is nothing left to explain.
+) -> Iterator[_Attempt]:
+    """Solutions in given spaces and in those of regressors, until there is nothing left to explain or time is up.
 
     With many rows kernels and trees take long. Where no pilot is needed, the simplest spaces come first, alone.
     """
@@ -167,21 +233,24 @@ def _tried(
     for stage in stages:
         candidates = _fitted_candidates(data, setting, stage, seed)
         pilot = _solved(data, setting, candidates, seed, unseen)
-        yield pilot
-        while waiting:
-            learned, explains_all = _grown(data, setting, candidates, pilot, {x_name: waiting.pop(0)}, seed, unseen)
-            yield learned
+        yield _Attempt(pilot, candidates)
+        while waiting and is_time_left():
+            recipe = waiting.pop(0)
+            learned, explains_all = _grown(data, setting, candidates, pilot, {x_name: recipe}, seed, unseen)
+            yield _Attempt(learned, candidates, pilot, recipe)
             if is_long and waiting and explains_all():
                 return
             if stage is not stages[-1]:
                 break
+        if not is_time_left():
+            return
 
 
-def _best(found: Iterable[Learned]) -> Learned:
+def _best(found: Iterable[_Attempt]) -> _Attempt:
     """The solution of the largest held-out score, the first where they are equal or unknown."""
     first, *others = found
-    for learned in others:
-        first = learned if learned.held_out_score > first.held_out_score else first
+    for attempt in others:
+        first = attempt if attempt.learned.held_out_score > first.learned.held_out_score else first
     return first
 
 
@@ -223,13 +292,15 @@ def _grown(
     spaces = {x_name: candidates.x[names[x_name]], y_name: candidates.y[names[y_name]]}
     of_x = targets(spaces[y_name], data.y.of("y"), [part.g(data.y) for part in pilot.components[::-1]])
     grown, features, left = dict(spaces), {}, []
+    parts = data.folds(N_FOLDS, seed)
+    if len(data) > PATIENT_ROWS:
+        parts = parts % 2  # half of many rows is enough to learn the features of the other half
     for name, recipe in regressors.items():
         block = setting.blocks[name][1]
         rows = _side(setting, name, data).of(*block.of)
         wanted = of_x if name == x_name else targets(spaces[x_name], data.x, [pilot.components[0].f(data.x)])
         encoding = None if recipe.inputs is None else recipe.inputs(rows, seed)
-        folds = deal(len(data), seed)
-        space, features[name] = RegressorSpace.fit(rows, wanted, folds, recipe.argument, seed, encoding)
+        space, features[name] = RegressorSpace.fit(rows, wanted, parts, recipe.argument, seed, encoding)
         grown[name], names[name] = block.seen_from_side(space), recipe.name
         left.append((rows, wanted - features[name]))
     with_grown = replace(candidates, x={names[x_name]: grown[x_name]}, y={names[y_name]: grown[y_name]})
@@ -277,6 +348,8 @@ def _fitted_candidates(
     n_modes = setting.steps[-1].n_modes
     nesting = Nesting([n_modes if isinstance(n_modes, int) else 8])
     features: dict[tuple[str, str], Array] = {}
+    fold_of_row = sample.folds(3, seed)
+    tell("choosing spaces")
 
     def values(name: str, recipe: Recipe) -> Array:
         if (name, recipe.name) not in features:
@@ -284,7 +357,7 @@ def _fitted_candidates(
         return features[name, recipe.name]
 
     def score(x_name: str, x: Recipe, y_name: str, y: Recipe) -> float:
-        folds = Folds.from_chunks([{"x": values(x_name, x), "y": values(y_name, y)}], 3, seed)
+        folds = Folds.from_chunks([{"x": values(x_name, x), "y": values(y_name, y)}], 3, seed, fold_of_row)
         return solve(folds, nesting).held_out_score
 
     x_name, y_name = setting.richest
@@ -299,7 +372,7 @@ def _fitted_candidates(
         for kept, recipe, kinds in zip(chosen, best, (x_kinds, y_kinds), strict=True):
             if kind in kinds:
                 kept.append(recipe)
-    others = {}
+    others, kept_recipes = {}, dict(zip(setting.richest, chosen, strict=True))
     for name, (side, _) in setting.blocks.items():
         if name in setting.richest:
             continue
@@ -310,14 +383,14 @@ def _fitted_candidates(
             return max(score(name, recipe, opposite[0], other) for other in opposite[1])
 
         recipe = choices[name][0] if len(choices[name]) == 1 else max(choices[name], key=captured)
-        others[name] = _fitted(setting, name, recipe, data, seed)
+        others[name], kept_recipes[name] = _fitted(setting, name, recipe, data, seed), [recipe]
         if recipe.given and isinstance(data, Pairs):
             _check_given(others[name](_side(setting, name, data.sample(1, seed))).shape[1], len(data))
     x_spaces, y_spaces = (
         {recipe.name: _fitted(setting, name, recipe, data, seed) for recipe in kept}
         for name, kept in zip(setting.richest, chosen, strict=True)
     )
-    return _Candidates(x_spaces, y_spaces, others)
+    return _Candidates(x_spaces, y_spaces, others, kept_recipes)
 
 
 def _check_given(n_functions: int, n_rows: int) -> None:
@@ -349,7 +422,10 @@ def _side(setting: Setting, name: str, rows: Pairs) -> Any:
 
 def _fitted(setting: Setting, name: str, recipe: Recipe, data: Pairs | Stream, seed: int) -> Space:
     side, block = setting.blocks[name]
-    return block.fitted(recipe, _side(setting, name, data.sample(SPACE_ROWS, seed)), seed + (side == "y"))
+    # A rare symbol may miss among some rows, and then would have no function of its own.
+    rows = data if recipe is TABLE and isinstance(data, Pairs) else data.sample(SPACE_ROWS, seed)
+    space = block.fitted(recipe, _side(setting, name, rows), seed + (side == "y"))
+    return in_reach(space, _side(setting, name, rows.take(slice(0, SCALE_ROWS))))
 
 
 def _solved(
@@ -380,7 +456,8 @@ def _solved(
         y = {f"y {name}": known[y_name] if y_name in known else space(chunk.y) for name, space in candidates.y.items()}
         return x | y | {name: space(_side(setting, name, chunk)) for name, space in candidates.others.items()}
 
-    fold_of_row = deal(len(data), seed) if isinstance(data, Pairs) else None
+    tell(f"closed form, {' or '.join(candidates.x)} | {' or '.join(candidates.y)}")
+    fold_of_row = data.folds(N_FOLDS, seed) if isinstance(data, Pairs) else None
     chunks = [data] if isinstance(data, Pairs) and known else data.chunks()
     folds = Folds.from_chunks((features(chunk) for chunk in chunks), N_FOLDS, seed, fold_of_row)
 

@@ -185,11 +185,6 @@ def _residual(solution: Solution, modes: SpanModes) -> float:
     return max(float(np.abs(gram - np.eye(len(gram))).max(initial=0)) for gram in grams)
 
 
-def deal(n_rows: int, seed: int) -> np.ndarray:
-    """A fold for each row, (n,), at random and of equal size."""
-    return np.random.default_rng(seed).permutation(n_rows) % min(N_FOLDS, n_rows)
-
-
 def some_rows(n_rows: int, seed: int) -> np.ndarray:
     """Positions of the rows whose held-out features are kept."""
     if n_rows <= UNSEEN_ROWS:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from featgeo.features import networks
+from featgeo.features.dealing import deal
 from featgeo.features.encoding import Encoding
 from featgeo.features.recipes import Recipe, is_finite, recipes
 from featgeo.features.spaces import NetworkSpace, Space, network_inputs
@@ -21,7 +22,7 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.batches import Batches, StreamBatches
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.heads import Orthonormal
-from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, deal, from_solution
+from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution
 from featgeo.learning.options import Training
 from featgeo.learning.setting import Block, Setting
 from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve_levels
@@ -102,7 +103,7 @@ def learn_neural(
     spaces, solution = finish(trained)
     left_out = None
     if unseen and isinstance(data, Pairs) and apart is not None and len(apart):
-        rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), seed)[:UNSEEN_ROWS]
+        rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), N_FOLDS, seed)[:UNSEEN_ROWS]
         values = np.hstack([spaces[name](data.x.take(rows)) for name in setting.x])
         left_out = Unseen.of(solution, rows, values, fold_of_row)
     x_name, y_name = setting.richest
@@ -166,7 +167,7 @@ class _Finish:
         if not isinstance(self.data, Pairs) or self.apart is None or not len(self.apart):
             return Folds.from_chunks(chunks, N_FOLDS, self.seed), None
         fold_of_row = np.zeros(len(self.data), dtype=int)  # fold 0 was trained on
-        fold_of_row[self.apart] = 1 + deal(len(self.apart), self.seed)
+        fold_of_row[self.apart] = 1 + deal(len(self.apart), N_FOLDS, self.seed)
         held_out = tuple(range(1, 1 + min(N_FOLDS, len(self.apart))))
         return Folds.from_chunks(chunks, 1 + N_FOLDS, self.seed, fold_of_row), held_out
 

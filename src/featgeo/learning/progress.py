@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from featgeo.learning.options import Training
+from featgeo.watch import is_quiet, tell
 
 if TYPE_CHECKING:
     from featgeo.learning.train import Run
@@ -17,7 +18,7 @@ class ProgressBar:
     """A bar with the held-out score; nothing where it is not wanted or rich is not installed."""
 
     def __init__(self, run: Run, options: Training) -> None:
-        wanted = sys.stderr.isatty() if options.progress is None else options.progress
+        wanted = (sys.stderr.isatty() and not is_quiet()) if options.progress is None else options.progress
         self.bar: Any = None
         if not (wanted and run.fabric.is_global_zero):
             return
@@ -31,7 +32,10 @@ class ProgressBar:
             self.task = self.bar.add_task(name, total=run.n_steps, completed=run.step, score="")
 
     def __enter__(self) -> ProgressBar:
-        if self.bar is not None:
+        if self.bar is None:
+            tell("training")
+        else:
+            tell("")  # the bar says it
             self.bar.start()
         return self
 

@@ -34,6 +34,7 @@ from featgeo.learning.heads import NestedFeatures, Raw, batch_score
 from featgeo.learning.options import Training
 from featgeo.learning.progress import ProgressBar
 from featgeo.nesting import Level, Nesting
+from featgeo.watch import is_time_left
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -171,7 +172,7 @@ class Run:
             checkpoint.load(self)
         try:
             with ProgressBar(self, options) as bar:
-                while len(self.history) < self.max_epochs and not self._is_stale(options.patience):
+                while self._goes_on(options.patience):
                     self._epoch(batches, bar)
                     if checkpoint is not None and self.fabric.is_global_zero:
                         checkpoint.save(self)
@@ -232,6 +233,12 @@ class Run:
                 f"Training diverged: features are not finite in epoch {len(self.history)}. Use a lower `learning_rate`."
             )
         return contributions(f, g, self.nesting)
+
+    def _goes_on(self, patience: int | None) -> bool:
+        """Whether there is another epoch: none beyond the first where time is up, by the clock of the first rank."""
+        if len(self.history) >= self.max_epochs or self._is_stale(patience):
+            return False
+        return not self.history or bool(self.fabric.broadcast(is_time_left()))
 
     def _is_stale(self, patience: int | None) -> bool:
         if patience is None or self.peak_epoch is None:

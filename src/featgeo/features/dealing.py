@@ -1,0 +1,64 @@
+"""Rows dealt into folds, copies of a row into the same one.
+
+A row that was copied is known to whoever has seen one of its copies: were they dealt apart, held-out rows would praise
+whatever memorises. But rows may also be equal by right, where a variable takes few values. They are told apart by what
+comes with them: copies of x come with copies of y; an x that comes with several y was drawn several times.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featgeo.geometry.validation import Array
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, with irregular bits: products with it spread over all 64
+FEWEST_A_FOLD = 2  # distinct rows; with fewer, equal rows are all that there is
+
+
+def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None) -> np.ndarray:
+    """A fold for each row, (n,), at random and of nearly equal size.
+
+    Args:
+        n_rows: How many rows.
+        n_folds: How many folds; no more than there are rows.
+        seed: Of the deal.
+        copies: For each row the group of equal rows that it belongs to, (n,), numbered by first appearance; each row
+            for itself when None.
+    """
+    n_folds = min(n_folds, n_rows)
+    if copies is None or copies.max(initial=-1) + 1 < FEWEST_A_FOLD * n_folds:
+        copies = np.arange(n_rows)
+    fold_of_group = np.random.default_rng(seed).permutation(int(copies.max()) + 1) % n_folds
+    return np.asarray(fold_of_group[copies])
+
+
+def copies_of(x: Array, y: Array) -> np.ndarray:
+    """Groups of copied rows, (n,), numbered by first appearance.
+
+    Args:
+        x: What is known of each row, (n, d); missing values equal each other.
+        y: What is to be told from it, (n, e).
+    """
+    x_key = _keys(x)
+    row_key = _mixed(x_key ^ _mixed(_keys(y)))
+    _, x_place, x_count = np.unique(x_key, return_inverse=True, return_counts=True)
+    if len(x_count) == len(x):
+        return np.arange(len(x))
+    _, first, place = np.unique(row_key, return_index=True, return_inverse=True)
+    y_count = np.bincount(x_place[first], minlength=len(x_count))  # how many different y come with each x
+    leader = np.where(y_count[x_place] == 1, first[place], np.arange(len(x)))
+    return np.unique(leader, return_inverse=True)[1]
+
+
+def _keys(values: Array) -> np.ndarray:
+    """A number of 64 bits for each row, (n,), equal for equal rows and else different but for a chance of 2^-64."""
+    result = np.zeros(len(values), dtype=np.uint64)
+    for column in values.T:
+        bits = np.where(np.isnan(column), np.nan, column + 0.0).view(np.uint64)  # one NaN, and no -0
+        result = _mixed(result ^ bits)
+    return result
+
+
+def _mixed(bits: np.ndarray) -> np.ndarray:
+    bits = (bits ^ (bits >> np.uint64(32))) * _MIX
+    return bits ^ (bits >> np.uint64(29))

@@ -1,0 +1,116 @@
+"""What a long fit tells while it lasts, and how long it may last.
+
+`fit` is `watched`; the engine tells what it is about to do (`tell`), and asks whether there is time to try more
+(`is_time_left`). Both do nothing where no fit is watched. One line is shown, after two seconds, and is gone in the end.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from numbers import Real
+from time import monotonic
+from types import TracebackType
+from typing import Any, TypeVar
+
+PATIENCE = 2.0  # seconds before anything is shown
+INTERVAL = 0.5  # seconds between two looks
+
+_current: ContextVar[Watch | None] = ContextVar("watch", default=None)
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class Watch:
+    """A clock, and the line that says what goes on.
+
+    Args:
+        what: What lasts, such as the name of an estimator.
+        verbose: 0 shows nothing, 1 shows the line in terminals and notebooks, 2 everywhere.
+        time_limit: Seconds after which nothing more is tried; None for no limit.
+    """
+
+    def __init__(self, what: str, verbose: int = 1, time_limit: float | None = None) -> None:
+        if isinstance(verbose, bool) or verbose not in (0, 1, 2):
+            raise ValueError(
+                f"`verbose` must be 0 (no progress), 1 (in terminals and notebooks) or 2 (always), got {verbose!r}."
+            )
+        if time_limit is not None and (
+            isinstance(time_limit, bool) or not isinstance(time_limit, Real) or not 0 < time_limit < float("inf")
+        ):
+            raise ValueError(
+                f"`time_limit` must be a positive number of seconds, or None for no limit, got {time_limit!r}."
+            )
+        self.what, self.step = what, ""
+        self.start = monotonic()
+        self.end = float("inf") if time_limit is None else self.start + float(time_limit)
+        self.shown = verbose == 2 or (verbose == 1 and _is_interactive())
+        self._width = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._token = _current.set(self)
+        if self.shown:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _current.reset(self._token)
+        if self.shown:
+            self._over.set()
+            self._thread.join()
+
+    def _show(self) -> None:
+        wait = PATIENCE
+        while not self._over.wait(wait):
+            wait = INTERVAL
+            self._write(f"{self.what}: {self.step} ({monotonic() - self.start:.0f} s)" if self.step else "")
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        if text or self._width:
+            sys.stderr.write("\r" + text.ljust(self._width) + ("" if text else "\r"))
+            sys.stderr.flush()
+        self._width = len(text)
+
+
+def watched(method: _Method) -> _Method:
+    """Watch a method of an estimator, by its `verbose` and `time_limit`; inside another's, that one's count."""
+
+    @wraps(method)
+    def with_watch(self: Any, *args: Any, **options: Any) -> Any:
+        watch = Watch(type(self).__name__, self.verbose, self.time_limit)
+        if _current.get() is not None:
+            return method(self, *args, **options)
+        with watch:
+            return method(self, *args, **options)
+
+    return with_watch  # type: ignore[return-value]
+
+
+def tell(step: str) -> None:
+    """Say what is about to be done; "" while something else shows how it goes on."""
+    watch = _current.get()
+    if watch is not None:
+        watch.step = step
+
+
+def is_time_left() -> bool:
+    """Whether more may be tried."""
+    watch = _current.get()
+    return watch is None or monotonic() < watch.end
+
+
+def is_quiet() -> bool:
+    """Whether nothing is to be shown."""
+    watch = _current.get()
+    return watch is not None and not watch.shown
+
+
+def _is_interactive() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
