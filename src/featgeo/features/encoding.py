@@ -2,9 +2,10 @@
 
 Dependence does not change under monotone maps of a number, so numbers enter by their *scores*: where a value stands
 among those of the fit. Uniform scores spread evenly; normal scores follow a bell curve, clipped at the outermost ranks,
-so that no extreme row can make a mode of its own. Both have mean 0 and variance about 1. A missing number counts as
-average, with an indicator of its own where the fit had missing ones. Labels become indicators; an unknown label counts
-as average.
+so that no extreme row can make a mode of its own. Both have mean 0 and variance about 1. "Standard" numbers are only
+shifted and scaled; "bounded" ones too, but they end where no more than a few rows lie, far away from all others. A
+missing number counts as average, with an indicator of its own where the fit had missing ones. Labels become indicators;
+an unknown label counts as average.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from featgeo.features.columns import UNKNOWN
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 
-Scores = Literal["uniform", "normal", "standard"]
+Scores = Literal["uniform", "normal", "standard", "bounded"]
 
 # Normal scores stop this many rows from either end.
 CLIPPED_ROWS = 1
 QUANTILES = 10_000
+# Bounded numbers end this many times as far from the middle as the outer rows lie: 11 deviations of a bell curve.
+OUTER_SHARE, OUTER_REACH = 0.002, 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +35,12 @@ class Encoding:
     """A fitted encoding of a table.
 
     Attributes:
-        scores: How numbers are mapped; "standard" only shifts and scales.
-        ranks: Where a number stands among those of the fit, between 0 and 1; None without numbers or for "standard".
-        centre: Means of the numbers, for "standard".
-        scale: Standard deviations of the numbers, for "standard".
+        scores: How numbers are mapped.
+        ranks: Where a number stands among those of the fit, between 0 and 1; None without numbers, and where they are
+            only shifted and scaled.
+        bounds: The least and the largest of each number that count, (2, p), for "bounded"; else infinite.
+        centre: Means of the numbers, for "standard" and "bounded".
+        scale: Standard deviations of the numbers.
         clip: Uniform scores are kept this far from 0 and 1.
         with_missing: Positions of the numbers that missed in some rows of the fit.
         shares: For each column of labels the share of each label in the fit.
@@ -43,6 +48,7 @@ class Encoding:
 
     scores: Scores
     ranks: QuantileTransformer | None
+    bounds: Array
     centre: Array
     scale: Array
     clip: float
@@ -55,13 +61,17 @@ class Encoding:
         table = rows.table
         numbers, n = table.numbers, len(table)
         missing = np.isnan(numbers)
+        bounds = np.array([[-np.inf], [np.inf]]) * np.ones(numbers.shape[1])
+        if scores == "bounded":
+            bounds = np.array([_bounds(column[~np.isnan(column)]) for column in numbers.T]).reshape(-1, 2).T
+            numbers = numbers.clip(*bounds)
         known = (~missing).sum(axis=0).clip(min=1)
         centre = np.where(missing, 0, numbers).sum(axis=0) / known
         away = np.abs(np.where(missing, 0, numbers - centre))
         size = np.maximum(away.max(axis=0, initial=0), 1e-300)  # squares of huge or tiny numbers are not numbers
         spread = size * np.sqrt(np.square(away / size).sum(axis=0) / known)
         ranks = None
-        if numbers.shape[1] and scores != "standard":
+        if numbers.shape[1] and scores in ("uniform", "normal"):
             if "ranks" not in rows.memo:
                 known_or_zero = np.where(missing.all(axis=0), 0.0, numbers)  # a column that is never known has no ranks
                 quantiles = QuantileTransformer(n_quantiles=min(QUANTILES, n), subsample=None)
@@ -74,7 +84,7 @@ class Encoding:
         )
         clip = min(CLIPPED_ROWS / n, 0.05) if scores == "normal" else 0.5 / n
         with_missing = _with_missing(rows)
-        return cls(scores, ranks, centre, np.where(spread > 0, spread, 1.0), clip, with_missing, shares)
+        return cls(scores, ranks, bounds, centre, np.where(spread > 0, spread, 1.0), clip, with_missing, shares)
 
     def numbers(self, rows: Rows) -> Array:
         """Scores of the numbers, (n, p), and an indicator for each that may be missing."""
@@ -82,7 +92,7 @@ class Encoding:
         if numbers.shape[1] == 0:
             return numbers
         if self.ranks is None:
-            scores = (numbers - self.centre) / self.scale
+            scores = (numbers.clip(*self.bounds) - self.centre) / self.scale
         else:
             rank = _ranks(self.ranks, rows).clip(self.clip, 1 - self.clip)
             scores = ndtri(rank) if self.scores == "normal" else np.sqrt(12) * (rank - 0.5)
@@ -101,6 +111,19 @@ class Encoding:
         if not self.shares:
             return self.numbers(rows)
         return np.hstack([self.numbers(rows), self.labels(rows) / np.sqrt(2)])
+
+
+def _bounds(values: Array) -> tuple[float, float]:
+    """Where a number is cut off: not at all where its outer rows lie in the middle, as in sparse columns."""
+    n_outer = max(1, int(OUTER_SHARE * len(values)))
+    if len(values) <= 2 * n_outer:
+        return -np.inf, np.inf
+    places = (n_outer, len(values) // 2, len(values) - 1 - n_outer)
+    low, middle, high = np.partition(values, places)[list(places)].tolist()
+    return (
+        middle - OUTER_REACH * (middle - low) if low < middle else -np.inf,
+        middle + OUTER_REACH * (high - middle) if high > middle else np.inf,
+    )
 
 
 def _ranks(ranks: QuantileTransformer, rows: Rows) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from featgeo.features.spaces import KernelSpace, Space, TableSpace
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
+from featgeo.threads import bounded_threads
 
 ROWS_AT_ONCE = 8192
 
@@ -31,9 +32,10 @@ class SpanFunction:
     def __call__(self, rows: Any) -> Array:
         """Values at each row, (n, k); some rows at a time, since a space may have many more features than these."""
         starts = range(0, len(rows), ROWS_AT_ONCE)
-        if len(starts) <= 1:
-            return self._values(rows)
-        return np.vstack([self._values(rows.take(slice(at, at + ROWS_AT_ONCE))) for at in starts])
+        with bounded_threads(rows.cells):
+            if len(starts) <= 1:
+                return self._values(rows)
+            return np.vstack([self._values(rows.take(slice(at, at + ROWS_AT_ONCE))) for at in starts])
 
     def _values(self, rows: Any) -> Array:
         if isinstance(self.space, KernelSpace):  # the same, without the products of all features in between

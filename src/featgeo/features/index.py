@@ -8,9 +8,6 @@ The curve is one of a few, by the Bayesian information criterion: cubic splines 
 a + b tanh((z - c) / s), which is what evidence for one of two hidden causes adds up to: the true mode of two Gaussians
 of the same covariance, and of the paper's sequences (Prop. seq).
 
-A single row far away from all others would turn the direction towards itself. So columns are bounded: where the outer
-rows lie, and three times as far from the middle.
-
 A direction that was fitted to a row explains some of its noise, and does so along a line: judged on the same rows, a
 line would look better than the true curve. So the curve is fitted to indices of rows by directions that never saw them.
 """
@@ -31,7 +28,6 @@ from featgeo.geometry.validation import Array
 
 PARTS = 5  # each is left out once, and sees the direction of the others
 RIDGES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of the direction, as a share of the mean variance of a column
-OUTER_SHARE, OUTER_REACH = 0.002, 4.0  # of the rows; of their distance from the middle: 11 sd for a bell curve
 POINTS = 1000  # of the curve: means of as many groups of neighbours along the index
 KNOTS = (4, 7, 12)
 STEP_CENTRES = np.linspace(-2, 2, 9)  # where the search for a step starts, in standard deviations of the index
@@ -43,9 +39,7 @@ class IndexRegressor(RegressorMixin, BaseEstimator):
     """A curve along one direction of the columns.
 
     Attributes:
-        bounds_: The least and the largest value of each column that count, (2, d); values beyond count as these.
-        scale_: What the columns are divided by, (d,).
-        centre_: Means of the columns, (d,), so bounded and scaled.
+        centre_: Means of the columns, (d,).
         direction_: b, (d,).
         at_: Points along the index, (m,), ascending; predictions are constant beyond the outermost.
         curve_: The prediction at each point, (m,).
@@ -59,11 +53,6 @@ class IndexRegressor(RegressorMixin, BaseEstimator):
             y: The target, (n,).
         """
         values, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        self.bounds_ = _bounds(values)
-        bounded = values.clip(*self.bounds_)
-        # Whoever scaled the columns counted what is now cut off.
-        self.scale_ = np.where((bounded != values).any(axis=0), bounded.std(axis=0), 1.0)
-        values = bounded / self.scale_
         self.centre_ = values.mean(axis=0)
         part = deal(len(values), PARTS, 0, copies_of(values, np.asarray(target, dtype=np.float64)[:, None]))
         self.direction_, index = _direction(values - self.centre_, target - target.mean(), part)
@@ -74,19 +63,7 @@ class IndexRegressor(RegressorMixin, BaseEstimator):
         """The curve at the index of each row, (n,)."""
         check_is_fitted(self)
         values = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.interp((values.clip(*self.bounds_) / self.scale_ - self.centre_) @ self.direction_, self.at_, self.curve_)
-
-
-def _bounds(values: Array) -> Array:
-    """Where columns are cut off, (2, d): not at all where the outer rows lie in the middle, as in sparse columns."""
-    n_outer = max(1, int(OUTER_SHARE * len(values)))
-    ordered = np.partition(values, sorted({n_outer - 1, n_outer, len(values) // 2, len(values) - 1 - n_outer}), axis=0)
-    middle = ordered[len(values) // 2]
-    low, high = (
-        np.where(outer == middle, limit, middle + OUTER_REACH * (outer - middle))
-        for outer, limit in ((ordered[n_outer], -np.inf), (ordered[len(values) - 1 - n_outer], np.inf))
-    )
-    return np.stack([low, high])
+        return np.interp((values - self.centre_) @ self.direction_, self.at_, self.curve_)
 
 
 def _direction(values: Array, target: Array, part: np.ndarray) -> tuple[Array, Array]:

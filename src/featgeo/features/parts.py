@@ -39,6 +39,11 @@ class Parts:
     def __len__(self) -> int:
         return len(next(iter(self.rows.values())))
 
+    @property
+    def cells(self) -> int:
+        """How many numbers and labels these rows hold."""
+        return sum(rows.cells for rows in self.rows.values())
+
     def take(self, index: np.ndarray | slice) -> Parts:
         """Some of the rows."""
         return Parts({name: rows.take(index) for name, rows in self.rows.items()})

@@ -126,7 +126,9 @@ def _named(name: str, rows: Rows) -> list[Recipe]:
         "table": TABLE,
         "spline": Recipe("spline", lambda rows, seed: SplineSpace.fit(rows)),
         "linear": Recipe("linear", lambda rows, seed: LinearSpace.fit(rows)),
-        "index": Recipe("index", None, "regressor", IndexRegressor(), lambda rows, seed: LinearSpace.fit(rows)),
+        "index": Recipe(
+            "index", None, "regressor", IndexRegressor(), lambda rows, seed: LinearSpace.fit(rows, "bounded")
+        ),
         "trees": Recipe("trees", learned="regressor"),
         "windows": Recipe("windows", None, "regressor", IndexRegressor(), lambda rows, seed: WindowSpace.fit(rows)),
         "network": Recipe("network", learned="network"),
@@ -139,6 +141,11 @@ def _named(name: str, rows: Rows) -> list[Recipe]:
             f"A space must be one of {NAMES}, a scikit-learn transformer or regressor, or a torch module, got {name!r}."
         )
     return [simple[name]]
+
+
+def _bounded(rows: Rows, seed: int) -> LinearSpace:
+    """Columns in which no row lies so far away from all others that it would turn an index towards itself."""
+    return LinearSpace.fit(rows, "bounded")
 
 
 def _automatic(rows: Rows) -> list[Recipe]:

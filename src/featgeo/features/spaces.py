@@ -95,9 +95,9 @@ class LinearSpace:
     encoding: Encoding
 
     @classmethod
-    def fit(cls, rows: Rows) -> LinearSpace:
+    def fit(cls, rows: Rows, scores: Scores = "standard") -> LinearSpace:
         """Learn centre and scale of the columns."""
-        return cls(Encoding.fit(rows, "standard"))
+        return cls(Encoding.fit(rows, scores))
 
     def __call__(self, rows: Rows) -> Array:
         """Numbers, standardised, and indicators of labels."""

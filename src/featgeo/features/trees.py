@@ -112,4 +112,5 @@ def _some(index: np.ndarray, most: int | None, seed: int) -> np.ndarray:
 
 
 def _name(regressor: Any) -> str:
-    return "trees" if isinstance(regressor, HistGradientBoostingRegressor) else type(regressor).__name__
+    name = type(regressor).__name__
+    return {"HistGradientBoostingRegressor": "trees", "IndexRegressor": "index"}.get(name, name)

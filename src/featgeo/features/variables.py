@@ -135,6 +135,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.tensor) if self.variable.is_tensor else len(self.table)
 
+    @property
+    def cells(self) -> int:
+        """How many numbers and labels these rows hold."""
+        return len(self) * (
+            int(np.prod(self.variable.shape)) if self.variable.is_tensor else len(self.variable.columns)
+        )
+
     @cached_property
     def table(self) -> Table:
         """Numbers and codes; for variables that are tables."""

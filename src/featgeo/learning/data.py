@@ -38,6 +38,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.x)
 
+    @property
+    def cells(self) -> float:
+        """How many numbers and labels there are."""
+        return self.x.cells + self.y.cells
+
     def check_y(self) -> None:
         """Refuse missing numbers in Y, and labels of Y that the first rows of a stream did not show."""
         y = self.y.of("y")
@@ -144,6 +149,8 @@ class Stream:
 
     Batches should come in random order: spaces are fitted to the first rows.
     """
+
+    cells = float("inf")  # nobody knows
 
     def __init__(self, batches: Iterable[Any], head_rows: int = CHUNK_ROWS) -> None:
         self.batches = batches

@@ -34,8 +34,8 @@ from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import ModeCount, Setting
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve, solve_levels
 from featgeo.learning.targets import are_all_known, is_more_to_explain, targets
-from featgeo.learning.threads import FEW_ROWS, one_thread
 from featgeo.nesting import Nesting
+from featgeo.threads import bounded_threads
 from featgeo.watch import is_time_left, tell
 
 Solver = Literal["auto", "exact", "closed", "neural"]
@@ -70,10 +70,22 @@ def learn(
         unseen: Whether held-out features of some rows are wanted, for calibration.
         apart: Positions of the rows that networks are not trained on; at random when None.
     """
+    with bounded_threads(data.cells):
+        return _learned(data, setting, solver, seed, training, unseen, apart)
+
+
+def _learned(
+    data: Pairs | Stream,
+    setting: Setting,
+    solver: Solver,
+    seed: int,
+    training: Any,
+    unseen: bool,
+    apart: np.ndarray | None,
+) -> Learned:
     sample = data.sample(SPACE_ROWS, seed)
     choices = {name: block.recipes(getattr(sample, side)) for name, (side, block) in setting.blocks.items()}
     kinds = [recipe for side in choices.values() for recipe in side]
-    threads = one_thread(isinstance(data, Pairs) and len(data) <= FEW_ROWS)
     finite = all(recipe is TABLE or recipe.given for recipe in kinds)
     if solver == "exact":
         _check_finite(setting, choices)
@@ -81,8 +93,7 @@ def learn(
         if setting.is_bivariate and not any(block.of for _, block in setting.blocks.values()):
             return learn_exact(data, setting.steps[0].n_modes, seed)
         tables = {name: side if side[0].given else [TABLE] for name, side in choices.items()}
-        with threads:
-            return _closed(data, setting, tables, seed, unseen, exact=True)
+        return _closed(data, setting, tables, seed, unseen, exact=True)
     if solver == "neural" or any(recipe.learned == "network" for recipe in kinds):
         if solver == "closed":
             raise ValueError(
@@ -90,8 +101,7 @@ def learn(
                 "another space."
             )
         return learn_neural(data, setting, seed, training, unseen, apart)
-    with threads:
-        return _closed(data, setting, choices, seed, unseen)
+    return _closed(data, setting, choices, seed, unseen)
 
 
 def _check_finite(setting: Setting, choices: Mapping[str, list[Recipe]]) -> None:

@@ -22,8 +22,8 @@ from featgeo.geometry.problem import Between, SpanModes, SpanProblem
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.held_out import HeldOut
-from featgeo.learning.threads import FEW_FEATURES, one_thread
 from featgeo.nesting import Nesting
+from featgeo.threads import bounded_threads
 
 # Relative to features of unit variance. Few: the held-out H-score is flat around its maximum.
 RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -187,7 +187,7 @@ def solve(
             have their dimensions, and the ridge of the last.
         steady: Whether modes stay what they are under the ridge (`SpanProblem.best_directions`): what to choose from.
     """
-    with one_thread(sum(folds.whole.dims.values()) <= FEW_FEATURES):
+    with bounded_threads(sum(folds.whole.dims.values()) ** 2 / 2):
         return _solve(folds, nesting, ridges, mode_counts, held_out, everything, before, steady)
 
 

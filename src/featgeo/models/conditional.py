@@ -33,6 +33,7 @@ from featgeo.models.products import products_block
 from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way, positions
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
+from featgeo.watch import watched
 
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
 # rarely five times less likely together than if they were independent, and a small estimate is mostly error.
@@ -63,6 +64,10 @@ class ConditionalDecomposition(BaseEstimator):
             None, one is learned from the same rows.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`; defaults when None.
+        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
+            kept. None for no limit.
+        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
+            2 for that line everywhere.
 
     Attributes:
         markov_: The Markov component, with its `singular_values_` and energy.
@@ -86,6 +91,8 @@ class ConditionalDecomposition(BaseEstimator):
         y_given_s: Any = None,
         random_state: int | None = None,
         training: Any = None,
+        time_limit: float | None = None,
+        verbose: int = 1,
     ) -> None:
         self.n_modes = n_modes
         self.n_markov_modes = n_markov_modes
@@ -96,7 +103,10 @@ class ConditionalDecomposition(BaseEstimator):
         self.y_given_s = y_given_s
         self.random_state = random_state
         self.training = training
+        self.time_limit = time_limit
+        self.verbose = verbose
 
+    @watched
     def fit(self, X: Any, y: Any, S: Any) -> ConditionalDecomposition:
         """Learn both components.
 

@@ -32,6 +32,7 @@ from featgeo.models.diagnostics import PANEL_ROWS, Report, diagnose, panel
 from featgeo.models.leakage import Leakage, leakage
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
+from featgeo.watch import watched
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,6 +57,10 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             `FrozenEstimator`). Where `fit` gets Z, phi are functions of Z instead; its columns themselves when None.
         random_state: Seed of all that is random: folds, centres of kernels, networks.
         training: Options for networks, a `Training`; defaults when None.
+        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
+            kept. None for no limit.
+        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
+            2 for that line everywhere.
 
     Attributes:
         singular_values_: sigma_i on the rows of the fit, (k,), strongest first.
@@ -76,6 +81,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         orthogonal_to: Any = None,
         random_state: int | None = None,
         training: Any = None,
+        time_limit: float | None = None,
+        verbose: int = 1,
     ) -> None:
         self.n_modes = n_modes
         self.solver = solver
@@ -84,7 +91,10 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         self.orthogonal_to = orthogonal_to
         self.random_state = random_state
         self.training = training
+        self.time_limit = time_limit
+        self.verbose = verbose
 
+    @watched
     def fit(self, X: Any, y: Any = None, Z: Any = None) -> ModalDecomposition:
         """Learn the modes.
 

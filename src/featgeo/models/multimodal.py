@@ -31,6 +31,7 @@ from featgeo.models.modal import check_training, seed_of
 from featgeo.models.reading import read_rows, shown
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
+from featgeo.watch import watched
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,6 +70,10 @@ class MultimodalDecomposition(BaseEstimator):
         y_space: Functions of Y to allow.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`; defaults when None.
+        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
+            kept. None for no limit.
+        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
+            2 for that line everywhere.
 
     Attributes:
         sources_: Names of the sources.
@@ -96,6 +101,8 @@ class MultimodalDecomposition(BaseEstimator):
         y_space: Any = "auto",
         random_state: int | None = None,
         training: Any = None,
+        time_limit: float | None = None,
+        verbose: int = 1,
     ) -> None:
         self.n_modes = n_modes
         self.n_interaction_modes = n_interaction_modes
@@ -105,7 +112,10 @@ class MultimodalDecomposition(BaseEstimator):
         self.y_space = y_space
         self.random_state = random_state
         self.training = training
+        self.time_limit = time_limit
+        self.verbose = verbose
 
+    @watched
     def fit(
         self, sources: Mapping[str, Any], y: Any, present: Mapping[str, Any] | None = None
     ) -> MultimodalDecomposition:

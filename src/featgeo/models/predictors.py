@@ -26,6 +26,7 @@ from featgeo.learning.solve import MODE_COUNTS
 from featgeo.models.diagnostics import Panel
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.supports import support_of
+from featgeo.watch import watched
 
 CALIBRATION_ROWS = 50  # with fewer held-out rows nothing can be said about calibration
 
@@ -43,6 +44,10 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         training: Options for networks, a `Training`.
         orthogonal_to: Given features, as in `ModalDecomposition`: predictions then rest on features of X that are
             uncorrelated with them, calibrated all the same.
+        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
+            kept. None for no limit.
+        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
+            2 for that line everywhere.
 
     Attributes:
         classes_: The labels, in order.
@@ -58,6 +63,8 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         random_state: int | None = None,
         training: Any = None,
         orthogonal_to: Any = None,
+        time_limit: float | None = None,
+        verbose: int = 1,
     ) -> None:
         self.n_modes = n_modes
         self.solver = solver
@@ -66,7 +73,10 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         self.random_state = random_state
         self.training = training
         self.orthogonal_to = orthogonal_to
+        self.time_limit = time_limit
+        self.verbose = verbose
 
+    @watched
     def fit(self, X: Any, y: Any = None, Z: Any = None) -> FeatureClassifier:
         """Learn from rows of X, as in `ModalDecomposition.fit`, and their labels y, (n,).
 
@@ -158,6 +168,10 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         training: Options for networks, a `Training`.
         orthogonal_to: Given features, as in `ModalDecomposition`: predictions then rest on features of X that are
             uncorrelated with them.
+        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
+            kept. None for no limit.
+        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
+            2 for that line everywhere.
     """
 
     def __init__(
@@ -170,6 +184,8 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         random_state: int | None = None,
         training: Any = None,
         orthogonal_to: Any = None,
+        time_limit: float | None = None,
+        verbose: int = 1,
     ) -> None:
         self.n_modes = n_modes
         self.solver = solver
@@ -179,7 +195,10 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         self.random_state = random_state
         self.training = training
         self.orthogonal_to = orthogonal_to
+        self.time_limit = time_limit
+        self.verbose = verbose
 
+    @watched
     def fit(self, X: Any, y: Any = None, Z: Any = None) -> FeatureRegressor:
         """Learn from rows of X, as in `ModalDecomposition.fit`, and their numbers y, (n,).
 

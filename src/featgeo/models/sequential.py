@@ -30,6 +30,7 @@ from featgeo.models.components import DependenceComponent
 from featgeo.models.modal import check_training, seed_of
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
+from featgeo.watch import watched
 
 ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come back
 SMALLEST_SHARE = 1e-9  # of the prior: no symbol of the alphabet is impossible
@@ -54,6 +55,10 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
             sequence, such as words (False). It must be said where they are several and longer than a letter.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`; defaults when None.
+        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
+            kept. None for no limit.
+        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
+            2 for that line everywhere.
 
     Attributes:
         orders_: The length of history of each level.
@@ -72,6 +77,8 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         random_state: int | None = None,
         training: Any = None,
         texts: bool | None = None,
+        time_limit: float | None = None,
+        verbose: int = 1,
     ) -> None:
         self.order = order
         self.n_modes = n_modes
@@ -79,7 +86,10 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.training = training
         self.texts = texts
+        self.time_limit = time_limit
+        self.verbose = verbose
 
+    @watched
     def fit(self, sequences: Any, y: Any = None) -> SequentialDecomposition:
         """Learn the component of each order.
 

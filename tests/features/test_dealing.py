@@ -1,0 +1,73 @@
+"""Rows dealt into folds: copies together, rows that repeat by right apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import featgeo as fg
+from featgeo.features.dealing import copies_of, deal
+from featgeo.features.variables import Variable
+from featgeo.learning.data import Pairs
+
+rng = np.random.default_rng(0)
+
+
+def pairs(x, y):
+    return Pairs(Variable.seen(x, "X").rows(x), Variable.seen(y, "Y").rows(y))
+
+
+def test_copies_of_a_row_fall_into_the_same_fold():
+    x, y = rng.normal(size=(50, 3)), rng.normal(size=50)
+    folds = pairs(np.vstack([x, x[::-1], x]), np.concatenate([y, y[::-1], y])).folds(5, seed=1)
+    np.testing.assert_array_equal(folds[:50], folds[50:100][::-1])
+    np.testing.assert_array_equal(folds[:50], folds[100:])
+    assert sorted(np.bincount(folds)) == [30] * 5
+
+
+def test_rows_that_differ_are_dealt_evenly_and_at_random():
+    folds = deal(1003, 5, seed=3)
+    assert set(np.bincount(folds)) == {200, 201}
+    assert abs(np.corrcoef(folds, np.arange(1003))[0, 1]) < 0.1
+    np.testing.assert_array_equal(folds, pairs(rng.normal(size=(1003, 2)), rng.normal(size=1003)).folds(5, seed=3))
+
+
+def test_an_x_that_comes_with_several_y_was_drawn_several_times():
+    x = np.repeat(rng.normal(size=(40, 2)), 3, axis=0)
+    y = np.arange(120.0)
+    np.testing.assert_array_equal(copies_of(x, y[:, None]), np.arange(120))
+    y[:3] = 7.0  # the first x only ever comes with 7: these rows are copies
+    np.testing.assert_array_equal(copies_of(x, y[:, None]), [0, 0, 0, *range(1, 118)])
+
+
+@pytest.mark.parametrize(
+    "x",
+    [rng.integers(4, size=400).astype(float), rng.choice(list("abcd"), size=400), rng.choice(list("ab"), (400, 3))],
+    ids=["numbers of few values", "labels", "several labels"],
+)
+def test_variables_of_few_values_are_dealt_row_by_row(x):
+    """All rows of a symbol in one fold would leave nothing to learn that symbol from."""
+    y = x[:, 0] if x.ndim == 2 else x
+    np.testing.assert_array_equal(pairs(x, y).folds(5, seed=0), deal(400, 5, seed=0))
+
+
+def test_missing_values_and_signed_zeros_compare_equal():
+    x = np.array([[np.nan, 0.0], [np.nan, -0.0], [1.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_array_equal(copies_of(x, np.ones((4, 1))), [0, 0, 1, 2])
+
+
+def test_a_single_distinct_row_is_dealt_all_the_same():
+    assert set(deal(10, 5, seed=0, copies=np.zeros(10, dtype=int))) == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("space", ["trees", "kernel"])
+def test_held_out_correlations_do_not_rise_when_rows_are_doubled(space):
+    x = rng.normal(size=(600, 4))
+    y = x[:, 0] * x[:, 1] + rng.normal(size=600)
+    once, twice = (
+        fg.ModalDecomposition(1, x_space=space, random_state=0)
+        .fit(np.vstack([x] * k), np.concatenate([y] * k))
+        .held_out_singular_values_[0]
+        for k in (1, 2)
+    )
+    assert twice < once + 0.05
