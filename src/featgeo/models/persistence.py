@@ -86,6 +86,7 @@ RECORDS: dict[str, Any] = {
         spans.AffineFeatures,
         blocks.PartSpace,
         blocks.SideBySide,
+        blocks.ScaledSpace,
         blocks.NoFunctions,
         blocks.ProductSpace,
         blocks.InteractionSpace,
