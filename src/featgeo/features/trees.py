@@ -6,7 +6,8 @@ and missing values as they are.
 
 Trees adapt to the rows they are grown on, so what they say about those rows is too good. The space is therefore grown
 once for each fold without that fold, and features of the rows of the fit come from the trees that never saw them. New
-rows meet trees grown on all rows: one forest for each function, so that predictions cost no more than boosting does.
+rows meet the average over some of the folds where functions are few, since averages of trees are better than single
+ones; else trees grown on all rows, one forest for each function. So predictions take not much longer than boosting's.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.watch import tell
 
-GROWN_CELLS = 24_000_000  # that all forests of a space read together, about 20 s of one core
+GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
+MOST_PREDICTED = 4  # forests that each new row passes through, where functions are no more: what predictions may cost
 FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
 MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are split by their order
 
@@ -35,11 +37,11 @@ class RegressorSpace:
     """Conditional expectations of given functions of the other variable, by any scikit-learn regressor.
 
     Attributes:
-        regressors: One a target, fitted to all rows.
+        regressors: One fitted regressor a target; several such sets are averaged.
         encoding: How rows become inputs; None for trees, which read labels and missing values as they are.
     """
 
-    regressors: tuple[Any, ...]
+    regressors: tuple[tuple[Any, ...], ...]
     encoding: Space | None = None
 
     @classmethod
@@ -66,8 +68,10 @@ class RegressorSpace:
             encoding = Encoding.fit(rows, "standard")
         inputs = as_matrix(rows) if encoding is None else encoding(rows)
         start = trees(rows, seed) if regressor is None else regressor
+        if regressor is None and inputs.size * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
+            fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
         folds = np.unique(fold_of_row)
-        # Trees on more rows are hardly better, and take longer; another regressor is asked for by name, and gets all.
+        # Another regressor is asked for by name, and gets all rows.
         most = GROWN_CELLS // (inputs.shape[1] * targets.shape[1] * (len(folds) + 1)) if regressor is None else None
 
         def fitted(index: np.ndarray) -> tuple[Any, ...]:
@@ -75,16 +79,22 @@ class RegressorSpace:
             return tuple(clone(start).fit(inputs[some], target) for target in targets[some].T)
 
         unseen = np.empty_like(targets)
+        grown = []
         for i, fold in enumerate(folds):
             tell(f"{_name(start)}, part {i + 1} of {len(folds)}")
             out = fold_of_row == fold
-            unseen[out] = _predictions(fitted(np.flatnonzero(~out)), inputs[out])
-        tell(f"{_name(start)} of all rows")
-        return cls(fitted(np.arange(len(inputs))), encoding), unseen
+            grown.append(fitted(np.flatnonzero(~out)))
+            unseen[out] = _predictions(grown[-1], inputs[out])
+        n_averaged = MOST_PREDICTED // targets.shape[1]
+        if n_averaged < 2:
+            tell(f"{_name(start)} of all rows")
+            return cls((fitted(np.arange(len(inputs))),), encoding), unseen
+        return cls(tuple(grown[:n_averaged]), encoding), unseen
 
     def __call__(self, rows: Rows) -> Array:
-        """Predictions by the regressors of all rows, (n, k)."""
-        return _predictions(self.regressors, as_matrix(rows) if self.encoding is None else self.encoding(rows))
+        """The average over the sets of regressors, (n, k)."""
+        inputs = as_matrix(rows) if self.encoding is None else self.encoding(rows)
+        return np.mean([_predictions(models, inputs) for models in self.regressors], axis=0)
 
 
 def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegressor:

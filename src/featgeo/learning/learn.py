@@ -303,8 +303,6 @@ def _grown(
     of_x = targets(spaces[y_name], data.y.of("y"), [part.g(data.y) for part in pilot.components[::-1]])
     grown, features, left = dict(spaces), {}, []
     parts = data.folds(N_FOLDS, seed)
-    if len(data) > PATIENT_ROWS:
-        parts = parts % 2  # half of many rows is enough to learn the features of the other half
     for name, recipe in regressors.items():
         block = setting.blocks[name][1]
         rows = _side(setting, name, data).of(*block.of)
