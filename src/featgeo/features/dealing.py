@@ -1,8 +1,8 @@
 """Rows dealt into folds, copies of a row into the same one.
 
 A row that was copied is known to whoever has seen one of its copies: were they dealt apart, held-out rows would praise
-whatever memorises. But rows may also be equal by right, where a variable takes few values. They are told apart by what
-comes with them: copies of x come with copies of y; an x that comes with several y was drawn several times.
+whatever memorises. But rows may also be equal by right, where all columns take few values. Only where some column is
+continuous are equal rows copies; and then an x that comes with several y was drawn several times.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from featgeo.geometry.validation import Array
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, with irregular bits: products with it spread over all 64
+HEAD_ROWS = 4096  # most columns that are continuous show it early
 FEWEST_A_FOLD = 2  # distinct rows; with fewer, equal rows are all that there is
 
 
@@ -32,14 +33,17 @@ def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None)
     return np.asarray(fold_of_group[copies])
 
 
-def copies_of(x: Array, y: Array) -> np.ndarray:
+def copies_of(x: Array, y: Array, codes: np.ndarray | None = None) -> np.ndarray:
     """Groups of copied rows, (n,), numbered by first appearance.
 
     Args:
-        x: What is known of each row, (n, d); missing values equal each other.
-        y: What is to be told from it, (n, e).
+        x: Numbers that are known of each row, (n, d); missing values equal each other.
+        y: What is to be told from them, (n, e).
+        codes: Labels that are known besides, (n, c): however many there are, they repeat by right.
     """
-    x_key = _keys(x)
+    if not any(_is_continuous(column) for column in x.T):
+        return np.arange(len(x))
+    x_key = _keys(x if codes is None else np.hstack([x, codes]))
     row_key = _mixed(x_key ^ _mixed(_keys(y)))
     _, x_place, x_count = np.unique(x_key, return_inverse=True, return_counts=True)
     if len(x_count) == len(x):
@@ -48,6 +52,12 @@ def copies_of(x: Array, y: Array) -> np.ndarray:
     y_count = np.bincount(x_place[first], minlength=len(x_count))  # how many different y come with each x
     leader = np.where(y_count[x_place] == 1, first[place], np.arange(len(x)))
     return np.unique(leader, return_inverse=True)[1]
+
+
+def _is_continuous(column: Array) -> bool:
+    """Whether a number takes more values than the square root of the rows: counts of few values grow much faster."""
+    most = np.sqrt(len(column))
+    return any(len(np.unique(part)) > most for part in (column[:HEAD_ROWS], column))
 
 
 def _keys(values: Array) -> np.ndarray:

@@ -14,9 +14,7 @@ import torch
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.dealing import copies_of, deal
 from featgeo.features.parts import Parts
-from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.validation import Array
 
 CHUNK_ROWS = 65_536
 
@@ -66,33 +64,21 @@ class Pairs:
     def folds(self, n_folds: int, seed: int) -> np.ndarray:
         """A fold for each row, (n,), at random; copies of a row fall into the same one.
 
-        Of variables that take few values, and of labels, rows repeat by right: they are dealt one by one.
+        Of columns that take few values, and of labels, rows repeat by right: they are dealt one by one.
         """
-        x, y = _matrix(self.x), _matrix(self.y)
-        copies = None if x is None or y is None or not _is_continuous(self.x) else copies_of(x, y)
-        return deal(len(self), n_folds, seed, copies)
+        sides = [self.x] if isinstance(self.x, Rows) else [*self.x.rows.values()]
+        others = [self.y] if isinstance(self.y, Rows) else [*self.y.rows.values()]
+        if any(rows.variable.is_tensor for rows in (*sides, *others)):
+            return deal(len(self), n_folds, seed)
+        numbers, codes = (np.hstack([getattr(rows.table, name) for rows in sides]) for name in ("numbers", "codes"))
+        y = np.hstack([part for rows in others for part in (rows.table.numbers, rows.table.codes)])
+        return deal(len(self), n_folds, seed, copies_of(numbers, y, codes))
 
     def sample(self, n_rows: int, seed: int) -> Pairs:
         """At most so many rows, at random."""
         if len(self) <= n_rows:
             return self
         return self.take(np.sort(np.random.default_rng(seed).choice(len(self), n_rows, replace=False)))
-
-
-def _variables(side: Rows | Parts) -> list[Rows]:
-    return [side] if isinstance(side, Rows) else list(side.rows.values())
-
-
-def _matrix(side: Rows | Parts) -> Array | None:
-    """All numbers and codes of a side, (n, d); None where there are images or sequences."""
-    if any(rows.variable.is_tensor for rows in _variables(side)):
-        return None
-    return np.hstack([part for rows in _variables(side) for part in (rows.table.numbers, rows.table.codes)])
-
-
-def _is_continuous(side: Rows | Parts) -> bool:
-    """Whether some variable is a table with numbers that take many values."""
-    return any(rows.variable.numbers and not is_finite(rows) for rows in _variables(side))
 
 
 @dataclass(frozen=True, eq=False)
