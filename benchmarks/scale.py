@@ -1,0 +1,119 @@
+"""Predictions of 100,000 rows and fits of a million, beside scikit-learn's boosting in the same run: one table.
+
+    OMP_NUM_THREADS=1 python benchmarks/scale.py [predict | fit | wide ...]
+
+Times are CPU seconds, on one thread. The laws are drawn with seeds that no default was chosen on. Adult and diamonds are
+downloaded on first use; their rows are repeated where there are fewer than 100,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+import featgeo as fg
+from featgeo import datasets
+
+SEED = 11_000
+ROWS = 100_000
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.process_time()
+    result = call()
+    return time.process_time() - start, result
+
+
+def drawn(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of which five matter: a wave, a product, a bend and a line."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + 0.5 * X[:, 4] + 0.7 * rng.normal(size=n)
+
+
+def many(frame: Any) -> Any:
+    """The same rows, over and over, until there are 100,000."""
+    index = np.resize(np.arange(len(frame)), ROWS)
+    return frame.iloc[index].reset_index(drop=True) if isinstance(frame, pd.DataFrame) else frame[index]
+
+
+def predict() -> None:
+    """Time of `predict` or `predict_proba` on 100,000 rows, as a multiple of boosting's."""
+    adult, diamonds = datasets.adult(), datasets.diamonds()
+    X, y = drawn(12_000, 10, SEED)
+    income, price = "income", "price"
+    cases = {
+        "adult": (adult.drop(columns=income), adult[income].to_numpy(), True),
+        "diamonds": (diamonds.drop(columns=price), diamonds[price].to_numpy(), False),
+        "drawn, number": (X, y, False),
+        "drawn, label": (X, (y > 1).astype(int), True),
+        "drawn, four labels": (X, np.digitize(y, np.quantile(y, [0.25, 0.5, 0.75])), True),
+    }
+    for name, (X, y, is_label) in cases.items():
+        n = min(len(X), 20_000)
+        some = np.random.default_rng(SEED).permutation(len(X))[:n]
+        train = X.iloc[some] if isinstance(X, pd.DataFrame) else X[some]
+        boosting = HistGradientBoostingClassifier if is_label else HistGradientBoostingRegressor
+        options = {"categorical_features": "from_dtype"} if isinstance(X, pd.DataFrame) else {}
+        peer = boosting(random_state=0, **options)
+        model = (fg.FeatureClassifier if is_label else fg.FeatureRegressor)(random_state=0)
+        ours_fit, _ = timed(lambda: model.fit(train, y[some]))
+        peer_fit, _ = timed(lambda: peer.fit(categorical(train), y[some]))
+        rows, peer_rows = many(X), categorical(many(X))
+        for method in ("predict_proba", "predict") if is_label else ("predict",):
+            ours, _ = timed(lambda: getattr(model, method)(rows))
+            theirs, _ = timed(lambda: getattr(peer, method)(peer_rows))
+            print(
+                f"{name}, {method}: {ours:.2f} s, boosting {theirs:.2f} s, {ours / theirs:.1f} x "
+                f"(fit {ours_fit:.1f} s, boosting {peer_fit:.1f} s; {model.spaces_[0]}, {model.n_modes_} modes)",
+                flush=True,
+            )
+
+
+def categorical(frame: Any) -> Any:
+    """Texts as categories, which boosting splits as sets."""
+    if not isinstance(frame, pd.DataFrame):
+        return frame
+    texts = frame.select_dtypes(exclude=["number", "bool"]).columns
+    return frame.astype(dict.fromkeys(texts, "category"))
+
+
+def fit(n: int = 1_000_000, d: int = 10) -> None:
+    """A fit of a million rows by "auto"."""
+    X, y = drawn(n, d, SEED + 1)
+    fresh, truth = drawn(ROWS, d, SEED + 2)
+    model, peer = fg.FeatureRegressor(random_state=0), HistGradientBoostingRegressor(random_state=0)
+    ours, _ = timed(lambda: model.fit(X, y))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    theirs, _ = timed(lambda: peer.fit(X, y))
+    print(
+        f"{n} x {d}: {ours:.1f} s, {memory:.2f} GB in all, boosting {theirs:.1f} s; R2 {model.score(fresh, truth):.4f}, "
+        f"boosting {peer.score(fresh, truth):.4f} ({model.spaces_[0]}, {model.n_modes_} modes)",
+        flush=True,
+    )
+
+
+def wide() -> None:
+    """A fit of many columns."""
+    fit(100_000, 200)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = {"predict": predict, "fit": fit, "wide": wide}
+    parser.add_argument("parts", nargs="*", choices=[*parts, []], default=[])
+    warnings.simplefilter("ignore")
+    for name in parser.parse_args().parts or parts:
+        parts[name]()
+
+
+if __name__ == "__main__":
+    main()
