@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/scale.py [predict | fit | wide ...]
 
-Times are CPU seconds, on one thread. The laws are drawn with seeds that no default was chosen on. Adult and diamonds are
-downloaded on first use; their rows are repeated where there are fewer than 100,000.
+Times are CPU seconds, on one thread. The laws are drawn with seeds that no default was chosen on. Adult and diamonds
+are downloaded on first use; their rows are repeated where there are fewer than 100,000.
 """
 
 from __future__ import annotations
@@ -94,9 +94,10 @@ def fit(n: int = 1_000_000, d: int = 10) -> None:
     ours, _ = timed(lambda: model.fit(X, y))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     theirs, _ = timed(lambda: peer.fit(X, y))
+    scores = [predictor.score(fresh, truth) for predictor in (model, peer)]
     print(
-        f"{n} x {d}: {ours:.1f} s, {memory:.2f} GB in all, boosting {theirs:.1f} s; R2 {model.score(fresh, truth):.4f}, "
-        f"boosting {peer.score(fresh, truth):.4f} ({model.spaces_[0]}, {model.n_modes_} modes)",
+        f"{n} x {d}: {ours:.1f} s, {memory:.2f} GB in all, boosting {theirs:.1f} s; R2 {scores[0]:.4f}, boosting "
+        f"{scores[1]:.4f} ({model.spaces_[0]}, {model.n_modes_} modes)",
         flush=True,
     )
 
