@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
+import io
 import json
 import math
 import os
@@ -42,6 +43,7 @@ from featgeo.features import (
     variables,
     windows,
 )
+from featgeo.files import write_whole
 from featgeo.geometry import observed, spans
 from featgeo.learning import learned, options, sources
 from featgeo.models import components, diagnostics, energies, given_s, identification, side_posterior
@@ -137,17 +139,12 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         "members": {name: hashlib.sha256(content).hexdigest() for name, content in members.items()},
         **state,
     }
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+    with io.BytesIO() as buffer:
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(_MANIFEST, json.dumps(manifest))
             for name, content in members.items():
                 archive.writestr(name, content)
-        os.replace(partial, target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+        write_whole(path, buffer.getvalue())
 
 
 def load(
@@ -262,9 +259,9 @@ class _Writer:
             return self._module(value)
         if isinstance(value, BaseEstimator):
             name = f"sklearn-{len(self.members)}.skops"
-            from skops import io  # slow to import
+            from skops import io as skops_io  # slow to import
 
-            self.members[name] = io.dumps(value)
+            self.members[name] = skops_io.dumps(value)
             return {"sklearn": name}
         if callable(value):
             return {"function": "orthogonal_to"}
@@ -368,10 +365,10 @@ class _Reader:
 
     def _sklearn(self, name: str) -> Any:
         if name not in self._objects:
-            from skops import io  # slow to import
+            from skops import io as skops_io  # slow to import
 
             content = self._members[name]
-            wanted = io.get_untrusted_types(data=content)
+            wanted = skops_io.get_untrusted_types(data=content)
             known = {*KNOWN_TYPES, *self._trusted}
             foreign = [kind for kind in wanted if not kind.startswith("sklearn.") and kind not in known]
             if foreign:
@@ -379,7 +376,7 @@ class _Reader:
                     f"The file wants to create {foreign}, which are not scikit-learn's own types. If you trust its "
                     f"source, pass load(path, trusted={foreign})."
                 )
-            self._objects[name] = io.loads(content, trusted=wanted)
+            self._objects[name] = skops_io.loads(content, trusted=wanted)
         return self._objects[name]
 
     def _module(self, value: dict[str, Any], side: str | None = None) -> torch.nn.Module | None:

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from featgeo.files import make_folder, write_whole
 from featgeo.paper.record import AnyExperiment, Number, Outcome, Recipe
-from featgeo.report.files import write_whole
 from featgeo.report.panels import as_plain, from_plain
 
 
@@ -62,7 +62,7 @@ def save(folder: Path, done: Run) -> None:
         "plots": [as_plain(plot) for plot in done.outcome.plots],
     }
     plain = {name: value for name, value in vars(done).items() if name != "outcome"} | outcome
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_whole(path_of(folder, done.experiment, done.recipe, done.seed), json.dumps(plain, ensure_ascii=False))
 
 
