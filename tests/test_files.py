@@ -161,7 +161,7 @@ def test_a_killed_writer_loses_nothing_and_the_next_write_leaves_one_file(way, t
     source = os.path.dirname(os.path.dirname(files.__file__))
     code = WRITER.format(source=source, path=str(path), hidden=way == "hidden names")
     for pause in (0.003, 0.011, 0.017, 0.023):
-        with subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE) as process:
+        with subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE) as process:  # noqa: S603 (our own)
             process.stdout.readline()
             time.sleep(pause)
             process.send_signal(signal.SIGKILL)
