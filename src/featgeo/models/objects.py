@@ -68,6 +68,8 @@ def rebuilt(name: str, state: dict[str, Any]) -> Any:
     if learned:  # else it was never fitted: an option of the user
         _check_learned(name, learned)
     made = cls(**parameters)
+    if hasattr(made, "_parameter_constraints"):  # scikit-learn's own rules for each parameter
+        made._validate_params()
     vars(made).update(learned)
     return made
 
@@ -143,6 +145,8 @@ def _rebuilt_trees(
     stopped_early: bool, scores: list[np.ndarray], sizes: np.ndarray, nodes: np.ndarray, n_sets: np.ndarray,
     sets: list[np.ndarray],
 ) -> HistGradientBoostingRegressor:  # fmt: skip
+    if not all(isinstance(part, np.ndarray) and part.dtype.kind == "f" and part.ndim == 1 for part in labels):
+        raise ValueError("labels of trees")
     if is_label.dtype != bool or is_label.sum() != len(labels) or _n_rows(labels) * len(is_label) > MOST_CELLS:
         raise ValueError("columns of trees")
     if parameters.get("loss") != "squared_error" or baseline.shape != (1, 1) or baseline.dtype != np.float64:

@@ -14,7 +14,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -57,7 +57,7 @@ from featgeo.models.conditional import ConditionalDecomposition
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.multimodal import MultimodalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
-from featgeo.models.schema import field_types, fits
+from featgeo.models.schema import check, field_types
 from featgeo.models.sequential import SequentialDecomposition
 
 _TENSORS = "tensors.safetensors"
@@ -124,14 +124,63 @@ RECORDS: dict[str, Any] = {
 }
 _NOT_SAVED = {"unseen", "folds", "memo"}  # rows and moments of the fit, and what can be computed again
 LONG = 64  # lists of more plain values than this are kept among the tensors, where they take less
-# Without these a fitted model can answer nothing; what else it has depends on how it was fitted.
-NEEDED: dict[str, Any] = {
+LABEL = None | bool | int | float | str | bytes | datetime
+# What attributes of fitted models are, where they have them.
+ATTRIBUTES: dict[str, Any] = {
+    "x_variable_": variables.Variable,
+    "y_variable_": variables.Variable,
+    "s_variable_": variables.Variable,
+    "variables_": dict[str, variables.Variable],
+    "sources_": tuple[str, ...],
+    "teams_": tuple[identification.Team, ...],
+    "identified_": dict[str, identification.Identified],
+    "energies_": np.ndarray | energies.Energies | None,
+    "symbol_": columns.Column,
+    "orders_": tuple[int, ...] | tuple[components.DependenceComponent, ...],
+    "alphabet_": np.ndarray | None,
+    "feature_names_in_": np.ndarray,
+    "n_features_in_": int,
+    "classes_": np.ndarray,
+    "learned_": learned.Learned | tuple[sources.LearnedSources, ...],
     "support_": support.Support,
-    "components_": dict,
+    "aligned_support_g_": np.ndarray,
+    "singular_values_": np.ndarray,
+    "held_out_singular_values_": np.ndarray,
+    "held_out_energies_": np.ndarray,
+    "components_": dict[Any, components.DependenceComponent],
+    "markov_": components.DependenceComponent,
+    "conditional_": components.DependenceComponent,
+    "interaction_component_": components.DependenceComponent | None,
+    "strengths_": dict,
+    "removed_": float,
+    "n_modes_": int,
     "solver_": str,
-    "learned_": learned.Learned | tuple,
+    "spaces_": tuple,
+    "link_": links.Link,
+    "recalibration_": links.Recalibration | None,
+    "report_": diagnostics.Report,
+    "panels_": tuple[diagnostics.Panel, ...],
+    "g_range_": np.ndarray,
+    "y_given_s_": ModalDecomposition | None,
+    "y_given_features_": given_s.FeaturesModel | None,
+    "posterior_": side_posterior.Posterior,
 }
-PLAIN = None | bool | int | float | str
+# Without these a fitted model can answer nothing; what else it has depends on how it was fitted.
+NEEDED: dict[str, set[str]] = {
+    "ModalDecomposition": {"x_variable_", "y_variable_", "link_", "singular_values_"},
+    "FeatureClassifier": {"x_variable_", "y_variable_", "link_", "singular_values_", "classes_"},
+    "FeatureRegressor": {"x_variable_", "y_variable_", "link_", "singular_values_"},
+    "ConditionalDecomposition": {"x_variable_", "y_variable_", "s_variable_", "posterior_"},
+    "MultimodalDecomposition": {"variables_", "y_variable_", "teams_", "sources_", "strengths_"},
+    "SequentialDecomposition": {"symbol_", "orders_", "link_"},
+}
+NEEDED_BY_ALL = {"support_", "components_", "solver_", "learned_"}
+# What types of fields do not say.
+RULES: dict[str, Callable[[Any], bool]] = {
+    "Column": lambda made: all(isinstance(label, LABEL) for label in made.categories),
+    "RegressorSpace": lambda made: all(hasattr(part, "predict") for fold in made.regressors for part in fold),
+    "TransformerSpace": lambda made: hasattr(made.transformer, "transform"),
+}
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -207,7 +256,7 @@ class _Writer:
         if isinstance(value, np.generic) and value.dtype.kind in "biufUS":
             return self.encode(value.item())
         if isinstance(value, tuple | list):
-            if len(value) > LONG and all(isinstance(part, PLAIN) for part in value):
+            if len(value) > LONG and all(isinstance(part, None | bool | int | float | str) for part in value):
                 return {"long": type(value).__name__, **self._texts(value)}
             return {type(value).__name__: [self.encode(part) for part in value]}
         if isinstance(value, dict):
@@ -324,9 +373,13 @@ class _Reader:
             if not name.isidentifier() or not name.endswith("_") or name.startswith("__"):
                 raise damaged(f"an attribute {name[:40]!r}")
             setattr(made, name, part)
-        for name, kind in NEEDED.items():
-            if not isinstance(attributes.get(name), kind):
-                raise damaged(f"{name} of a {value['model']}")
+        missing = (NEEDED[value["model"]] | NEEDED_BY_ALL) - attributes.keys()
+        if missing:
+            raise damaged(f"a {value['model']} without {sorted(missing)}")
+        for name in attributes.keys() & ATTRIBUTES.keys():
+            check(attributes[name], ATTRIBUTES[name], name)
+        if isinstance(made.learned_, tuple) != isinstance(made, MultimodalDecomposition):
+            raise damaged(f"what a {value['model']} learned")
         return made
 
     def decode(self, value: Any) -> Any:
@@ -389,6 +442,8 @@ class _Reader:
 
     def _function(self, value: dict[str, Any]) -> Any:
         name = value["function"]
+        if name != "orthogonal_to":
+            raise damaged(f"a function {str(name)[:40]!r}")
         if name not in self._modules:
             raise _NotGivenError(
                 f"This model has a function of your own as `{name}`. Pass the same one: load(path, "
@@ -403,9 +458,12 @@ class _Reader:
             ready["module"] = self._module(fields.pop("module"), fields["side"])
         ready |= {name: self.decode(part) for name, part in fields.items()}
         for name, hint in field_types(cls).items():
-            if name in ready and not fits(ready[name], hint):
-                raise damaged(f"{name} of a {value['record']} is a {type(ready[name]).__name__}")
-        return cls(**ready)
+            if name in ready:
+                check(ready[name], hint, f"{name} of a {value['record']}")
+        made = cls(**ready)
+        if not RULES.get(value["record"], lambda _: True)(made):
+            raise damaged(f"parts of a {value['record']}")
+        return made
 
     def _module(self, value: dict[str, Any], side: str | None = None) -> torch.nn.Module | None:
         """A network with its parameters; one of the user must be handed in, or stays out where it was a mere option."""

@@ -12,6 +12,12 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 import numpy as np
 
 
+def check(value: Any, hint: Any, name: str) -> None:
+    """Refuse a value that is not what an annotation allows."""
+    if not fits(value, hint):
+        raise TypeError(f"{name} is a {type(value).__name__}")
+
+
 @cache
 def field_types(cls: type) -> dict[str, Any]:
     """The annotations of a dataclass's fields, evaluated; `Any` where a name is there for type checkers only."""
@@ -47,8 +53,10 @@ def fits(value: Any, hint: Any) -> bool:
         return callable(value)
     if origin is not None:
         return _fits_container(value, origin, arguments)
-    if isinstance(hint, TypeVar) or not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
+    if isinstance(hint, TypeVar) or not isinstance(hint, type):
         return True
+    if getattr(hint, "_is_protocol", False):
+        return all(hasattr(value, name) for name in vars(hint) if name == "__call__" or not name.startswith("_"))
     return isinstance(value, hint)
 
 
