@@ -57,8 +57,8 @@ from featgeo.models.conditional import ConditionalDecomposition
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.multimodal import MultimodalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
-from featgeo.models.schema import check, field_types
 from featgeo.models.sequential import SequentialDecomposition
+from featgeo.schema import check, field_types
 
 _TENSORS = "tensors.safetensors"
 MODELS = {

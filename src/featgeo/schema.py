@@ -1,4 +1,4 @@
-"""Whether a value is of the type that an annotation says: what a file brings is held against the classes it fills."""
+"""Whether a value is of the type that an annotation says: what files bring is held against the classes it fills."""
 
 from __future__ import annotations
 
@@ -16,6 +16,20 @@ def check(value: Any, hint: Any, name: str) -> None:
     """Refuse a value that is not what an annotation allows."""
     if not fits(value, hint):
         raise TypeError(f"{name} is a {type(value).__name__}")
+
+
+def made(cls: type, plain: Mapping[str, Any]) -> Any:
+    """A dataclass from what JSON holds of it: lists become tuples where these are due, and all types are checked."""
+    hints = field_types(cls)
+    if not isinstance(plain, Mapping) or plain.keys() - hints.keys():
+        raise TypeError(f"a {cls.__name__} has the fields {list(hints)}")
+    values = {
+        name: tuple(value) if get_origin(hints[name]) is tuple and isinstance(value, list) else value
+        for name, value in plain.items()
+    }
+    for name, value in values.items():
+        check(value, hints[name], f"{name} of a {cls.__name__}")
+    return cls(**values)
 
 
 @cache
