@@ -167,7 +167,7 @@ def _check_sizes(panel: Panel) -> None:
         sizes = [len(row) for row in panel.values]
     elif isinstance(panel, Points):
         sizes = [2, *(len(point) for group in panel.groups.values() for point in group)]
-    else:
-        sizes = [len(row) for row in panel.rows.values()]
+    else:  # rows of cells have lengths of their own
+        sizes = [min(1, len(row)) for row in panel.rows.values()]
     if not sizes or min(sizes) < 1 or len(set(sizes)) > 1:
         raise ValueError(f"a panel of kind {type(panel).__name__} with lengths {sorted(set(sizes))[:5]}")
