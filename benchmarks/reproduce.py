@@ -20,10 +20,10 @@ from statistics import median
 import torch
 
 import featgeo
+from featgeo.files import write_whole
 from featgeo.paper import EXPERIMENTS, runs
 from featgeo.paper.record import NEAR_FLOOR, ROUNDING, Recipe
 from featgeo.paper.runs import Run
-from featgeo.report.files import write_whole
 from featgeo.reproduce import DRAWS, SEED
 
 RECIPES: tuple[Recipe, ...] = ("fast", "published")

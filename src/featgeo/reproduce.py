@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import featgeo
+from featgeo.files import make_folder, write_whole
 from featgeo.paper import EXPERIMENTS, runs
 from featgeo.paper.record import AnyExperiment, Number, Recipe
 from featgeo.paper.runs import Run
 from featgeo.report.drawing import draw
 from featgeo.report.experiments import Chapter, Picture, Row, write_report
-from featgeo.report.files import write_whole
 
 SEED = 20_230_606  # the paper's; draws count on from here
 DRAWS = 5
@@ -115,7 +115,7 @@ def _write(folder: Path, verdicts: Sequence[Verdict], facts: Mapping[str, str]) 
         },
     }
     figures = folder / "figures"
-    figures.mkdir(parents=True, exist_ok=True)
+    make_folder(figures)
     chapters = []
     for verdict in verdicts:
         pictures = []

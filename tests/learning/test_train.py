@@ -8,6 +8,7 @@ import torch
 from support import random_counts, rows
 from torch import nn
 
+from featgeo import files
 from featgeo.features import networks
 from featgeo.geometry import FiniteJoint
 from featgeo.learning.batches import StreamBatches, TensorBatches
@@ -173,14 +174,16 @@ def test_a_kill_while_the_checkpoint_is_written_leaves_the_one_before(tmp_path, 
     uninterrupted = train(small_trunks(0.2), pair(), nesting, QUICK, 0)
     written = []
 
-    def killed(source, target):
+    give_name = files._give_name
+
+    def killed(file, name, target):
         if len(written) == 2:
             raise OSError("killed")
         written.append(target)
-        target.write_bytes(source.read_bytes())
+        give_name(file, name, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr("os.replace", killed)
+        patch.setattr(files, "_give_name", killed)
         with pytest.raises(OSError, match="killed"):
             train(small_trunks(0.2), pair(), nesting, options, 0)
     assert_identical(train(small_trunks(0.2), pair(), nesting, options, 0), uninterrupted)

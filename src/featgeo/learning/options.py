@@ -18,6 +18,10 @@ MOST_APART = 5000
 FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 350
 SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.005
 
+PRECISIONS = ("32-true", "64-true", "16-true", "bf16-true", "16-mixed", "bf16-mixed", "transformer-engine",
+              "transformer-engine-float16")  # fmt: skip  # Fabric's names
+ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps", "tpu")
+
 
 @dataclass(frozen=True)
 class Training:
@@ -37,7 +41,8 @@ class Training:
         validation: Share of rows kept apart, at most 5,000 of them (read by `batches`).
         precision: One of Fabric's names: "32-true", "bf16-mixed", "16-mixed", "64-true", ...
         accelerator: One of Fabric's names: "cpu", "cuda", "mps", "auto", ...
-        devices: How many devices, or which, as Fabric takes them.
+        devices: How many devices, or which, as Fabric takes them. Several need a process each, started by a launcher
+            such as torchrun.
         strategy: How several devices work together, as Fabric takes it.
         num_nodes: How many machines.
         checkpoint: A folder for checkpoints, written after every epoch; None for none.
@@ -77,9 +82,27 @@ class Training:
             if not isinstance(value, Real) or not math.isfinite(value) or value < 0 or (above and value == 0):
                 rule = "a positive number" if above else "a number, at least 0"
                 raise ValueError(f"`{name}` must be {rule}, got {value!r}. Leave it out for the default.")
+        for name, names in {"precision": PRECISIONS, "accelerator": ACCELERATORS}.items():
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in names:
+                raise ValueError(f"`{name}` must be one of {', '.join(names)}, got {value!r}. Use {names[0]!r}.")
+        self._check_devices()
+        if not isinstance(self.checkpoint, str | os.PathLike | None):
+            raise ValueError(f"`checkpoint` must be the path of a folder, got {self.checkpoint!r}. None keeps nothing.")
         if not isinstance(self.validation, Real) or not 0 <= self.validation < 1:
             raise ValueError(
                 f"`validation` must be a share of the rows, at least 0 and below 1, got {self.validation!r}. Use 0.1."
+            )
+
+    def _check_devices(self) -> None:
+        counts = self.devices if isinstance(self.devices, list | tuple) else [self.devices]
+        least = 0 if isinstance(self.devices, list | tuple) else -1  # positions, or how many; -1 is all of them
+        whole = all(isinstance(part, Integral) and not isinstance(part, bool) and part >= least for part in counts)
+        named = isinstance(self.devices, str) and (self.devices == "auto" or self.devices.lstrip("-").isdigit())
+        if not (whole and counts and self.devices != 0) and not named:
+            raise ValueError(
+                f"`devices` must be how many devices (-1 for all), a list of their positions, or 'auto', got "
+                f"{self.devices!r}. Use 1."
             )
 
     def batches(

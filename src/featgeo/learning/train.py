@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import logging
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,7 @@ from torch import nn
 
 from featgeo.learning.batches import SMALLEST_BATCH, Batch, Batches
 from featgeo.learning.checkpoint import Checkpoint, on_cpu
+from featgeo.learning.devices import fabric_of, quiet
 from featgeo.learning.heads import NestedFeatures, Raw, batch_score
 from featgeo.learning.options import Training
 from featgeo.learning.progress import ProgressBar
@@ -99,7 +99,7 @@ def train(
     """
     options = Training() if options is None else options
     _check_blocks(trunks, nesting)
-    fabric = _fabric(options)
+    fabric = fabric_of(options)
     trained_nesting = _with_surplus(nesting, options.surplus)
     runs: list[Trained] = []
     with _own_random_numbers(fabric.device):
@@ -160,7 +160,7 @@ class Run:
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
         rate = options.rate(sum(parameter.numel() for parameter in trainable))
         optimizer = torch.optim.AdamW(trainable, rate, weight_decay=options.weight_decay, fused=True)
-        with _quiet():
+        with quiet():
             model, optimizer = fabric.setup(module, optimizer)
         epochs = options.epochs(batches.n_batches)
         return cls(fabric, result, model, optimizer, nesting, seed, epochs, epochs * batches.n_batches, rate)
@@ -268,36 +268,6 @@ def one_cycle(progress: float) -> float:
     else:
         start, end, share = 1.0, LAST_RATE, min((progress - WARM_UP) / (1 - WARM_UP), 1.0)
     return end + (start - end) * (1 + math.cos(math.pi * share)) / 2
-
-
-def _fabric(options: Training) -> Fabric:
-    try:
-        from lightning_fabric import Fabric
-        from safetensors import safe_open  # noqa: F401 (checkpoints are written with it; better to know at once)
-    except ImportError as error:
-        raise ImportError(f"Training networks needs more ({error}). Run: pip install 'featgeo[neural]'") from error
-    with _quiet():
-        fabric = Fabric(
-            accelerator=options.accelerator,
-            strategy=options.strategy,
-            devices=options.devices,
-            num_nodes=options.num_nodes,
-            precision=options.precision,  # type: ignore[arg-type]  # a name of theirs, which they check
-        )
-        fabric.launch()
-    return fabric
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the banners that Lightning logs."""
-    logger = logging.getLogger("lightning_fabric")
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 @contextlib.contextmanager

@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import io
 import os
-import uuid
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -33,6 +31,7 @@ from featgeo.assembly.support import Support
 from featgeo.features.functions import FeatureFunction, SpanFunction, TableFunction
 from featgeo.features.spaces import KernelSpace, LinearSpace, NetworkSpace, Space, SplineSpace, TableSpace
 from featgeo.features.variables import Variable
+from featgeo.files import write_whole
 from featgeo.geometry.validation import Array
 from featgeo.models.torch_parts import (
     AffineModule,
@@ -110,7 +109,7 @@ def to_torch(model: ModalDecomposition, part: Part, path: str | os.PathLike[str]
         )
         torch.export.save(program, buffer)
         content = buffer.getvalue()
-    _store(Path(path), content)
+    write_whole(path, content)
 
 
 def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str]) -> None:
@@ -136,7 +135,7 @@ def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str])
         )
     if program is None:
         raise RuntimeError("torch.onnx.export gave no program. Upgrade torch.")
-    _store(Path(path), program.model_proto.SerializeToString())
+    write_whole(path, program.model_proto.SerializeToString())
 
 
 def _variable(model: ModalDecomposition, part: Part) -> Variable:
@@ -153,16 +152,6 @@ def _example(variable: Variable) -> Tensor:
 
 def _any_number_of_rows() -> tuple[dict[int, Any]]:
     return ({0: torch.export.Dim("rows")},)
-
-
-def _store(path: Path, content: bytes) -> None:
-    """Write a file so that no one ever sees a part of it under its name."""
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _function(function: FeatureFunction, variable: Variable) -> nn.Module:

@@ -1,8 +1,9 @@
 """Fitted models in files: tensors and JSON, never pickle.
 
-A file is a zip archive: `manifest.json` (what the model is made of, and the checksum of every other member),
-`tensors.safetensors` (all arrays), and one `.skops` member for each scikit-learn object. Only classes of this library
-and scikit-learn's own types are ever created on loading; others must be named by the user. A network of the user is
+A file is an archive (`featgeo.models.archive`) of `manifest.json` (what the model is made of), `tensors.safetensors`
+(all arrays and long lists), and, for objects of the user's own types, one `.skops` member each. Loading creates the
+classes listed here and in `featgeo.models.objects`, each with fields of the types that it declares, and nothing else:
+no other class, no function, nothing by a name that a file brings, unless the user names it. A network of the user is
 saved by its parameters alone, and handed in again at load.
 """
 
@@ -10,13 +11,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import hashlib
 import json
 import math
 import os
-import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -44,15 +42,25 @@ from featgeo.features import (
 )
 from featgeo.geometry import observed, spans
 from featgeo.learning import learned, options, sources
-from featgeo.models import components, diagnostics, energies, given_s, identification, side_posterior
+from featgeo.models import (
+    components,
+    diagnostics,
+    energies,
+    foreign,
+    given_s,
+    identification,
+    objects,
+    side_posterior,
+)
+from featgeo.models.archive import Readable, RefusedError, damaged, parse, read_archive, write_archive
 from featgeo.models.conditional import ConditionalDecomposition
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.multimodal import MultimodalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
 from featgeo.models.sequential import SequentialDecomposition
+from featgeo.schema import check, field_types
 
-FORMAT_VERSION = (1, 0)
-_MANIFEST, _TENSORS = "manifest.json", "tensors.safetensors"
+_TENSORS = "tensors.safetensors"
 MODELS = {
     cls.__name__: cls
     for cls in (
@@ -115,15 +123,65 @@ RECORDS: dict[str, Any] = {
         side_posterior.Posterior,
     )
 }
-# Our own regressor, and what scikit-learn's estimators hold besides their own types. The function inside a partial is
-# checked by itself.
-KNOWN_TYPES = (
-    "featgeo.features.index.IndexRegressor",
-    "functools.partial",
-    "scipy._lib.array_api_compat.numpy._aliases.asarray",
-    "scipy.interpolate._bsplines.BSpline",
-)
 _NOT_SAVED = {"unseen", "folds", "memo"}  # rows and moments of the fit, and what can be computed again
+LONG = 64  # lists of more plain values than this are kept among the tensors, where they take less
+LABEL = None | bool | int | float | str | bytes | datetime
+# What attributes of fitted models are, where they have them.
+ATTRIBUTES: dict[str, Any] = {
+    "x_variable_": variables.Variable,
+    "y_variable_": variables.Variable,
+    "s_variable_": variables.Variable,
+    "variables_": dict[str, variables.Variable],
+    "sources_": tuple[str, ...],
+    "teams_": tuple[identification.Team, ...],
+    "identified_": dict[str, identification.Identified],
+    "energies_": np.ndarray | energies.Energies | None,
+    "symbol_": columns.Column,
+    "orders_": tuple[int, ...] | tuple[components.DependenceComponent, ...],
+    "alphabet_": np.ndarray | None,
+    "feature_names_in_": np.ndarray,
+    "n_features_in_": int,
+    "classes_": np.ndarray,
+    "learned_": learned.Learned | tuple[sources.LearnedSources, ...],
+    "support_": support.Support,
+    "aligned_support_g_": np.ndarray,
+    "singular_values_": np.ndarray,
+    "held_out_singular_values_": np.ndarray,
+    "held_out_energies_": np.ndarray,
+    "components_": dict[Any, components.DependenceComponent],
+    "markov_": components.DependenceComponent,
+    "conditional_": components.DependenceComponent,
+    "interaction_component_": components.DependenceComponent | None,
+    "strengths_": dict,
+    "removed_": float,
+    "n_modes_": int,
+    "solver_": str,
+    "spaces_": tuple,
+    "link_": links.Link,
+    "recalibration_": links.Recalibration | None,
+    "report_": diagnostics.Report,
+    "panels_": tuple[diagnostics.Panel, ...],
+    "g_range_": np.ndarray,
+    "y_given_s_": ModalDecomposition | None,
+    "y_given_features_": given_s.FeaturesModel | None,
+    "posterior_": side_posterior.Posterior,
+}
+# Without these a fitted model can answer nothing; what else it has depends on how it was fitted.
+NEEDED: dict[str, set[str]] = {
+    "ModalDecomposition": {"x_variable_", "y_variable_", "link_", "singular_values_"},
+    "FeatureClassifier": {"x_variable_", "y_variable_", "link_", "singular_values_", "classes_"},
+    "FeatureRegressor": {"x_variable_", "y_variable_", "link_", "singular_values_"},
+    "ConditionalDecomposition": {"x_variable_", "y_variable_", "s_variable_", "posterior_"},
+    "MultimodalDecomposition": {"variables_", "y_variable_", "teams_", "sources_", "strengths_"},
+    "SequentialDecomposition": {"symbol_", "orders_", "link_"},
+}
+NEEDED_BY_ALL = {"support_", "components_", "solver_", "learned_"}
+# What types of fields do not say.
+RULES: dict[str, Callable[[Any], bool]] = {
+    "Column": lambda made: all(isinstance(label, LABEL) for label in made.categories),
+    "RegressorSpace": lambda made: all(hasattr(part, "predict") for fold in made.regressors for part in fold),
+    "TransformerSpace": lambda made: hasattr(made.transformer, "transform"),
+}
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -131,86 +189,59 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     writer = _Writer()
     state = writer.model(model)
     members = {**writer.members, _TENSORS: safetensors.numpy.save(writer.tensors)}
-    manifest = {
-        "format": "featgeo",
-        "version": FORMAT_VERSION,
-        "featgeo": metadata.version("featgeo"),
-        "members": {name: hashlib.sha256(content).hexdigest() for name, content in members.items()},
-        **state,
-    }
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_MANIFEST, json.dumps(manifest))
-            for name, content in members.items():
-                archive.writestr(name, content)
-        os.replace(partial, target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    write_archive(path, {"featgeo": metadata.version("featgeo"), **state}, members)
 
 
-def load(
-    path: str | os.PathLike[str],
-    modules: Mapping[str, Any] | None = None,
-    trusted: Sequence[str] = (),
-) -> Any:
+def load(file: Readable, modules: Mapping[str, Any] | None = None, trusted: Sequence[str | type] = ()) -> Any:
     """Read a model that `save` wrote.
 
     Args:
-        path: The file.
+        file: The path, or a binary file that is open for reading, such as `io.BytesIO`.
         modules: For models with networks of the user: modules of the same architecture, by the argument they came from
             ("x", "y", "s", "orthogonal_to", and "y_given_s.x" for the model of Y given S). They are copied, with the
             parameters in the file. For a model that is orthogonal to a function of the user, that function, as
             "orthogonal_to".
-        trusted: Full names of types other than scikit-learn's own that the file may create.
+        trusted: Types other than those that featgeo itself writes which the file may create, or their full names. Their
+            code may run: name them only if you trust whoever made the file.
 
     Raises:
-        ValueError: If the file is not a model, is damaged, or comes from another major version of the format.
+        ValueError: If the file is not a model, is damaged, holds types that are not trusted, or comes from another
+            major version of the format.
     """
-    manifest, members = _read(Path(path))
-    if manifest["model"] not in MODELS:
-        raise ValueError(f"{path} holds a {manifest['model']!r}, which this version does not know. Upgrade featgeo.")
-    return _Reader(members, dict(modules or {}), tuple(trusted)).model(manifest)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    name = os.fspath(file) if isinstance(file, str | os.PathLike) else "The file"
+    if isinstance(trusted, str):
+        raise ValueError(f"`trusted` must be a list of names, got {trusted!r}. Pass trusted=[{trusted!r}].")
+    names = {kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}" for kind in trusted}
     try:
-        with zipfile.ZipFile(path) as archive:
-            content = {name: archive.read(name) for name in archive.namelist()}
-        manifest = json.loads(content.pop(_MANIFEST))
-        kind, version, checksums = manifest["format"], manifest["version"], manifest["members"]
+        manifest, members = read_archive(file)
+        return _decoded(manifest, members, dict(modules or {}), names)
     except FileNotFoundError:
+        raise FileNotFoundError(f"There is no file {str(name)!r}. Correct the path.") from None
+    except RefusedError as error:
+        raise ValueError(f"{name} {error}") from error
+
+
+def _decoded(manifest: dict[str, Any], members: dict[str, bytes], modules: dict[str, Any], trusted: set[str]) -> Any:
+    kind = manifest.get("model")
+    if not isinstance(kind, str) or kind not in MODELS:
+        raise RefusedError(f"holds a {str(kind)[:40]!r}, which this version does not know. Upgrade featgeo.")
+    try:
+        return _Reader(members, modules, trusted).model({key: manifest[key] for key in _MODEL})
+    except (RefusedError, _NotGivenError):
         raise
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        KeyError,
-        ValueError,
-        TypeError,
-        EOFError,
-        OSError,
-        NotImplementedError,
-    ) as error:
-        raise ValueError(
-            f"{path} is not a featgeo model, or it is damaged or cut short ({error}). Save the model again."
-        ) from error
-    if kind != "featgeo" or version[0] != FORMAT_VERSION[0]:
-        raise ValueError(
-            f"{path} has format version {version} and this featgeo reads version {FORMAT_VERSION[0]}.x. Load it with "
-            f"the featgeo that wrote it ({manifest.get('featgeo')}), or fit the model again."
-        )
-    for name, checksum in checksums.items():
-        if hashlib.sha256(content.get(name, b"")).hexdigest() != checksum:
-            raise ValueError(
-                f"{path} is damaged: {name!r} does not have the checksum of its manifest. Save the model again."
-            )
-    return manifest, {name: content[name] for name in checksums}
+    except Exception as error:  # whatever a file makes go wrong is that file's fault
+        raise damaged(f"{type(error).__name__}: {error}") from error
+
+
+class _NotGivenError(ValueError):
+    """What the user has to hand in."""
+
+
+_MODEL = ("model", "parameters", "attributes")
 
 
 class _Writer:
-    """Objects as JSON, with arrays and scikit-learn objects put aside."""
+    """Objects as JSON, with arrays, long lists and objects of the user's types put aside."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
@@ -223,9 +254,11 @@ class _Writer:
             return value
         if isinstance(value, float):
             return value if math.isfinite(value) else {"float": str(value)}
-        if isinstance(value, np.generic):
+        if isinstance(value, np.generic) and value.dtype.kind in "biufUS":
             return self.encode(value.item())
         if isinstance(value, tuple | list):
+            if len(value) > LONG and all(isinstance(part, None | bool | int | float | str) for part in value):
+                return {"long": type(value).__name__, **self._texts(value)}
             return {type(value).__name__: [self.encode(part) for part in value]}
         if isinstance(value, dict):
             return {"dict": [[self.encode(key), self.encode(part)] for key, part in value.items()]}
@@ -261,12 +294,13 @@ class _Writer:
             return {"record": type(value).__name__, "fields": kept}
         if isinstance(value, torch.nn.Module):
             return self._module(value)
+        found = objects.plain(value)
+        if found is not None:
+            return {"object": found[0], "state": self.encode(found[1])}
         if isinstance(value, BaseEstimator):
-            name = f"sklearn-{len(self.members)}.skops"
-            from skops import io  # slow to import
-
-            self.members[name] = io.dumps(value)
-            return {"sklearn": name}
+            name = f"object-{len(self.members)}.skops"
+            self.members[name] = foreign.pack(value)
+            return {"foreign": name}
         if callable(value):
             return {"function": "orthogonal_to"}
         raise ValueError(
@@ -276,13 +310,26 @@ class _Writer:
 
     def _array(self, array: np.ndarray) -> Any:
         if array.dtype.kind in "OUS":
-            labels = [self.encode(item) for item in array.ravel().tolist()]
-            return {"labels": labels, "dtype": array.dtype.kind, "shape": list(array.shape)}
+            return {"labels": array.dtype.kind, **self._texts(array.ravel().tolist()), "shape": list(array.shape)}
         if array.dtype.kind in "mM":
             return {"times": self._array(array.view(np.int64)), "dtype": array.dtype.str}
+        return {"array": self._tensor(array), "shape": list(array.shape)}
+
+    def _tensor(self, array: np.ndarray) -> str:
         name = f"array-{len(self.tensors)}"
         self.tensors[name] = np.ascontiguousarray(array)
-        return {"array": name, "shape": list(array.shape)}
+        return name
+
+    def _texts(self, items: Sequence[Any]) -> dict[str, Any]:
+        """Plain values as one long text and the length of each; JSON where they are not all texts."""
+        as_they_are = all(type(item) is str for item in items)
+        texts = items if as_they_are else [json.dumps(self.encode(item), allow_nan=False) for item in items]
+        parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+        return {
+            "text": self._tensor(np.frombuffer(b"".join(parts), dtype=np.uint8)),
+            "lengths": self._tensor(np.array([len(part) for part in parts], dtype=np.int64)),
+            "json": not as_they_are,
+        }
 
     def _module(self, module: torch.nn.Module) -> Any:
         state = {name: self.encode(tensor.detach().cpu().numpy()) for name, tensor in module.state_dict().items()}
@@ -291,115 +338,165 @@ class _Writer:
 
 
 class _Reader:
-    """The way back."""
+    """The way back. What is not exactly what the writer writes is refused."""
 
-    def __init__(
-        self, members: dict[str, bytes], modules: dict[str, Any], trusted: tuple[str, ...], inside: str = ""
-    ) -> None:
+    def __init__(self, members: dict[str, bytes], modules: dict[str, Any], trusted: set[str], inside: str = "") -> None:
         self._members = members
         self._tensors = safetensors.numpy.load(members[_TENSORS])
         self._modules = modules
         self._trusted = trusted
         self._inside = inside  # the argument that holds this model, where it is part of another
         self._objects: dict[str, Any] = {}
+        self._kinds = {
+            ("float",): lambda value: float(value["float"]),
+            ("bytes",): lambda value: bytes.fromhex(value["bytes"]),
+            ("datetime",): lambda value: datetime.fromisoformat(value["datetime"]),
+            ("tuple",): lambda value: tuple(self.decode(part) for part in _a_list(value["tuple"])),
+            ("list",): lambda value: [self.decode(part) for part in _a_list(value["list"])],
+            ("dict",): self._dict,
+            ("json", "lengths", "long", "text"): self._long,
+            ("array", "shape"): lambda value: self._tensor(value["array"]).reshape(_a_shape(value["shape"])),
+            ("json", "labels", "lengths", "shape", "text"): self._labels,
+            ("dtype", "times"): self._times,
+            ("object", "state"): self._object,
+            ("foreign",): self._foreign,
+            ("module", "state"): self._module,
+            ("attributes", "model", "parameters"): self._inner_model,
+            ("function",): self._function,
+            ("fields", "record"): self._record,
+        }
 
     def model(self, value: dict[str, Any]) -> Any:
         """An estimator again."""
-        model = MODELS[value["model"]](**self.decode(value["parameters"]))
-        for name, part in self.decode(value["attributes"]).items():
-            setattr(model, name, part)
-        return model
+        made = MODELS[value["model"]](**self.decode(value["parameters"]))
+        attributes = self.decode(value["attributes"])
+        for name, part in attributes.items():
+            if not name.isidentifier() or not name.endswith("_") or name.startswith("__"):
+                raise damaged(f"an attribute {name[:40]!r}")
+            setattr(made, name, part)
+        missing = (NEEDED[value["model"]] | NEEDED_BY_ALL) - attributes.keys()
+        if missing:
+            raise damaged(f"a {value['model']} without {sorted(missing)}")
+        for name in attributes.keys() & ATTRIBUTES.keys():
+            check(attributes[name], ATTRIBUTES[name], name)
+        if isinstance(made.learned_, tuple) != isinstance(made, MultimodalDecomposition):
+            raise damaged(f"what a {value['model']} learned")
+        return made
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, dict):
+            if isinstance(value, list):
+                raise damaged("a list where none is written")
             return value
-        if "float" in value:
-            return float(value["float"])
-        if "bytes" in value:
-            return bytes.fromhex(value["bytes"])
-        if "datetime" in value:
-            return datetime.fromisoformat(value["datetime"])
-        for kind, container in (("tuple", tuple), ("list", list)):
-            if kind in value:
-                return container(self.decode(part) for part in value[kind])
-        if "dict" in value:
-            return {self.decode(key): self.decode(part) for key, part in value["dict"]}
-        if "array" in value:
-            return self._tensors[value["array"]].reshape(value["shape"])
-        if "labels" in value:
-            return self._labels(value)
-        if "times" in value:
-            return self.decode(value["times"]).view(value["dtype"])
-        if "sklearn" in value:
-            return self._sklearn(value["sklearn"])
-        if "module" in value:
-            return self._module(value)
-        if "model" in value:
-            inner = _Reader(self._members, self._modules, self._trusted, f"{self._inside}y_given_s.")
-            return inner.model(value)
-        if "function" in value:
-            return self._function(value["function"])
-        return self._record(value)
+        kind = self._kinds.get(tuple(sorted(value)))
+        if kind is None:
+            raise damaged(f"a value of no known kind: {str(sorted(value))[:80]}")
+        return kind(value)
 
-    def _function(self, name: str) -> Any:
+    def _dict(self, value: dict[str, Any]) -> dict[Any, Any]:
+        return {self.decode(key): self.decode(part) for key, part in _a_list(value["dict"])}
+
+    def _tensor(self, name: str) -> np.ndarray:
+        return self._tensors[name]
+
+    def _texts(self, value: dict[str, Any]) -> list[Any]:
+        content, lengths = self._tensor(value["text"]).tobytes(), self._tensor(value["lengths"])
+        if (lengths < 0).any() or lengths.sum() != len(content):
+            raise damaged("texts of other lengths")
+        ends = np.cumsum(lengths).tolist()
+        parts = (content[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True))
+        if value["json"] is True:
+            return [self.decode(parse(part)) for part in parts]
+        return [part.decode("utf-8", "surrogatepass") for part in parts]
+
+    def _long(self, value: dict[str, Any]) -> Any:
+        return {"tuple": tuple, "list": list}[value["long"]](self._texts(value))
+
+    def _labels(self, value: dict[str, Any]) -> np.ndarray:
+        items = self._texts(value)
+        if value["labels"] == "O":
+            array = np.empty(len(items), dtype=object)
+            array[:] = items
+        else:
+            array = np.array(items, dtype={"U": np.str_, "S": np.bytes_}[value["labels"]])
+        return array.reshape(_a_shape(value["shape"]))
+
+    def _times(self, value: dict[str, Any]) -> np.ndarray:
+        dtype = np.dtype(value["dtype"])
+        if dtype.kind not in "mM":
+            raise damaged(f"times of type {dtype}")
+        return self.decode(value["times"]).view(dtype)
+
+    def _inner_model(self, value: dict[str, Any]) -> Any:
+        return _Reader(self._members, self._modules, self._trusted, f"{self._inside}y_given_s.").model(value)
+
+    def _object(self, value: dict[str, Any]) -> Any:
+        if value["object"] not in objects.NAMES:
+            raise damaged(f"a {str(value['object'])[:40]!r}, which featgeo never writes")
+        return objects.rebuilt(value["object"], self.decode(value["state"]))
+
+    def _foreign(self, value: dict[str, Any]) -> Any:
+        name = value["foreign"]
+        if name not in self._objects:
+            self._objects[name] = foreign.unpack(self._members[name], self._trusted)
+        return self._objects[name]
+
+    def _function(self, value: dict[str, Any]) -> Any:
+        name = value["function"]
+        if name != "orthogonal_to":
+            raise damaged(f"a function {str(name)[:40]!r}")
         if name not in self._modules:
-            raise ValueError(
+            raise _NotGivenError(
                 f"This model has a function of your own as `{name}`. Pass the same one: load(path, "
                 f"modules={{{name!r}: function}})."
             )
         return self._modules[name]
 
     def _record(self, value: dict[str, Any]) -> Any:
-        fields = dict(value["fields"])
+        cls, fields = RECORDS[value["record"]], dict(value["fields"])
         ready: dict[str, Any] = {}
         if value["record"] == "NetworkSpace":  # the only record whose module may be one of the user
             ready["module"] = self._module(fields.pop("module"), fields["side"])
-        return RECORDS[value["record"]](**ready, **{name: self.decode(part) for name, part in fields.items()})
-
-    @staticmethod
-    def _as_object_array(items: list[Any]) -> np.ndarray:
-        array = np.empty(len(items), dtype=object)
-        array[:] = items
-        return array
-
-    def _labels(self, value: dict[str, Any]) -> np.ndarray:
-        items = [self.decode(item) for item in value["labels"]]
-        array = self._as_object_array(items) if value["dtype"] == "O" else np.array(items)
-        return array.reshape(value["shape"])
-
-    def _sklearn(self, name: str) -> Any:
-        if name not in self._objects:
-            from skops import io  # slow to import
-
-            content = self._members[name]
-            wanted = io.get_untrusted_types(data=content)
-            known = {*KNOWN_TYPES, *self._trusted}
-            foreign = [kind for kind in wanted if not kind.startswith("sklearn.") and kind not in known]
-            if foreign:
-                raise ValueError(
-                    f"The file wants to create {foreign}, which are not scikit-learn's own types. If you trust its "
-                    f"source, pass load(path, trusted={foreign})."
-                )
-            self._objects[name] = io.loads(content, trusted=wanted)
-        return self._objects[name]
+        ready |= {name: self.decode(part) for name, part in fields.items()}
+        for name, hint in field_types(cls).items():
+            if name in ready:
+                check(ready[name], hint, f"{name} of a {value['record']}")
+        made = cls(**ready)
+        if not RULES.get(value["record"], lambda _: True)(made):
+            raise damaged(f"parts of a {value['record']}")
+        return made
 
     def _module(self, value: dict[str, Any], side: str | None = None) -> torch.nn.Module | None:
         """A network with its parameters; one of the user must be handed in, or stays out where it was a mere option."""
         state = {name: torch.from_numpy(self.decode(part)) for name, part in value["state"].items()}
-        module: torch.nn.Module | None
         if value["module"] is not None:
-            module = networks.build(value["module"])
-        elif side is None:
+            return networks.rebuild(value["module"], state).eval()
+        if side is None:
             return None
-        elif self._inside + side in self._modules:
-            module = copy.deepcopy(self._modules[self._inside + side])
-        else:
-            raise ValueError(
-                f"This model has a network of your own on the side of {self._inside + side}. Pass one of the same "
-                f"architecture: load(path, modules={{{self._inside + side!r}: module}})."
+        where = self._inside + side
+        if where not in self._modules:
+            raise _NotGivenError(
+                f"This model has a network of your own on the side of {where}. Pass one of the same architecture: "
+                f"load(path, modules={{{where!r}: module}})."
             )
+        module: torch.nn.Module = copy.deepcopy(self._modules[where])
         try:
             module.load_state_dict(state)
         except RuntimeError as error:
-            raise ValueError(f"The module for {side!r} has another architecture than the saved one: {error}") from error
+            raise _NotGivenError(
+                f"The module for {where!r} has another architecture than the saved one: {error}. Pass one of the same."
+            ) from error
         return module.eval()
+
+
+def _a_list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise damaged(f"a {type(value).__name__} where a list is written")
+    return value
+
+
+def _a_shape(value: Any) -> list[int]:
+    shape = _a_list(value)
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise damaged(f"a shape {str(shape)[:40]}")
+    return shape

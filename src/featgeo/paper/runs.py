@@ -15,9 +15,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from featgeo.files import make_folder, write_whole
 from featgeo.paper.record import AnyExperiment, Number, Outcome, Recipe
-from featgeo.report.files import write_whole
 from featgeo.report.panels import as_plain, from_plain
+from featgeo.schema import made
+
+MOST_BYTES = 2**26  # of a file; those that are written have a hundredth of it
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def save(folder: Path, done: Run) -> None:
         "plots": [as_plain(plot) for plot in done.outcome.plots],
     }
     plain = {name: value for name, value in vars(done).items() if name != "outcome"} | outcome
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_whole(path_of(folder, done.experiment, done.recipe, done.seed), json.dumps(plain, ensure_ascii=False))
 
 
@@ -72,15 +75,31 @@ def kept(folder: Path, experiment: str, recipe: Recipe, seed: int, version: str)
     if not path.exists():
         return None
     try:
-        plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        numbers = [Number(**number) for number in plain.pop("numbers")]
-        plots = [from_plain(plot) for plot in plain.pop("plots")]
-        done = Run(**plain, outcome=Outcome(numbers, plots))
-    except (KeyError, TypeError, ValueError) as error:
+        done = _read(path)
+        if (done.experiment, done.recipe, done.seed) != (experiment, recipe, seed):
+            raise ValueError(f"it says it is {done.experiment}, {done.recipe}, {done.seed}")
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is not a run that featgeo wrote ({error}). Remove it, and the run is done again."
+            f"{path} is not a run that featgeo wrote ({str(error)[:200]}). Remove it, and the run is done again."
         ) from error
     return done if done.version == version else None
+
+
+def _read(path: Path) -> Run:
+    """A run from its file, every part of the type that it is to have."""
+    if not path.is_file() or path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"not a regular file of at most {MOST_BYTES} bytes")
+    plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    numbers = [made(Number, number) for number in plain.pop("numbers")]
+    for number in numbers:
+        number.allowed  # noqa: B018 (refuses one that cannot be judged)
+    plots = [from_plain(plot) for plot in plain.pop("plots")]
+    if len({plot.slug for plot in plots}) < len(plots):
+        raise ValueError("two figures have the same name")
+    if "outcome" in plain:
+        raise ValueError("it has two outcomes")
+    done: Run = made(Run, {**plain, "outcome": Outcome(numbers, plots)})
+    return done
 
 
 def medians(runs: Sequence[Run]) -> list[Number]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from featgeo.report.files import write_whole
+from featgeo.files import make_folder, write_whole
 from featgeo.report.html import render
 
 
@@ -100,5 +100,5 @@ def write_report(
         chapters: The experiments in their order.
     """
     html = render("report.html.j2", title=title, introduction=introduction, facts=facts, chapters=chapters)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_whole(path, html)

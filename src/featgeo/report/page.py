@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from featgeo.report.files import write_whole
+from featgeo.files import make_folder, write_whole
 from featgeo.report.html import render
 
 
@@ -40,7 +40,7 @@ def write_page(folder: Path, title: str, introduction: str, sections: Sequence[S
 
     The page needs no other file. Every file appears whole or not at all.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     html = render("page.html.j2", title=title, introduction=introduction, sections=sections)
     for section in sections:
         write_whole(folder / f"{section.slug}.svg", section.figure)

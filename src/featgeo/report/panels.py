@@ -6,9 +6,12 @@ it survives a trip through JSON.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from featgeo.schema import made
 
 Numbers = Sequence[float]
 
@@ -126,6 +129,13 @@ class Plot:
     columns: int
     widths: Numbers = field(default=())
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.slug, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", self.slug):
+            raise ValueError(
+                f"The slug of a figure becomes a file name: letters, digits, '-' and '_' only, got {self.slug!r:.60}. "
+                "Use such a name."
+            )
+
 
 def as_plain(plot: Plot) -> dict[str, Any]:
     """A plot as what JSON can hold."""
@@ -134,9 +144,30 @@ def as_plain(plot: Plot) -> dict[str, Any]:
 
 
 def from_plain(plain: Mapping[str, Any]) -> Plot:
-    """The plot that `as_plain` wrote."""
-    panels = [
-        _KINDS[panel["kind"]](**{name: value for name, value in panel.items() if name != "kind"})
-        for panel in plain["panels"]
-    ]
-    return Plot(**{**plain, "panels": panels})
+    """The plot that `as_plain` wrote; anything else is refused."""
+    panels = []
+    for entry in plain["panels"]:
+        kind = _KINDS[entry["kind"]]
+        panel = made(kind, {name: value for name, value in entry.items() if name != "kind"})
+        _check_sizes(panel)
+        panels.append(panel)
+    plot: Plot = made(Plot, {**plain, "panels": panels})
+    if not panels or plot.columns < 1 or len(plot.widths) not in (0, plot.columns):
+        raise ValueError(f"{len(panels)} panels in {plot.columns} columns of widths {plot.widths}")
+    return plot
+
+
+def _check_sizes(panel: Panel) -> None:
+    """Lengths that belong together are the same."""
+    if isinstance(panel, Curves):
+        sizes = [len(panel.at), len(panel.theory), *map(len, panel.learned.values())]
+    elif isinstance(panel, Bars):
+        sizes = [len(panel.symbols), len(panel.theory), *map(len, panel.learned.values())]
+    elif isinstance(panel, Map):
+        sizes = [len(row) for row in panel.values]
+    elif isinstance(panel, Points):
+        sizes = [2, *(len(point) for group in panel.groups.values() for point in group)]
+    else:  # rows of cells have lengths of their own
+        sizes = [min(1, len(row)) for row in panel.rows.values()]
+    if not sizes or min(sizes) < 1 or len(set(sizes)) > 1:
+        raise ValueError(f"a panel of kind {type(panel).__name__} with lengths {sorted(set(sizes))[:5]}")

@@ -1,0 +1,201 @@
+"""Files that appear whole or not at all: the one way in which everything here is written.
+
+The content goes into a file without a name in the folder of the target, is synced to the disk, and only then gets the
+name. Whoever looks meets the old content or the new one, whatever happens in between, a power cut included. Where
+the system has no files without names (`O_TMPFILE`), or where a file is replaced, which needs a second name for a
+moment, that name is hidden and the file behind it locked: a name that a killed process left is known by its lock, which
+is free, and the next writer into that folder removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, which keeps no lock and so cleans up after no one else
+    fcntl = None  # type: ignore[assignment]
+
+_PREFIX, _SUFFIX = ".featgeo-", ".partial"
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a file, all or nothing; one that is there already is replaced only once the new one is on the disk.
+
+    Args:
+        path: The file. A link is followed: what it points to is written, and the link stays.
+        content: Its bytes, or text, which is written as UTF-8.
+
+    Raises:
+        OSError: If the folder is not there, the name cannot be had, the path is a folder, a device or anything else but
+            a regular file, or the disk is full. What was there before is there still.
+    """
+    target = Path(os.path.realpath(os.fspath(path)))
+    mode = _mode_of(target, path)
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        _remove_leftovers(target.parent)
+        with _unfinished(target.parent, mode) as (file, name):
+            _write_all(file, data)
+            os.fsync(file)
+            _give_name(file, name, target)
+    except OSError as error:
+        raise _explained(error, path) from error
+    _sync_folder(target.parent)
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """A folder, made where it is missing, together with those above it."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(
+            error.errno,
+            f"A folder must be one that is there or can be made, and {str(path)!r} cannot ({error.strerror}). Choose "
+            "another, or make it yourself.",
+        ) from error
+    return folder
+
+
+def _mode_of(target: Path, path: str | os.PathLike[str]) -> int | None:
+    """Permissions of a regular file that is there already, None where none is; all else is refused."""
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        if not target.parent.is_dir():
+            raise FileNotFoundError(
+                errno.ENOENT,
+                f"A file needs a folder that is there, and {str(target.parent)!r} is not. Make it first, such as by "
+                "Path.mkdir(parents=True), or correct the path.",
+            ) from None
+        return None
+    except OSError as error:
+        raise _explained(error, path) from error
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(
+            errno.EISDIR, f"The path must be that of a file, and {str(path)!r} is a folder. Add a file name to it."
+        )
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(
+            errno.EINVAL,
+            f"The path must be that of a regular file, and {str(path)!r} is a device, a pipe or a socket. Choose "
+            "another.",
+        )
+    return stat.S_IMODE(found.st_mode)
+
+
+def _explained(error: OSError, path: str | os.PathLike[str]) -> OSError:
+    """The same kind of error, saying which file was meant (not the hidden one) and what to do."""
+    ways_out = {
+        errno.ENAMETOOLONG: "Choose a shorter name",
+        errno.ENOSPC: "Free some space; what was there before is there still",
+        errno.EDQUOT: "Free some space; what was there before is there still",
+        errno.ELOOP: "Its links go round in circles; choose another path",
+    }
+    way_out = ways_out.get(error.errno or 0, "Choose a path that can be written to")
+    name = os.fspath(path)
+    shown = name if len(name) <= 120 else f"{name[:60]}...{name[-40:]}"
+    return type(error)(error.errno, f"{shown!r} cannot be written: {error.strerror or error}. {way_out}.")
+
+
+@contextlib.contextmanager
+def _unfinished(folder: Path, mode: int | None) -> Iterator[tuple[int, Path | None]]:
+    """An open file, locked, with its hidden name where it has one; gone in the end unless it was renamed."""
+    file, name = _open(folder)
+    try:
+        if mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(file, mode)
+        yield file, name
+    finally:
+        os.close(file)
+        if name is not None:
+            name.unlink(missing_ok=True)
+
+
+def _open(folder: Path) -> tuple[int, Path | None]:
+    """A new file and its lock."""
+    if hasattr(os, "O_TMPFILE") and Path("/proc/self/fd").is_dir():
+        with contextlib.suppress(OSError):  # not every file system has files without names
+            file = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
+            _lock(file)
+            return file, None
+    while True:
+        name = _hidden(folder)
+        file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o666)
+        _lock(file)
+        if name.exists():  # else another writer took it for a leftover before it was locked
+            return file, name
+        os.close(file)
+
+
+def _lock(file: int) -> None:
+    if fcntl is not None:
+        with contextlib.suppress(OSError):  # where nothing can be locked, nothing is taken for a leftover either
+            fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _hidden(folder: Path) -> Path:
+    return folder / f"{_PREFIX}{uuid.uuid4().hex}{_SUFFIX}"
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _give_name(file: int, name: Path | None, target: Path) -> None:
+    if name is not None:
+        os.replace(name, target)
+        return
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        try:
+            _link(file, target.name, folder)
+        except FileExistsError:  # a link cannot replace a file, a rename can
+            hidden = _hidden(target.parent).name
+            _link(file, hidden, folder)
+            try:
+                os.rename(hidden, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                os.unlink(hidden, dir_fd=folder)
+                raise
+    finally:
+        os.close(folder)
+
+
+def _link(file: int, name: str, folder: int) -> None:
+    """A first name for a file without one."""
+    # Only with a folder does Python follow what /proc holds for the file, as it must.
+    os.link(f"/proc/self/fd/{file}", name, dst_dir_fd=folder, follow_symlinks=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """The name is on the disk, too; where a system cannot sync folders, this is as much as it gives."""
+    with contextlib.suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what killed writers left: hidden files of ours that no one has locked."""
+    if fcntl is None:
+        return
+    for name in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+        with contextlib.suppress(OSError):  # gone meanwhile, or still written to by another process
+            opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                name.unlink()
+            finally:
+                os.close(opened)

@@ -1,0 +1,172 @@
+"""Writing files: whole or not at all, through links, and with nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from featgeo import files
+
+
+@pytest.fixture(params=["without names", "hidden names"])
+def way(request, monkeypatch):
+    """Both ways: with files that have no name until they are whole, and on systems without them."""
+    if request.param == "hidden names":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    return request.param
+
+
+def test_what_is_written_is_there_and_nothing_else(way, tmp_path):
+    path = tmp_path / "file"
+    for content in (b"first", "second, ∑", b""):
+        files.write_whole(path, content)
+        assert path.read_bytes() == (content.encode() if isinstance(content, str) else content)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_permissions_stay_and_new_files_have_those_of_any_file(way, tmp_path):
+    plain, own = tmp_path / "plain", tmp_path / "own"
+    plain.write_text("")
+    files.write_whole(own, "")
+    assert stat.S_IMODE(own.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    own.chmod(0o640)
+    files.write_whole(own, "again")
+    assert stat.S_IMODE(own.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_its_target_is_written(way, tmp_path, there):
+    (tmp_path / "data").mkdir()
+    target, link, outer = tmp_path / "data" / "target", tmp_path / "link", tmp_path / "outer"
+    if there:
+        target.write_text("old")
+    link.symlink_to("data/target")
+    outer.symlink_to(link)
+    files.write_whole(outer, "new")
+    assert outer.is_symlink()
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    assert not target.is_symlink()
+
+
+def _pipe(folder):
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def _circle(folder):
+    (folder / "circle").symlink_to(folder / "circle")
+    return folder / "circle"
+
+
+REFUSED = {
+    "a folder": (lambda folder: folder, IsADirectoryError, "is a folder. Add a file name"),
+    "a missing folder": (lambda folder: folder / "a" / "b" / "c", FileNotFoundError, "is not. Make it first"),
+    "a file as folder": (lambda folder: folder / "mine" / "x", OSError, "cannot be written"),
+    "a long name": (lambda folder: folder / ("n" * 300), OSError, "Choose a shorter name"),
+    "a device": (lambda folder: "/dev/null", OSError, "must be that of a regular file"),
+    "a pipe": (_pipe, OSError, "must be that of a regular file"),
+    "a circle of links": (_circle, OSError, "links go round in circles"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_written_is_refused_with_the_way_out(way, tmp_path, case):
+    (tmp_path / "mine").write_text("mine")
+    make, kind, message = REFUSED[case]
+    path = make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(kind, match=re.escape(message)):
+        files.write_whole(path, "new")
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_name_of_250_characters_is_a_name_like_any_other(way, tmp_path):
+    files.write_whole(tmp_path / ("n" * 250), "x")
+    files.write_whole(tmp_path / ("n" * 250), "y")
+    assert (tmp_path / ("n" * 250)).read_text() == "y"
+
+
+@pytest.mark.parametrize("function", ["write", "fsync", "rename", "replace"])
+def test_a_failure_leaves_what_was_there_and_nothing_else(way, tmp_path, monkeypatch, function):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, function, full)
+    if function != ("rename" if way == "hidden names" else "replace"):  # which of the two is used depends on the way
+        with pytest.raises(OSError, match="Free some space"):
+            files.write_whole(path, "new")
+        assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_leftovers_of_the_dead_are_removed_and_those_of_the_living_stay(way, tmp_path):
+    dead = tmp_path / ".featgeo-dead.partial"
+    dead.write_text("half")
+    other = tmp_path / ".other.partial"
+    other.write_text("not ours")
+    with files._unfinished(tmp_path, None) as (file, name):
+        if name is None:
+            name = files._hidden(tmp_path)
+            folder = os.open(tmp_path, os.O_RDONLY)
+            files._link(file, name.name, folder)
+            os.close(folder)
+        files.write_whole(tmp_path / "file", "x")
+        assert name.exists()
+        assert not dead.exists()
+        assert other.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "mine").write_text("")
+    for path in (tmp_path / "mine", tmp_path / "mine" / "below"):
+        with pytest.raises(OSError, match="must be one that is there or can be made"):
+            files.make_folder(path)
+    assert files.make_folder(tmp_path / "a" / "b").is_dir()
+
+
+WRITER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {source!r})
+import importlib.util
+spec = importlib.util.spec_from_file_location("files", {source!r} + "/featgeo/files.py")
+files = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(files)
+if {hidden}:
+    import os
+    del os.O_TMPFILE
+print("ready", flush=True)
+i = 0
+while True:
+    i += 1
+    files.write_whole({path!r}, bytes([i % 256]) * 200_000)
+"""
+
+
+def test_a_killed_writer_loses_nothing_and_the_next_write_leaves_one_file(way, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"\0" * 200_000)
+    source = os.path.dirname(os.path.dirname(files.__file__))
+    code = WRITER.format(source=source, path=str(path), hidden=way == "hidden names")
+    for pause in (0.003, 0.011, 0.017, 0.023):
+        with subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE) as process:  # noqa: S603 (our own)
+            process.stdout.readline()
+            time.sleep(pause)
+            process.send_signal(signal.SIGKILL)
+        content = path.read_bytes()
+        assert len(content) == 200_000
+        assert len(set(content)) == 1
+    files.write_whole(path, b"last")
+    assert list(tmp_path.iterdir()) == [path]
