@@ -128,11 +128,19 @@ class Recalibration:
         predicted = np.maximum.accumulate(predicted + 1e-9 * np.arange(len(knots)))
         return cls(predicted / predicted[-1], knots)
 
+    def forward(self, probability: Array) -> Array:
+        """What was observed where so much was predicted."""
+        return np.interp(probability, self.predicted, self.observed)
+
+    def backward(self, probability: Array) -> Array:
+        """What was predicted where so much was observed."""
+        return np.interp(probability, self.observed, self.predicted)
+
     def __call__(self, weights: Array) -> Array:
         """Probabilities of ordered values, (n, m), set right."""
-        total = weights.sum(axis=1, keepdims=True)
-        cumulative = np.interp(np.cumsum(weights / total, axis=1), self.predicted, self.observed)
-        return np.diff(cumulative, axis=1, prepend=0).clip(min=0)
+        cumulative = np.cumsum(weights, axis=1)
+        cumulative /= cumulative[:, -1:]
+        return np.diff(self.forward(cumulative), axis=1, prepend=0)
 
 
 def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
@@ -181,23 +189,33 @@ def mean_under(values: Array, mass: Array) -> Array:
 def nearest_density(ratio: Array, mass: Array) -> Array:
     """The nearest functions, in the metric of `mass`, that are nowhere negative and have mean 1: max(0, ratio - shift).
 
-    The shift of each row is found by leaving out what is negative until nothing is (Michelot's algorithm).
-
     Args:
         ratio: One function a row, (n, m).
         mass: Of the values, (m,), or of each row's own, (n, m).
     """
-    result = ratio / mean_under(ratio, mass)[:, None]
-    rows = np.flatnonzero((ratio < 0).any(axis=1))
-    if len(rows) == 0:
-        return result
-    part, weights = ratio[rows], mass if mass.ndim == 1 else mass[rows]
-    active = np.ones(part.shape, dtype=bool)
-    while True:
-        shift = (mean_under(np.where(active, part, 0), weights) - 1) / mean_under(active, weights)
-        still = active & (part > shift[:, None])
-        if (still == active).all():
-            break
-        active = still
-    result[rows] = (part - shift[:, None]).clip(min=0)
-    return result
+    shift = mean_under(ratio, mass) - 1
+    rows = np.flatnonzero(ratio.min(axis=1, initial=np.inf) < shift)
+    if len(rows) == len(ratio):
+        shift = _shift(ratio, mass)
+    elif len(rows):
+        shift[rows] = _shift(ratio[rows], mass if mass.ndim == 1 else mass[rows])
+    result = ratio - shift[:, None]
+    return np.maximum(result, 0, out=result)
+
+
+def _shift(ratio: Array, mass: Array) -> Array:
+    """What to take off each row, (n,), for what is left above zero to have mean 1.
+
+    What lies below is left out until nothing more does (Michelot's algorithm); rows are done one after the other.
+    """
+    product = "nm,nm,m->n" if mass.ndim == 1 else "nm,nm,nm->n"
+    shift = mean_under(ratio, mass) - 1
+    left, reached = np.arange(len(ratio)), np.full(len(ratio), np.inf)
+    while len(left):
+        above = (ratio > shift[left, None]).astype(np.float64)
+        whole = mean_under(above, mass)
+        shift[left] = (np.einsum(product, ratio, above, mass) - 1) / whole
+        changed = whole != reached
+        left, reached, ratio = left[changed], whole[changed], ratio[changed]
+        mass = mass if mass.ndim == 1 else mass[changed]
+    return shift

@@ -30,8 +30,8 @@ from featgeo.models.given_s import FeaturesModel, check_model, default_model, fi
 from featgeo.models.modal import check_training, seed_of
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
-from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way, positions
-from featgeo.models.supports import support_of
+from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way
+from featgeo.models.supports import positions, support_of
 from featgeo.nesting import h_score
 from featgeo.watch import watched
 

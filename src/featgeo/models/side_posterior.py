@@ -16,6 +16,7 @@ from featgeo.assembly.support import Support
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.models.components import DependenceComponent
+from featgeo.models.supports import positions
 
 SHARES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of P(y|s), to choose from
 SMALLEST = 1e-12
@@ -116,15 +117,6 @@ class SideReport:
 
     def __str__(self) -> str:
         return "\n".join(map(str, (self.markov, self.conditional, self.posterior)))
-
-
-def positions(y: Rows, values: np.ndarray) -> np.ndarray:
-    """Where each row's value stands among those of a finite support, (n,)."""
-    position = {value: i for i, value in enumerate(values.tolist())}
-    if not y.variable.labels:
-        return np.array([position[number] for number in y.table.numbers[:, 0].tolist()])
-    every = [*y.variable.columns[0].categories, None]
-    return np.array([position[every[code]] for code in y.table.codes[:, 0]])
 
 
 def _loss_of(y: Rows, support: Support) -> Callable[[Array], Array]:
