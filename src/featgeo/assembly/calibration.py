@@ -1,4 +1,4 @@
-"""How far assembled distributions can be trusted, and how they are set right: by rows that their features have not seen.
+"""How assembled distributions are set right: by rows that their features have not seen.
 
 Few modes of a strong dependence spread Y too widely, noisy ones too narrowly. Neither shows on the rows of the fit.
 
