@@ -49,10 +49,10 @@ class Calibration:
             return cls()
         if not support.continuous:
             return cls(calibrated_link(f, happened, support))
-        return cls(recalibration=Recalibration.fit(Conditional(support, f).pit(happened, _spread(happened))))
+        return cls(recalibration=Recalibration.fit(Conditional(support, f).pit(happened, spread(happened))))
 
 
-def _spread(values: Array) -> Array:
+def spread(values: Array) -> Array:
     """Evenly from 0 to 1 over the rows that share a value, in their order: where in the jump of an atom each falls."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")

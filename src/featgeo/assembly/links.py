@@ -106,6 +106,23 @@ class ExponentialLink:
         return np.zeros(len(f))
 
 
+@dataclass(frozen=True)
+class MassLink:
+    """Probabilities that are known already, in place of features."""
+
+    def ratio(self, f: Array, support: Support) -> Array:
+        """Over the prior."""
+        return f / support.mass
+
+    def likelihood(self, f: Array, support: Support) -> Array:
+        """The density ratios."""
+        return self.ratio(f, support)
+
+    def negative_mass(self, f: Array, support: Support) -> Array:
+        """None."""
+        return np.zeros(len(f))
+
+
 @dataclass(frozen=True, eq=False)
 class Recalibration:
     """A monotone map from predicted to observed probabilities of Y <= quantile.

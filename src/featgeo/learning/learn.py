@@ -490,7 +490,7 @@ def _solved(
         rows = some_rows(len(data), seed)
         some = data.x.take(rows)
         values = [known[name][rows] if name in known else spaces[name](some) for name in setting.x]
-        held_out = Unseen.of(solution, rows, np.hstack(values), fold_of_row[rows])
+        held_out = Unseen.of(solution, rows, np.hstack(values), fold_of_row[rows], setting, spaces)
     learned = from_solution(solution, setting, spaces, names, "exact" if exact else "closed", held_out)
     if not known or len(setting.x) == 1 or not isinstance(data, Pairs):
         return learned
