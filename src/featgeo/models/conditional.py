@@ -25,7 +25,7 @@ from featgeo.learning.data import Pairs
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.learned import Component, LeftOut, Unseen
 from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.components import DependenceComponent
+from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
 from featgeo.models.modal import check_training, seed_of
 from featgeo.models.pairs import over_pairs
@@ -146,6 +146,7 @@ class ConditionalDecomposition(BaseEstimator):
         self.posterior_ = Posterior()
         self.y_given_features_: FeaturesModel | None = None
         self._choose_posterior(data, model, seed)
+        warn_of_doubts(self.components_.values(), "`given` is the distribution of Y given S alone")
         return self
 
     def fit_transform(self, X: Any, y: Any, S: Any) -> Array:

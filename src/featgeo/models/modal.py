@@ -28,7 +28,7 @@ from featgeo.learning.learn import Solver, learn
 from featgeo.learning.learned import Component
 from featgeo.learning.options import Training
 from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.components import DependenceComponent
+from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.diagnostics import PANEL_ROWS, Report, diagnose, panel
 from featgeo.models.leakage import Leakage, leakage
 from featgeo.models.supports import happened, support_of
@@ -128,7 +128,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             name: DependenceComponent.of(name, part) for name, part in zip(names, self.learned_.components, strict=True)
         }
         self._calibrate(head.y.of("y"))
-        self.report_ = diagnose(self.learned_, self.support_, head, seed)
+        warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
+        self.report_ = diagnose(self.learned_, self.components_, self.support_, head, seed)
         self.held_out_singular_values_ = self.report_.held_out_sigma
         sample = head.sample(PANEL_ROWS, seed)
         self.panels_ = panel(sample.x, main.f, seed), panel(sample.y, main.g, seed)

@@ -124,7 +124,8 @@ class SideReport:
     posterior: Posterior
 
     def __str__(self) -> str:
-        return "\n".join(map(str, (self.markov, self.conditional, self.posterior)))
+        doubts = [f"! {part.doubt}" for part in (self.markov, self.conditional) if part.doubt]
+        return "\n".join([*map(str, (self.markov, self.conditional, self.posterior)), *doubts])
 
 
 def _loss_of(y: Rows, support: Support) -> Callable[[Array], Array]:
