@@ -79,7 +79,7 @@ class ExponentialLink:
         Args:
             f: Features of those rows, (n, k).
             index: Position of each row's value of Y in the support, (n,).
-            support: The labels; those that never occur among the rows keep their prior.
+            support: The labels; those that never occur among the rows are all but impossible.
         """
         spread = f.std(axis=0)
         scale = np.where(spread > 0, spread, 1.0)
