@@ -20,6 +20,7 @@ from featgeo.geometry.validation import Array
 
 # Held-out rows are finite: no event is called impossible that they merely did not show.
 SMALLEST_RATIO = 1e-6
+FEWEST_BELOW = 10  # rows that tell how often Y lies further out than a quantile
 PRIOR_SHARES = (0.0, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
 
 
@@ -138,7 +139,9 @@ class Recalibration:
     @classmethod
     def fit(cls, pit: Array) -> Recalibration:
         """From P(Y <= y_i | x_i) at rows that the features have not seen, (n,)."""
-        knots = np.linspace(0, 1, min(101, max(3, len(pit) // 20)))
+        steps = max(2, round(len(pit) ** (1 / 3)))  # the slope is a density, and this balances its noise and its bias
+        halves = 1 / steps / 2 ** np.arange(1, max(1, len(pit) // (steps * FEWEST_BELOW)).bit_length())
+        knots = np.unique(np.concatenate([np.linspace(0, 1, steps + 1), halves, 1 - halves]))
         predicted = np.quantile(pit, knots)
         predicted[[0, -1]] = 0, 1
         # Where many rows share a value the quantiles do too; a slope, however small, keeps the map invertible.
