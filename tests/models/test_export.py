@@ -19,6 +19,7 @@ from scipy.special import ndtri
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.preprocessing import PolynomialFeatures
 
+from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, nearest_density
 from featgeo.features import networks
 from featgeo.features.encoding import Encoding
@@ -105,7 +106,7 @@ def regressor(space: str) -> FeatureRegressor:
 
 def with_link(model: ModalDecomposition, link: Any) -> ModalDecomposition:
     model = copy.copy(model)
-    model.link_ = link
+    model.calibration_ = Calibration(link)
     return model
 
 
@@ -181,7 +182,7 @@ def test_no_modes_leave_the_prior() -> None:
     x, y, new = numbers()
     model = ModalDecomposition(1, x_space="linear", y_space="linear").fit(x, y)
     set_f(model, without_modes(model._main.f))
-    model.singular_values_ = np.empty(0)
+    model.singular_values_, model.calibration_ = np.empty(0), Calibration()
     model.support_ = dataclasses.replace(model.support_, g=np.empty((model.support_.m, 0)))
     expected = np.tile(model.support_.mass, (len(new), 1))
     np.testing.assert_allclose(exported(model, "posterior", new), expected, atol=1e-12)

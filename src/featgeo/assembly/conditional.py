@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from featgeo.assembly.links import LinearLink, Link, Recalibration
-from featgeo.assembly.support import Support
+from featgeo.assembly.support import Support, unit_of
 from featgeo.geometry.validation import Array
 
-_CELLS_AT_ONCE = 4_000_000
+_CELLS_AT_ONCE = 1 << 17  # a megabyte: what several passes run over stays close to the processor
+_MODEL_CELLS_AT_ONCE = 4_000_000  # where each call asks a model, calls cost more than memory does
 
 
 class Conditional:
@@ -59,7 +60,7 @@ class Conditional:
 
     def proba(self) -> Array:
         """Probability of each value of Y, (n, m)."""
-        return np.vstack([np.empty((0, self._support.m)), *self._chunks()])
+        return self._filled((self._support.m,), (w / w.sum(axis=1, keepdims=True) for w in self._chunks()))
 
     @cached_property
     def negative_mass(self) -> float:
@@ -96,19 +97,16 @@ class Conditional:
                 f"psi must give one number, or one row of numbers, for each of the {self._support.m} values of Y, got "
                 f"shape {values.shape}. Write it as a function of the whole array."
             )
-        return np.concatenate([np.empty((0, *values.shape[1:])), *(weights @ values for weights in self._chunks())])
+        columns = np.column_stack([np.ones(self._support.m), values])
+        sums = self._filled((columns.shape[1],), (weights @ columns for weights in self._chunks()))
+        return (sums[:, 1:] / sums[:, :1]).reshape(len(self), *values.shape[1:])
 
     def cdf(self, y: Any) -> Array:
         """P(Y <= y | x): for a single number y one value a row, (n,); for an array (m,) of them, (n, m)."""
         at = np.atleast_1d(np.asarray(y, dtype=np.float64))
-        ordered = self._ordered_values("A distribution function")
-        rows = []
-        for cumulative in self._cumulative():
-            if self._support.continuous:
-                rows.append(_interpolated(at, *self._curve(ordered, cumulative)))
-            else:
-                rows.append(cumulative[:, np.searchsorted(ordered, at, side="right")])
-        result = np.vstack([np.empty((0, len(at))), *rows])
+        position, share = self._place(at)
+        rows = (_below(cumulative, position, share) for cumulative in self._cumulative())
+        result = self._outer(self._filled((len(at),), rows))
         return result[:, 0] if np.ndim(y) == 0 else result
 
     def quantile(self, q: Any) -> Array:
@@ -131,29 +129,35 @@ class Conditional:
         uniform = rng.random((len(self), n))
         if self._support.kind == "numbers" and self._support.continuous:
             return self._quantiles(uniform)
-        drawn, start = [], 0
+        drawn, start = [np.empty((0, n), dtype=int)], 0
         for weights in self._chunks():
             cumulative = np.cumsum(weights, axis=1)
-            levels = uniform[start : start + len(weights)] * cumulative[:, -1:]
-            drawn.append(np.stack([np.searchsorted(c[:-1], at) for c, at in zip(cumulative, levels, strict=True)]))
+            drawn.append(_first_above(cumulative, uniform[start : start + len(weights)] * cumulative[:, -1:]))
             start += len(weights)
-        return self._support.values[np.concatenate([np.empty((0, n), dtype=int), *drawn])]
+        return self._support.values[np.concatenate(drawn)]
 
-    def pit(self, y: Any) -> Array:
-        """P(Y <= y_i | x_i) for a value of Y of each row, (n,): uniform where the distributions are right."""
+    def pit(self, y: Any, share: Any = 1.0) -> Array:
+        """P(Y <= y_i | x_i) for a value of Y of each row, (n,): uniform where the distributions are right.
+
+        Args:
+            y: The values.
+            share: How much of the probability of exactly y_i counts, where it has any: 1 for P(Y <= y_i), 0 for
+                P(Y < y_i), numbers drawn evenly between, one a row, for what is uniform there too.
+        """
         at = np.asarray(y, dtype=np.float64)
         if at.shape != (len(self),):
             raise ValueError(f"`y` must have one value for each of {len(self)} rows, got shape {at.shape}.")
-        ordered = self._ordered_values("A distribution function")
-        parts, start = [], 0
+        position, inside = self._place(at)
+        before = (position - self._is_atom(at)).clip(min=0)
+        parts, start = [np.empty((0, 2))], 0
         for cumulative in self._cumulative():
-            part = at[start : start + len(cumulative)]
-            start += len(cumulative)
-            if self._support.continuous:
-                parts.append(_paired(part, *self._curve(ordered, cumulative)))
-            else:
-                parts.append(cumulative[np.arange(len(part)), np.searchsorted(ordered, part, side="right")])
-        return np.concatenate([np.empty(0), *parts])
+            rows = slice(start, start + len(cumulative))
+            places = np.stack([before[rows], position[rows]], axis=1)
+            parts.append(_below(cumulative, places, inside[rows, None] * [0, 1]))
+            start = rows.stop
+        below, up_to = self._outer(np.concatenate(parts)).T
+        below = np.where(before == position, up_to, below)
+        return np.asarray(below + np.asarray(share, dtype=np.float64) * (up_to - below))
 
     @cached_property
     def _marginal_density(self) -> Array:
@@ -163,88 +167,119 @@ class Conditional:
             return np.ones(support.m)
         from scipy.stats import gaussian_kde  # slow to import
 
-        density = gaussian_kde(support.values, weights=support.mass)(support.values)
+        values = support.values / unit_of(support.values)
+        density = gaussian_kde(values, weights=support.mass)(values)
         return support.mass / density
 
     def _f_chunks(self) -> Iterator[Any]:
-        step = max(1, _CELLS_AT_ONCE // (self._support.m * max(1, getattr(self._link, "cells_a_value", 1))))
+        cells = getattr(self._link, "cells_a_value", 0)
+        most = _MODEL_CELLS_AT_ONCE if cells else _CELLS_AT_ONCE
+        step = max(1, most // (self._support.m * max(1, cells)))
         for start in range(0, len(self), step):
             yield self._f[start : start + step]
 
-    def _chunks(self) -> Iterator[Array]:
-        """Probabilities of the values, some rows at a time."""
+    def _weights(self) -> Iterator[Array]:
+        """What is proportional to the probabilities of the values before recalibration, some rows at a time."""
         for part in self._f_chunks():
-            weights = self._link.ratio(part, self._support) * self._support.mass
+            yield self._link.ratio(part, self._support) * self._support.mass
+
+    def _chunks(self) -> Iterator[Array]:
+        """What is proportional to the probabilities of the values, some rows at a time."""
+        for weights in self._weights():
             if self._recalibration is not None:
                 weights = self._recalibration(weights)
-            if self._tilt is not None:
-                weights = weights * self._tilt
-            total = weights.sum(axis=1, keepdims=True)
             if self._tilt is not None:  # what the new prior allows, the features may exclude: then it alone speaks
-                weights = np.where(total > 0, weights, self._support.mass * self._tilt)
-                total = weights.sum(axis=1, keepdims=True)
-            yield weights / total
+                weights = weights * self._tilt
+                possible = weights.sum(axis=1, keepdims=True) > 0
+                weights = np.where(possible, weights, self._support.mass * self._tilt)
+            yield weights
 
-    def _ordered_values(self, what: str) -> Array:
-        if self._support.kind != "numbers":
-            raise ValueError(f"{what} needs numbers in order, but Y takes {self._support.kind}. Use `proba`.")
-        return self._support.values
+    def _filled(self, shape: tuple[int, ...], parts: Iterator[Array]) -> Array:
+        """An array of one entry a row, (n, *shape), from parts of some rows each."""
+        result, start = np.empty((len(self), *shape)), 0
+        for part in parts:
+            result[start : start + len(part)] = part
+            start += len(part)
+        return result
+
+    @property
+    def _recalibrates_last(self) -> bool:
+        """Whether recalibration is a map of the distribution function alone: no new prior weighs its result."""
+        return self._recalibration is not None and self._tilt is None
+
+    def _outer(self, probability: Array) -> Array:
+        return self._recalibration.forward(probability) if self._recalibrates_last else probability  # type: ignore[union-attr]
 
     def _cumulative(self) -> Iterator[Array]:
-        """Probability up to each value, with a 0 in front, (rows, m + 1)."""
-        for weights in self._chunks():
-            yield np.hstack([np.zeros((len(weights), 1)), np.cumsum(weights, axis=1).clip(max=1)])
+        """Probability up to each value, with a 0 in front, (rows, m + 1); before a recalibration that comes last."""
+        for weights in self._weights() if self._recalibrates_last else self._chunks():
+            result = np.zeros((len(weights), weights.shape[1] + 1))
+            np.cumsum(weights, axis=1, out=result[:, 1:])
+            result /= result[:, -1:]
+            yield result
 
-    def _curve(self, values: Array, cumulative: Array) -> tuple[Array, Array]:
-        """Knots of the distribution function: it rises evenly over each neighbourhood, and at once at an atom."""
-        between = (values[1:] + values[:-1]) / 2
-        low, high = np.concatenate([values[:1], between]), np.concatenate([between, values[-1:]])
-        if self._support.atoms is not None:
-            low, high = (np.where(self._support.atoms, values, edge) for edge in (low, high))
-        curve = np.stack([cumulative[:, :-1], cumulative[:, 1:]], axis=2).reshape(len(cumulative), -1)
-        return np.stack([low, high], axis=1).ravel(), curve
+    def _place(self, at: Array) -> tuple[np.ndarray, Array]:
+        """How many neighbourhoods end at or below each number, and which share of the next one lies below it."""
+        support = self._ordered("A distribution function")
+        if support.ends is None:
+            return np.searchsorted(support.values, at, side="right"), np.zeros(at.shape)
+        unit = unit_of(support.ends)
+        low, high = support.ends.T / unit
+        at = at / unit
+        position = np.searchsorted(high, at, side="right")
+        inside = position.clip(max=support.m - 1)
+        share = np.zeros(at.shape)
+        np.divide(at - low[inside], (high - low)[inside], out=share, where=(position == inside) & (high > low)[inside])
+        return position, share.clip(0, 1)
+
+    def _is_atom(self, at: Array) -> np.ndarray:
+        """Which of some numbers have a probability of their own, (n,)."""
+        return np.isin(at, self._support.values[self._support.atoms])
+
+    def _ordered(self, what: str) -> Support:
+        if self._support.kind != "numbers":
+            raise ValueError(f"{what} needs numbers in order, but Y takes {self._support.kind}. Use `proba`.")
+        return self._support
 
     def _quantiles(self, levels: Array) -> Array:
-        ordered = self._ordered_values("A quantile")
-        parts, start = [], 0
+        """Where each row's distribution function reaches its levels, (n, levels)."""
+        support = self._ordered("A quantile")
+        if self._recalibrates_last:
+            levels = self._recalibration.backward(levels)  # type: ignore[union-attr]
+        parts, start = [np.empty((0, levels.shape[1]))], 0
         for cumulative in self._cumulative():
-            part = levels[start : start + len(cumulative)]
+            wanted = levels[start : start + len(cumulative)]
             start += len(cumulative)
-            if self._support.continuous and len(ordered) > 1:
-                parts.append(_inverted(part, *self._curve(ordered, cumulative)))
-            else:
-                below = [np.searchsorted(c[1:-1], at) for c, at in zip(cumulative, part, strict=True)]
-                parts.append(ordered[np.stack(below)])
-        return np.concatenate([np.empty((0, levels.shape[1])), *parts])
+            cell = _first_above(cumulative[:, 1:], wanted)
+            if support.ends is None:
+                parts.append(support.values[cell])
+                continue
+            before, after = (np.take_along_axis(cumulative, cell + i, axis=1) for i in (0, 1))
+            share = np.divide(wanted - before, after - before, out=np.zeros(cell.shape), where=after > before)
+            low, high = support.ends[cell, 0], support.ends[cell, 1]
+            parts.append(low * (1 - share.clip(0, 1)) + high * share.clip(0, 1))
+        return np.concatenate(parts)
 
 
-def _place(at: Array, knots: Array) -> tuple[np.ndarray, Array]:
-    """The knot to the right of each place, and how far it is on the way there."""
-    right = np.searchsorted(knots, at, side="right").clip(1, len(knots) - 1)
-    width = knots[right] - knots[right - 1]
-    share = np.divide(at - knots[right - 1], width, out=np.where(at < knots[right], 0.0, 1.0), where=width > 0)
-    return right, share.clip(0, 1)
+def _below(cumulative: Array, position: np.ndarray, share: Array) -> Array:
+    """Probability of so many whole neighbourhoods and of a share of the next, at places of all rows or of each."""
+    position = np.broadcast_to(position, (len(cumulative), position.shape[-1]))
+    whole = np.take_along_axis(cumulative, position, axis=1)
+    following = np.take_along_axis(cumulative, (position + 1).clip(max=cumulative.shape[1] - 1), axis=1)
+    return whole + share * (following - whole)
 
 
-def _interpolated(at: Array, knots: Array, curve: Array) -> Array:
-    """Each row's curve at the same places, (rows, m)."""
-    right, share = _place(at, knots)
-    return curve[:, right - 1] * (1 - share) + curve[:, right] * share
-
-
-def _paired(at: Array, knots: Array, curve: Array) -> Array:
-    """Each row's curve at a place of its own, (rows,)."""
-    right, share = _place(at, knots)
-    row = np.arange(len(at))
-    return curve[row, right - 1] * (1 - share) + curve[row, right] * share
-
-
-def _inverted(levels: Array, knots: Array, curve: Array) -> Array:
-    """Where each row's curve reaches its levels, (rows, m)."""
-    result = np.empty(levels.shape)
-    for i, (row, wanted) in enumerate(zip(curve, levels, strict=True)):
-        result[i] = np.interp(wanted, row, knots)
-    return result
+def _first_above(ordered: Array, levels: Array) -> np.ndarray:
+    """Position of the first of each row's ascending numbers, (n, m), that reaches its levels, (n, l): by halving."""
+    levels = np.maximum(levels, np.finfo(float).tiny)  # what has no mass is never drawn
+    low = np.zeros(levels.shape, dtype=np.intp)
+    high = np.full(levels.shape, ordered.shape[1] - 1, dtype=np.intp)
+    while (low < high).any():
+        middle = (low + high) // 2
+        reached = np.take_along_axis(ordered, middle, axis=1) >= levels
+        high = np.where(reached, middle, high)
+        low = np.where(reached, low, middle + 1)
+    return low
 
 
 def _prior_mass(prior: Any, support: Support) -> Array:

@@ -20,6 +20,7 @@ from featgeo.geometry.validation import Array
 
 # Held-out rows are finite: no event is called impossible that they merely did not show.
 SMALLEST_RATIO = 1e-6
+FEWEST_BELOW = 10  # rows that tell how often Y lies further out than a quantile
 PRIOR_SHARES = (0.0, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
 
 
@@ -79,7 +80,7 @@ class ExponentialLink:
         Args:
             f: Features of those rows, (n, k).
             index: Position of each row's value of Y in the support, (n,).
-            support: The labels; those that never occur among the rows keep their prior.
+            support: The labels; those that never occur among the rows are all but impossible.
         """
         spread = f.std(axis=0)
         scale = np.where(spread > 0, spread, 1.0)
@@ -106,6 +107,23 @@ class ExponentialLink:
         return np.zeros(len(f))
 
 
+@dataclass(frozen=True)
+class MassLink:
+    """Probabilities that are known already, in place of features."""
+
+    def ratio(self, f: Array, support: Support) -> Array:
+        """Over the prior."""
+        return f / support.mass
+
+    def likelihood(self, f: Array, support: Support) -> Array:
+        """The density ratios."""
+        return self.ratio(f, support)
+
+    def negative_mass(self, f: Array, support: Support) -> Array:
+        """None."""
+        return np.zeros(len(f))
+
+
 @dataclass(frozen=True, eq=False)
 class Recalibration:
     """A monotone map from predicted to observed probabilities of Y <= quantile.
@@ -121,18 +139,28 @@ class Recalibration:
     @classmethod
     def fit(cls, pit: Array) -> Recalibration:
         """From P(Y <= y_i | x_i) at rows that the features have not seen, (n,)."""
-        knots = np.linspace(0, 1, min(101, max(3, len(pit) // 20)))
+        steps = max(2, round(len(pit) ** (1 / 3)))  # the slope is a density, and this balances its noise and its bias
+        halves = 1 / steps / 2 ** np.arange(1, max(1, len(pit) // (steps * FEWEST_BELOW)).bit_length())
+        knots = np.unique(np.concatenate([np.linspace(0, 1, steps + 1), halves, 1 - halves]))
         predicted = np.quantile(pit, knots)
         predicted[[0, -1]] = 0, 1
         # Where many rows share a value the quantiles do too; a slope, however small, keeps the map invertible.
         predicted = np.maximum.accumulate(predicted + 1e-9 * np.arange(len(knots)))
         return cls(predicted / predicted[-1], knots)
 
+    def forward(self, probability: Array) -> Array:
+        """What was observed where so much was predicted."""
+        return np.interp(probability, self.predicted, self.observed)
+
+    def backward(self, probability: Array) -> Array:
+        """What was predicted where so much was observed."""
+        return np.interp(probability, self.observed, self.predicted)
+
     def __call__(self, weights: Array) -> Array:
         """Probabilities of ordered values, (n, m), set right."""
-        total = weights.sum(axis=1, keepdims=True)
-        cumulative = np.interp(np.cumsum(weights / total, axis=1), self.predicted, self.observed)
-        return np.diff(cumulative, axis=1, prepend=0).clip(min=0)
+        cumulative = np.cumsum(weights, axis=1)
+        cumulative /= cumulative[:, -1:]
+        return np.diff(self.forward(cumulative), axis=1, prepend=0)
 
 
 def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
@@ -181,23 +209,33 @@ def mean_under(values: Array, mass: Array) -> Array:
 def nearest_density(ratio: Array, mass: Array) -> Array:
     """The nearest functions, in the metric of `mass`, that are nowhere negative and have mean 1: max(0, ratio - shift).
 
-    The shift of each row is found by leaving out what is negative until nothing is (Michelot's algorithm).
-
     Args:
         ratio: One function a row, (n, m).
         mass: Of the values, (m,), or of each row's own, (n, m).
     """
-    result = ratio / mean_under(ratio, mass)[:, None]
-    rows = np.flatnonzero((ratio < 0).any(axis=1))
-    if len(rows) == 0:
-        return result
-    part, weights = ratio[rows], mass if mass.ndim == 1 else mass[rows]
-    active = np.ones(part.shape, dtype=bool)
-    while True:
-        shift = (mean_under(np.where(active, part, 0), weights) - 1) / mean_under(active, weights)
-        still = active & (part > shift[:, None])
-        if (still == active).all():
-            break
-        active = still
-    result[rows] = (part - shift[:, None]).clip(min=0)
-    return result
+    shift = mean_under(ratio, mass) - 1
+    rows = np.flatnonzero(ratio.min(axis=1, initial=np.inf) < shift)
+    if len(rows) == len(ratio):
+        shift = _shift(ratio, mass)
+    elif len(rows):
+        shift[rows] = _shift(ratio[rows], mass if mass.ndim == 1 else mass[rows])
+    result = ratio - shift[:, None]
+    return np.maximum(result, 0, out=result)
+
+
+def _shift(ratio: Array, mass: Array) -> Array:
+    """What to take off each row, (n,), for what is left above zero to have mean 1.
+
+    What lies below is left out until nothing more does (Michelot's algorithm); rows are done one after the other.
+    """
+    product = "nm,nm,m->n" if mass.ndim == 1 else "nm,nm,nm->n"
+    shift = mean_under(ratio, mass) - 1
+    left, reached = np.arange(len(ratio)), np.full(len(ratio), np.inf)
+    while len(left):
+        above = (ratio > shift[left, None]).astype(np.float64)
+        whole = mean_under(above, mass)
+        shift[left] = (np.einsum(product, ratio, above, mass) - 1) / whole
+        changed = whole != reached
+        left, reached, ratio = left[changed], whole[changed], ratio[changed]
+        mass = mass if mass.ndim == 1 else mass[changed]
+    return shift

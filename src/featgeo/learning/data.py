@@ -76,9 +76,13 @@ class Pairs:
 
     def sample(self, n_rows: int, seed: int) -> Pairs:
         """At most so many rows, at random."""
+        return self if len(self) <= n_rows else self.take(self.sampled(n_rows, seed))
+
+    def sampled(self, n_rows: int, seed: int) -> np.ndarray:
+        """Positions of the rows of a sample, in order."""
         if len(self) <= n_rows:
-            return self
-        return self.take(np.sort(np.random.default_rng(seed).choice(len(self), n_rows, replace=False)))
+            return np.arange(len(self))
+        return np.sort(np.random.default_rng(seed).choice(len(self), n_rows, replace=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +173,11 @@ class Stream:
         self._used = True
         for batch in batches:
             yield self.pair(batch)
+
+    @property
+    def head_of_next_pass(self) -> Pairs | None:
+        """The rows that the next pass begins with, where they are known: later passes may come in another order."""
+        return None if self._used else self.head
 
     def pair(self, batch: Any) -> Pairs:
         """A batch as rows of both variables."""

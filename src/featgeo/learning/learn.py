@@ -209,7 +209,8 @@ def _chosen(
     unseen: bool,
 ) -> Learned:
     """The best solution in given spaces and in those of regressors; some of many rows choose it, all then fit it."""
-    some = data.sample(PATIENT_ROWS, seed)
+    kept = data.sampled(PATIENT_ROWS, seed)
+    some = data if len(kept) == len(data) else data.take(kept)
     best = _best(_tried(some, setting, given, regressors, seed, unseen))
     if some is data:
         return best.learned
@@ -219,7 +220,8 @@ def _chosen(
             "random. Allow more `time_limit`, or name a space.",
             stacklevel=2,
         )
-        return best.learned if best.learned.unseen is None else replace(best.learned, unseen=None)
+        seen = best.learned.unseen
+        return best.learned if seen is None else replace(best.learned, unseen=replace(seen, rows=kept[seen.rows]))
     return best.on(data, setting, seed, unseen)
 
 
@@ -465,7 +467,8 @@ def _solved(
         return x | y | {name: space(_side(setting, name, chunk)) for name, space in candidates.others.items()}
 
     tell(f"closed form, {' or '.join(candidates.x)} | {' or '.join(candidates.y)}")
-    fold_of_row = data.folds(N_FOLDS, seed) if isinstance(data, Pairs) else None
+    head = data if isinstance(data, Pairs) else data.head_of_next_pass
+    fold_of_row = None if head is None else head.folds(N_FOLDS, seed)
     chunks = [data] if isinstance(data, Pairs) and known else data.chunks()
     folds = Folds.from_chunks((features(chunk) for chunk in chunks), N_FOLDS, seed, fold_of_row)
 
@@ -484,11 +487,11 @@ def _solved(
     names, solution = _best_pair(list(candidates.x), list(candidates.y), solved)
     spaces = dict(candidates.others) | {x_name: candidates.x[names[0]], y_name: candidates.y[names[1]]}
     held_out = None
-    if unseen and solution.parts and isinstance(data, Pairs) and fold_of_row is not None:
-        rows = some_rows(len(data), seed)
-        some = data.x.take(rows)
+    if unseen and solution.parts and head is not None and fold_of_row is not None:
+        rows = some_rows(len(head), seed)
+        some = head.x.take(rows)
         values = [known[name][rows] if name in known else spaces[name](some) for name in setting.x]
-        held_out = Unseen.of(solution, rows, np.hstack(values), fold_of_row[rows])
+        held_out = Unseen.of(solution, rows, np.hstack(values), fold_of_row[rows], setting, spaces)
     learned = from_solution(solution, setting, spaces, names, "exact" if exact else "closed", held_out)
     if not known or len(setting.x) == 1 or not isinstance(data, Pairs):
         return learned

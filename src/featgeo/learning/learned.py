@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,38 +18,6 @@ from featgeo.learning.solve import Solution
 
 N_FOLDS = 5
 UNSEEN_ROWS = 10_000
-
-
-@dataclass(frozen=True, eq=False)
-class Unseen:
-    """Features of some rows of the fit as solutions see them that were learned without those rows.
-
-    Attributes:
-        rows: Positions of the rows.
-        f: sigma_i f_i in the coordinates of the final g, (len(rows), k), of all levels side by side.
-        judging: Which of the rows are those of the first fold, (len(rows),): they can judge what is made without them.
-        without_judging: sigma_i f_i of the last level by the solution without these, (len(rows), k').
-        final: The same by the solution of all rows, (len(rows), k); only the spaces have not seen the row. The last
-            three are empty for the modes of a single table.
-    """
-
-    rows: np.ndarray
-    f: Array
-    judging: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=bool))
-    without_judging: Array = field(default_factory=lambda: np.empty((0, 0)))
-    final: Array = field(default_factory=lambda: np.empty((0, 0)))
-
-    @classmethod
-    def of(cls, solution: Solution, rows: np.ndarray, x_features: Array, fold_of_row: np.ndarray) -> Unseen:
-        """See some rows, by their features of x and their folds."""
-        without, final = solution.parts[0][-1], solution.levels[-1]
-        return cls(
-            rows,
-            unseen_features(solution, x_features, fold_of_row),
-            fold_of_row == solution.held_out[0],
-            without.f(x_features) * without.sigma,
-            final.f(x_features) * final.sigma,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +42,67 @@ class Component:
 
     def __len__(self) -> int:
         return len(self.sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Rows of one fold, and what was learned without them.
+
+    Attributes:
+        index: Positions of the rows among those of `Unseen`.
+        f: sigma_i f_i of all levels side by side, (len(index), k), by the solution without the fold.
+        components: That solution, level by level.
+    """
+
+    index: np.ndarray
+    f: Array
+    components: tuple[Component, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """Features of some rows of the fit as solutions see them that were learned without those rows.
+
+    Attributes:
+        rows: Positions of the rows.
+        f: sigma_i f_i in the coordinates of the final g, (len(rows), k), of all levels side by side. The final g have
+            seen the rows: to judge what few of them say, see `left_out`.
+        left_out: The rows by fold, each with the solution that has not seen them, g as well; none for the modes of a
+            single table.
+        without_first: sigma_i f_i of the last level by the solution without the first fold, (len(rows), k').
+        final: The same by the solution of all rows, (len(rows), k); only the spaces have not seen the row.
+    """
+
+    rows: np.ndarray
+    f: Array
+    left_out: tuple[LeftOut, ...] = ()
+    without_first: Array = field(default_factory=lambda: np.empty((0, 0)))
+    final: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def of(
+        cls,
+        solution: Solution,
+        rows: np.ndarray,
+        x_features: Array,
+        fold_of_row: np.ndarray,
+        setting: Setting,
+        spaces: Mapping[str, Space],
+    ) -> Unseen:
+        """See some rows, by their features of x and their folds; spaces by block."""
+        first, final = solution.parts[0][-1], solution.levels[-1]
+        left_out = []
+        for fold, levels in zip(solution.held_out, solution.parts, strict=True):
+            index = np.flatnonzero(fold_of_row == fold)
+            f = np.hstack([modes.f(x_features[index]) * modes.sigma for modes in levels])
+            left_out.append(LeftOut(index, f, _components(levels, setting, spaces, solution.folds.whole.dims)))
+        return cls(
+            rows,
+            unseen_features(solution, x_features, fold_of_row),
+            tuple(left_out),
+            first.f(x_features) * first.sigma,
+            final.f(x_features) * final.sigma,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,20 +146,33 @@ def from_solution(
         solver: How they were found.
         unseen: Held-out features of some rows.
     """
-    dims = solution.folds.whole.dims
     components = tuple(
+        replace(
+            component,
+            held_out_sigma=solution.held_out_sigma[level],
+            held_out_energies=solution.held_out_energies(level),
+            rotations=_rotations(solution, level),
+        )
+        for level, component in enumerate(_components(solution.levels, setting, spaces, solution.folds.whole.dims))
+    )
+    residual = max(_residual(solution, modes) for modes in solution.levels)
+    return Learned(components, solution.held_out_score, solver, names, solution.ridge, residual, unseen)
+
+
+def _components(
+    levels: Sequence[SpanModes], setting: Setting, spaces: Mapping[str, Space], dims: Mapping[str, int]
+) -> tuple[Component, ...]:
+    """The functions of each level; nothing is known of them on held-out rows yet."""
+    nothing = np.empty(0)
+    return tuple(
         Component(
             modes.sigma,
             _function(modes.f, [spaces[name] for name in setting.x], modes.x[: reach[0]], dims),
             _function(modes.g, [spaces[name] for name in setting.y], modes.y[: reach[1]], dims),
-            solution.held_out_sigma[level],
-            solution.held_out_energies(level),
-            _rotations(solution, level),
+            *(nothing, nothing, nothing),
         )
-        for level, (modes, reach) in enumerate(zip(solution.levels, setting.reach, strict=True))
+        for modes, reach in zip(levels, setting.reach, strict=True)
     )
-    residual = max(_residual(solution, modes) for modes in solution.levels)
-    return Learned(components, solution.held_out_score, solver, names, solution.ridge, residual, unseen)
 
 
 def _function(

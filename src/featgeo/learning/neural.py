@@ -105,7 +105,7 @@ def learn_neural(
     if unseen and isinstance(data, Pairs) and apart is not None and len(apart):
         rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), N_FOLDS, seed)[:UNSEEN_ROWS]
         values = np.hstack([spaces[name](data.x.take(rows)) for name in setting.x])
-        left_out = Unseen.of(solution, rows, values, fold_of_row)
+        left_out = Unseen.of(solution, rows, values, fold_of_row, setting, spaces)
     x_name, y_name = setting.richest
     names = trunks[x_name].name, trunks[y_name].name
     learned = from_solution(solution, setting, spaces, names, "neural", left_out)

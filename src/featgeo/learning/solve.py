@@ -56,14 +56,15 @@ class Folds:
             chunks: Features by block, some rows at a time.
             n_folds: How many folds.
             seed: Of the deal.
-            fold_of_row: The fold of each row of the stream, (n,); at random when None.
+            fold_of_row: The fold of each of the first rows of the stream; of others at random.
         """
         rng = np.random.default_rng(seed)
         totals: list[list[Moments]] = [[] for _ in range(n_folds)]
         start = 0
         for features in chunks:
             n = len(next(iter(features.values())))
-            dealt = (start + rng.permutation(n)) % n_folds if fold_of_row is None else fold_of_row[start : start + n]
+            known = np.empty(0, dtype=int) if fold_of_row is None else fold_of_row[start : start + n]
+            dealt = np.concatenate([known, (start + rng.permutation(n - len(known))) % n_folds])
             start += n
             for fold, total in enumerate(totals):
                 index = np.flatnonzero(dealt == fold)

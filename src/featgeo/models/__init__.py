@@ -1,5 +1,6 @@
 """What users import: scikit-learn style estimators over one engine."""
 
+from featgeo.models.components import FitWarning
 from featgeo.models.conditional import ConditionalDecomposition
 from featgeo.models.diagnostics import Report
 from featgeo.models.leakage import Leakage, leakage
@@ -13,6 +14,7 @@ __all__ = [
     "ConditionalDecomposition",
     "FeatureClassifier",
     "FeatureRegressor",
+    "FitWarning",
     "Leakage",
     "ModalDecomposition",
     "MultimodalDecomposition",

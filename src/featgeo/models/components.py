@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from featgeo.geometry.validation import Array
 from featgeo.learning.learned import Component
+
+ERRORS = 2.0  # standard errors by which held-out rows must differ before that counts
+
+
+class FitWarning(UserWarning):
+    """A fit found nothing, or held-out rows do not confirm what it found; `report()` says the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +49,47 @@ class DependenceComponent:
         total = float(np.sum(component.sigma**2))
         return cls(name, component.sigma, held_out, error, total, float(energy[0]), float(energy_error[0]))
 
+    @property
+    def doubt(self) -> str | None:
+        """What held-out rows have against the component; None where nothing."""
+        if not len(self.singular_values_):
+            return f"{self.name}: no mode was found that held-out rows confirm"
+        if not np.isfinite(self.held_out_energy_):
+            return None
+        found = (
+            f"{self.name}: the energy is {self.energy_:.4g} on the rows of the fit and {self.held_out_energy_:.4g} +- "
+            f"{self.held_out_energy_error_:.2g} on held-out rows"
+        )
+        if abs(self.held_out_energy_) > len(self.singular_values_):
+            return f"{found}, more than {len(self.singular_values_)} modes can hold: a few rows make it"
+        most = self.held_out_energy_ + ERRORS * self.held_out_energy_error_
+        if most < 0:
+            return f"{found}, less than without any mode"
+        return f"{found}, less than half of it" if most < self.energy_ / 2 else None
+
     def __str__(self) -> str:
         values = ", ".join(f"{sigma:.4f}" for sigma in self.singular_values_)
         return (
             f"{self.name}: energy {self.energy_:.4f} (held-out {self.held_out_energy_:.4f} "
             f"+- {self.held_out_energy_error_:.4f}), singular values [{values}]"
         )
+
+
+def warn_of_doubts(components: Iterable[DependenceComponent], without_modes: str) -> None:
+    """Warn where a fit found nothing at all, and of modes that held-out rows do not confirm.
+
+    Args:
+        components: Of a fit. That one of several is empty is an answer, not a doubt.
+        without_modes: What `given` is then.
+    """
+    parts = list(components)
+    if not any(len(part.singular_values_) for part in parts):
+        text = f"Held-out rows confirm no mode: {without_modes}. Pass more rows, or allow other functions."
+        warnings.warn(text, FitWarning, stacklevel=3)
+    for part in parts:
+        if len(part.singular_values_) and part.doubt:
+            text = f"{part.doubt}. Allow fewer functions or modes, or pass more rows; see `report()`."
+            warnings.warn(text, FitWarning, stacklevel=3)
 
 
 def mean_and_error(folds: Array) -> tuple[Array, Array]:

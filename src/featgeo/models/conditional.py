@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, Literal
@@ -15,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
-from featgeo.assembly.support import Support
 from featgeo.features.parts import Parts
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import check_not_constant
@@ -23,15 +23,15 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_features
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import Solver, learn
-from featgeo.learning.learned import Unseen
+from featgeo.learning.learned import Component, LeftOut, Unseen
 from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.components import DependenceComponent
+from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
 from featgeo.models.modal import check_training, seed_of
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
-from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way, positions
-from featgeo.models.supports import support_of
+from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way
+from featgeo.models.supports import positions, support_of
 from featgeo.nesting import h_score
 from featgeo.watch import watched
 
@@ -146,6 +146,7 @@ class ConditionalDecomposition(BaseEstimator):
         self.posterior_ = Posterior()
         self.y_given_features_: FeaturesModel | None = None
         self._choose_posterior(data, model, seed)
+        warn_of_doubts(self.components_.values(), "`given` is the distribution of Y given S alone")
         return self
 
     def fit_transform(self, X: Any, y: Any, S: Any) -> Array:
@@ -162,23 +163,26 @@ class ConditionalDecomposition(BaseEstimator):
         check_is_fitted(self)
         return self.learned_.components[1].g(self._side(S, y))
 
-    def given(self, X: Any, S: Any, prior: Any = None) -> Conditional:
+    def given(self, X: Any, S: Any, prior: Any = None, calibrated: bool = True) -> Conditional:
         """The distribution of Y for each row of X and S.
 
         Args:
             X: Rows of X.
             S: Rows of S, in the same order.
             prior: Another distribution of Y than that of the fit, as in `ModalDecomposition.given`.
+            calibrated: Whether distributions are assembled and set right as held-out rows want it; else they are the
+                plain formula. The same where `solver_` is "exact".
         """
-        return self.given_features(self.transform(X), S, prior)
+        return self.given_features(self.transform(X), S, prior, calibrated)
 
-    def given_features(self, features: Any, S: Any, prior: Any = None) -> Conditional:
+    def given_features(self, features: Any, S: Any, prior: Any = None, calibrated: bool = True) -> Conditional:
         """The same from features of X that were computed elsewhere: nothing else of X is needed.
 
         Args:
             features: What `transform` gave for the rows of X, (n, k_markov + k).
             S: Rows of S, in the same order.
             prior: Another distribution of Y than that of the fit.
+            calibrated: As in `given`.
         """
         check_is_fitted(self)
         markov, conditional = self.learned_.components
@@ -191,12 +195,13 @@ class ConditionalDecomposition(BaseEstimator):
         s = self.s_variable_.rows(S)
         if len(s) != len(f):
             raise ValueError(f"X and S must have the same rows, got {len(f)} and {len(s)}. Align them row by row.")
-        share = self.posterior_.prior_share
-        rows, link = self._by_formula(self._scaled(f), s, self._mass_given, share)
-        if self.y_given_features_ is None:
-            return Conditional(self.support_, rows, prior, link)
+        posterior = self.posterior_ if calibrated else Posterior()
+        rows, link = self._by_formula(self._scaled(f), s, self._mass_given, posterior.prior_share)
+        if self.y_given_features_ is None or not calibrated:
+            return Conditional(self.support_, rows, prior, link, posterior.recalibration)
         mass = partial(self.y_given_features_.mass, support=self.support_)
-        return Conditional(self.support_, rows, prior, ModelLink(mass, self._mass_given, share))
+        model = ModelLink(mass, self._mass_given, posterior.prior_share)
+        return Conditional(self.support_, rows, prior, model, posterior.recalibration)
 
     def score(self, X: Any, y: Any, S: Any) -> float:
         """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""
@@ -248,25 +253,42 @@ class ConditionalDecomposition(BaseEstimator):
         )
 
     def _choose_posterior(self, data: Pairs, model: Any, seed: int) -> None:
-        """Decide how features become P(y|x, s), on rows that neither they nor models fitted here have seen."""
-        unseen, support = self.learned_.unseen, self.support_
-        judged = _judged(unseen, data.y.of("y"), support)
-        if unseen is None or judged.sum() < FEWEST_JUDGED:
+        """Decide how features become P(y|x, s), on rows that neither they nor models fitted here have seen.
+
+        Tables are cheap to learn again, so there all folds judge; else the first does.
+        """
+        unseen, support, exact = self.learned_.unseen, self.support_, self.solver_ == "exact"
+        if unseen is None or support.kind == "rows":
             return
         some = data.y.take(unseen.rows)
         s, y = some.of("s"), some.of("y")
-        others = data.y.take(np.delete(np.arange(len(data)), unseen.rows[judged]))
-        mass = partial(mass_given, fitted_model(model, others.of("s"), others.of("y")), support=support)
-        rows, link = self._by_formula(unseen.f[judged], s.take(judged), mass, 0.0)
-        ways: dict[Way, Array] = {"formula": Conditional(support, rows, None, link).proba()}
-        shares = (0.0,) if self.solver_ == "exact" else SHARES
-        if self.solver_ != "exact" and not s.variable.is_tensor and (~judged).sum() >= FEWEST_TO_LEARN:
-            f = unseen.without_judging
-            of_features = FeaturesModel.fit(f[~judged], s.take(~judged), y.take(~judged), support, seed)
+        index = None if support.continuous else positions(data.y.of("y"), support.values)
+        folds = [_judging(fold, unseen, index) for fold in unseen.left_out[: None if exact else 1]]
+        judged = np.concatenate([np.empty(0, dtype=int), *(fold.index for fold in folds)])
+        if len(judged) < FEWEST_JUDGED:
+            return
+        found = [self._judged(data, unseen, fold, model) for fold in folds]
+        alone, formula = (np.vstack(mass) for mass in zip(*found, strict=True))
+        ways: dict[Way, Array] = {"formula": formula}
+        others = np.delete(np.arange(len(unseen.rows)), judged)
+        if not exact and not s.variable.is_tensor and len(others) >= FEWEST_TO_LEARN:
+            f = unseen.without_first
+            of_features = FeaturesModel.fit(f[others], s.take(others), y.take(others), support, seed)
             ways["features"] = of_features.mass(f[judged], s.take(judged), support)
-        self.posterior_ = Posterior.judged(mass(s.take(judged)), ways, y.take(judged), support, shares)
+        self.posterior_ = Posterior.judged(alone, ways, y.take(judged), support, (0.0,) if exact else SHARES)
         if self.posterior_.way == "features":
             self.y_given_features_ = FeaturesModel.fit(unseen.final, s, y, support, seed)
+
+    def _judged(self, data: Pairs, unseen: Unseen, fold: LeftOut, model: Any) -> tuple[Array, Array]:
+        """P(y|s) and, by the formula, P(y|x, s) of the rows of a fold, (n, m) each, from other rows alone."""
+        rows = unseen.rows[fold.index]
+        others = data.y.take(np.delete(np.arange(len(data)), rows))
+        s = data.y.take(rows).of("s")
+        mass = partial(mass_given, fitted_model(model, others.of("s"), others.of("y")), support=self.support_)
+        g = fold.components[1].g(others)
+        g_range = np.stack([g.min(axis=0), g.max(axis=0)])
+        side, link = self._by_formula(fold.f, s, mass, 0.0, fold.components, g_range)
+        return mass(s), Conditional(self.support_, side, None, link).proba()
 
     def _features(self, rows: Any) -> Array:
         return np.hstack([component.f(rows) for component in self.learned_.components])
@@ -276,26 +298,34 @@ class ConditionalDecomposition(BaseEstimator):
         return features * np.concatenate([component.sigma for component in self.learned_.components])
 
     def _by_formula(
-        self, f: Array, s: Rows, mass: Callable[[Rows], Array], prior_share: float
+        self,
+        f: Array,
+        s: Rows,
+        mass: Callable[[Rows], Array],
+        prior_share: float,
+        components: tuple[Component, ...] | None = None,
+        g_range: Array | None = None,
     ) -> tuple[SideRows, SideLink]:
-        """What Prop. pred:est:side needs, from features times their singular values and P(y|s)."""
-        markov, conditional = self.learned_.components
+        """What Prop. pred:est:side needs, from features times their singular values and P(y|s).
+
+        Both components are those of all rows, and so is the range of g, unless others are given.
+        """
+        markov, conditional = self.learned_.components if components is None else components
         together = 1 + (f[:, : len(markov)] * markov.g(Parts({"s": s}))).sum(axis=1)
         fewest = 0.0 if self.solver_ == "exact" else FEWEST_TOGETHER
-        link = SideLink(mass, self._g_given, fewest, prior_share, len(conditional))
-        return SideRows(f[:, len(markov) :], together, s), link
+        g = partial(self._g_given, conditional, self.g_range_ if g_range is None else g_range)
+        return SideRows(f[:, len(markov) :], together, s), SideLink(mass, g, fewest, prior_share, len(conditional))
 
     def _mass_given(self, s: Rows) -> Array:
         return mass_given(self.y_given_s_, s, self.support_)
 
-    def _g_given(self, s: Rows) -> Array:
+    def _g_given(self, conditional: Component, g_range: Array, s: Rows) -> Array:
         """G(s, y) for each row of s and each y of the support, (n, m, k).
 
         Most of these pairs never occur, and there functions are extrapolated: they keep within the range that they had
         on the rows of the fit.
         """
-        values = over_pairs(self.learned_.components[1].g, s, self.y_variable_.rows(self.support_.values))
-        return values.clip(*self.g_range_)
+        return over_pairs(conditional.g, s, self.y_variable_.rows(self.support_.values)).clip(*g_range)
 
     def _check_parameters(self) -> None:
         for name in ("n_modes", "n_markov_modes"):
@@ -308,12 +338,10 @@ class ConditionalDecomposition(BaseEstimator):
         check_training(self.solver, self.training)
 
 
-def _judged(unseen: Unseen | None, y: Rows, support: Support) -> np.ndarray:
-    """Which of the unseen rows judge posteriors; a value of Y is left out that no other row has."""
-    if unseen is None or not unseen.judging.size or support.kind == "rows":
-        return np.zeros(0, dtype=bool)
-    judged = unseen.judging & (np.cumsum(unseen.judging) <= JUDGED_ROWS)
-    if not support.continuous:
-        index = positions(y, support.values)
-        judged &= np.isin(index[unseen.rows], np.delete(index, unseen.rows[judged]))
-    return judged
+def _judging(fold: LeftOut, unseen: Unseen, position: np.ndarray | None) -> LeftOut:
+    """Some rows of a fold, to judge posteriors; a value of Y, by its position, is left out that no other row has."""
+    kept = np.arange(min(len(fold.index), JUDGED_ROWS))
+    if position is not None:
+        rows = unseen.rows[fold.index[kept]]
+        kept = kept[np.isin(position[rows], np.delete(position, rows))]
+    return replace(fold, index=fold.index[kept], f=fold.f[kept])

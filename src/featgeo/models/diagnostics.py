@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,7 +16,7 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.learned import Learned
-from featgeo.models.components import mean_and_error
+from featgeo.models.components import DependenceComponent, mean_and_error
 
 SAMPLE_ROWS = 2000
 NEGATIVE_MASS_ROWS = 500  # each costs as much as the support has values
@@ -59,6 +60,7 @@ class Report:
         solver: How it was solved.
         spaces: The spaces of X and of Y.
         ridge: The ridge that was chosen.
+        doubts: What held-out rows have against the fit, in words; empty where nothing.
     """
 
     sigma: Array
@@ -74,6 +76,7 @@ class Report:
     solver: str
     spaces: tuple[str, str]
     ridge: float
+    doubts: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         block_of = {i: (block, cosine) for block, cosine in zip(self.blocks, self.agreement, strict=True)
@@ -91,10 +94,12 @@ class Report:
                 f"{i + 1:4d}  {sigma:6.4f}    {self.held_out_sigma[i]:6.4f}  {self.held_out_error[i]:6.4f}  "
                 f"{self.effective_rows[i]:12,.0f}  {f'{first}-{last}' if last > first else first!s:>5}  {cosine:9.4f}"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"! {doubt}" for doubt in self.doubts)])
 
 
-def diagnose(learned: Learned, support: Support, data: Pairs, seed: int) -> Report:
+def diagnose(
+    learned: Learned, components: Mapping[str, DependenceComponent], support: Support, data: Pairs, seed: int
+) -> Report:
     """Put together what the engine knows and what a sample of the rows shows, for the last component."""
     sample = data.sample(SAMPLE_ROWS, seed)
     component = learned.components[-1]
@@ -116,6 +121,7 @@ def diagnose(learned: Learned, support: Support, data: Pairs, seed: int) -> Repo
         solver=learned.solver,
         spaces=learned.spaces,
         ridge=learned.ridge,
+        doubts=tuple(part.doubt for part in components.values() if part.doubt),
     )
 
 

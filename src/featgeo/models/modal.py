@@ -14,7 +14,8 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.links import LinearLink, Link, Recalibration
+from featgeo.assembly.calibration import Calibration
+from featgeo.assembly.links import Link, Recalibration
 from featgeo.assembly.support import Support
 from featgeo.features.given import given_recipe
 from featgeo.features.parts import Parts
@@ -24,13 +25,13 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
-from featgeo.learning.learned import Component, Unseen
+from featgeo.learning.learned import Component
 from featgeo.learning.options import Training
 from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.components import DependenceComponent
+from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.diagnostics import PANEL_ROWS, Report, diagnose, panel
 from featgeo.models.leakage import Leakage, leakage
-from featgeo.models.supports import support_of
+from featgeo.models.supports import happened, support_of
 from featgeo.nesting import h_score
 from featgeo.watch import watched
 
@@ -112,7 +113,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             raise ValueError("Z needs all rows in memory: pass fit(X, Y, Z), or make Z columns of the batches of X.")
         data = self._stream(X) if y is None else self._pairs(X, y, Z)
         seed = seed_of(self.random_state)
-        self.learned_ = learn(data, self._setting(), self.solver, seed, self.training, self._calibrates())
+        self.learned_ = learn(data, self._setting(), self.solver, seed, self.training, unseen=True)
         head = data.head if isinstance(data, Stream) else data
         *before, main = self.learned_.components
         self.support_ = self._support(head.y.of("y"), seed)
@@ -126,8 +127,9 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         self.components_ = {
             name: DependenceComponent.of(name, part) for name, part in zip(names, self.learned_.components, strict=True)
         }
-        self.link_, self.recalibration_ = self._calibration(head.y.of("y"))
-        self.report_ = diagnose(self.learned_, self.support_, head, seed)
+        self._calibrate(head.y.of("y"))
+        warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
+        self.report_ = diagnose(self.learned_, self.components_, self.support_, head, seed)
         self.held_out_singular_values_ = self.report_.held_out_sigma
         sample = head.sample(PANEL_ROWS, seed)
         self.panels_ = panel(sample.x, main.f, seed), panel(sample.y, main.g, seed)
@@ -176,7 +178,9 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         scale = np.sqrt(self.singular_values_)
         return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
 
-    def given(self, X: Any, prior: Any = None, Z: Any = None, aligned: bool = False) -> Conditional:
+    def given(
+        self, X: Any, prior: Any = None, Z: Any = None, aligned: bool = False, calibrated: bool = True
+    ) -> Conditional:
         """The distribution of Y for each row of X.
 
         Args:
@@ -186,16 +190,20 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             Z: Rows of Z, where the fit had them.
             aligned: With given features: whether what they know of Y counts as well. Without them the distribution
                 rests on features that are uncorrelated with them.
+            calibrated: Whether distributions are set right as held-out rows want it; else they are the plain formula
+                P(y) (1 + sum_i sigma_i f_i(x) g_i(y)), the nearest density where it goes below zero. The same where
+                `solver_` is "exact", where Y has several columns, or where fewer than 50 rows were held out.
         """
         check_is_fitted(self)
         rows = self._x_side(X, Z)
+        calibration = (self.aligned_calibration_ if aligned else self.calibration_) if calibrated else Calibration()
         support, f = self.support_, self._main.f(rows) * self.singular_values_
         if aligned:
             self._component("aligned")
             first = self.learned_.components[0]
             support = replace(support, g=np.hstack([self.aligned_support_g_, support.g]))
             f = np.hstack([first.f(rows) * first.sigma, f])
-        return Conditional(support, f, prior, self.link_, self.recalibration_)
+        return Conditional(support, f, prior, calibration.link, calibration.recalibration)
 
     def leakage(self, X: Any, Z: Any = None, about: Any = None) -> Leakage:
         """How much the features tell about Z, linearly and in any way, on rows that were not fitted to.
@@ -321,16 +329,35 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         """Features of Y of all components, side by side."""
         return np.hstack([component.g(rows) for component in self.learned_.components])
 
+    def _calibrate(self, y: Rows) -> None:
+        """Set distributions right on held-out rows; by all features, and by those of the last level alone."""
+        self.calibration_ = self.aligned_calibration_ = Calibration()
+        unseen = self.learned_.unseen
+        if unseen is None or not self._calibrates():
+            return
+        at = self._happened(y.take(unseen.rows))
+        g = np.hstack([self.aligned_support_g_, self.support_.g])
+        self.aligned_calibration_ = Calibration.fit(replace(self.support_, g=g), unseen.f, at)
+        self.calibration_ = self.aligned_calibration_
+        if g.shape[1] > len(self._main):
+            self.calibration_ = Calibration.fit(self.support_, unseen.f[:, g.shape[1] - len(self._main) :], at)
+
     def _calibrates(self) -> bool:
-        return False
+        """Whether held-out rows have a say: counts of a finite alphabet answer for themselves."""
+        return self.solver_ != "exact"
 
-    def _calibration(self, rows: Rows) -> tuple[Link, Recalibration | None]:
-        """How density ratios are set right; here they stay what the theory says."""
-        return LinearLink(), None
+    def _happened(self, y: Rows) -> np.ndarray:
+        return happened(y, self.support_)
 
-    def _unseen_f(self, unseen: Unseen) -> Array:
-        """Held-out features of the modes of the model: those of the last level."""
-        return unseen.f[:, unseen.f.shape[1] - len(self._main) :]
+    @property
+    def link_(self) -> Link:
+        """How features become probabilities."""
+        return self.calibration_.link
+
+    @property
+    def recalibration_(self) -> Recalibration | None:
+        """How the distribution function of numbers is mapped to what held-out rows show."""
+        return self.calibration_.recalibration
 
     def _x_side(self, X: Any, Z: Any) -> Rows | Parts:
         """The rows of X, and those of Z where the fit had them."""

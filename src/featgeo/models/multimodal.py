@@ -24,7 +24,7 @@ from featgeo.learning.learned import Component
 from featgeo.learning.setting import ModeCount
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
-from featgeo.models.components import DependenceComponent, mean_and_error
+from featgeo.models.components import DependenceComponent, mean_and_error, warn_of_doubts
 from featgeo.models.energies import Energies, Energy, energies
 from featgeo.models.identification import identify
 from featgeo.models.modal import check_training, seed_of
@@ -176,11 +176,13 @@ class MultimodalDecomposition(BaseEstimator):
         self._fitted()._component(1)
         return self.interaction_component_
 
-    def given(self, /, prior: Any = None, **sources: Any) -> Conditional:
+    def given(self, /, prior: Any = None, calibrated: bool = True, **sources: Any) -> Conditional:
         """The distribution of Y for each row, from whatever is there: `given(a=A)`, `given(b=B)`, `given(a=A, b=B)`.
 
         Args:
             prior: Another distribution of Y than that of the fit, as in `ModalDecomposition.given`.
+            calibrated: Whether each mode counts as strongly as held-out rows show (`strengths_`); else it is the plain
+                formula, with singular values as on the rows of the fit. The same where `solver_` is "exact".
             **sources: Rows of some of the sources, in the same order; rows of which some miss are answered from the
                 others, and rows of which all miss by the prior. Names that are no identifiers go in a mapping:
                 given(**{"left half": A}).
@@ -188,7 +190,8 @@ class MultimodalDecomposition(BaseEstimator):
         check_is_fitted(self)
         if not sources and prior is not None:
             raise ValueError("Sources come by name: write given(a=..., b=...), or given(**sources) for a mapping.")
-        sigma = np.concatenate([strength * part.sigma for strength, part in self._strengths()])
+        parts = self._strengths()
+        sigma = np.concatenate([part.sigma * (strength if calibrated else 1.0) for strength, part in parts])
         return Conditional(self.support_, self._features(sources) * sigma, prior)
 
     def transform(self, sources: Mapping[str, Any]) -> Array:
@@ -313,6 +316,7 @@ class MultimodalDecomposition(BaseEstimator):
         self.learned_ = learn_sources([team.orders for team in self.teams_], blocks, counts, seed)
         self.solver_ = self.learned_[0].solver
         self._name_components()
+        warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
         self.energies_ = None
         self.support_ = support_of(self.y_variable_, data.rows["y"], self._g, seed)
         return self

@@ -25,7 +25,7 @@ import safetensors.numpy
 import torch
 from sklearn.base import BaseEstimator
 
-from featgeo.assembly import links, support
+from featgeo.assembly import calibration, links, support
 from featgeo.features import (
     blocks,
     centred,
@@ -114,6 +114,7 @@ RECORDS: dict[str, Any] = {
         links.LinearLink,
         links.ExponentialLink,
         links.Recalibration,
+        calibration.Calibration,
         options.Training,
         components.DependenceComponent,
         diagnostics.Panel,

@@ -16,8 +16,6 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
-from featgeo.assembly import Conditional
-from featgeo.assembly.links import LinearLink, Link, Recalibration, calibrated_link
 from featgeo.assembly.support import Support
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
@@ -27,8 +25,6 @@ from featgeo.models.diagnostics import Panel
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.supports import support_of
 from featgeo.watch import watched
-
-CALIBRATION_ROWS = 50  # with fewer held-out rows nothing can be said about calibration
 
 
 class FeatureClassifier(ClassifierMixin, ModalDecomposition):
@@ -141,12 +137,8 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
     def _calibrates(self) -> bool:
         return self.calibrate
 
-    def _calibration(self, rows: Rows) -> tuple[Link, Recalibration | None]:
-        unseen = self.learned_.unseen
-        if unseen is None or len(unseen.rows) < CALIBRATION_ROWS:
-            return LinearLink(), None
-        labels = rows.table.numbers[unseen.rows, 0].astype(int)
-        return calibrated_link(self._unseen_f(unseen), labels, self.support_), None
+    def _happened(self, y: Rows) -> np.ndarray:
+        return y.table.numbers[:, 0].astype(int)  # labels are positions already
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -240,14 +232,6 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
 
     def _calibrates(self) -> bool:
         return self.calibrate
-
-    def _calibration(self, rows: Rows) -> tuple[Link, Recalibration | None]:
-        unseen = self.learned_.unseen
-        # The distribution function of few distinct values jumps: there is nothing to interpolate.
-        if unseen is None or len(unseen.rows) < CALIBRATION_ROWS or not self.support_.continuous:
-            return LinearLink(), None
-        pit = Conditional(self.support_, self._unseen_f(unseen)).pit(rows.table.numbers[unseen.rows, 0])
-        return LinearLink(), Recalibration.fit(pit)
 
 
 def _one_column(y: Any) -> np.ndarray:

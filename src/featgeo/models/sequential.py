@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
+from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import PRIOR_SHARES, LinearLink, prior_share
 from featgeo.features.columns import Column, column_of
 from featgeo.features.parts import Parts
@@ -26,7 +27,7 @@ from featgeo.learning.data import Pairs
 from featgeo.learning.histories import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.components import DependenceComponent
+from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.modal import check_training, seed_of
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
@@ -116,11 +117,12 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
             self.learned_ = learn(data, setting, self.solver, seed, self.training, unseen=True)
             support = support_of(following.variable, following, self._g, seed)
             self.support_ = replace(support, kind="labels") if self.alphabet_ is not None else support
-            self.link_ = LinearLink() if self.support_.continuous else self._link(following)
+            self.calibration_ = self._calibration(following)
         self.components_ = {
             order: DependenceComponent.of(f"order {order}", part)
             for order, part in zip(self.orders_, self.learned_.components, strict=True)
         }
+        warn_of_doubts(self.components_.values(), "`given` is the distribution of all symbols")
         self.energies_ = np.array([part.energy_ for part in self.components_.values()])
         self.held_out_energies_ = np.array([part.held_out_energy_ for part in self.components_.values()])
         self.solver_ = self.learned_.solver
@@ -136,14 +138,18 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         parts = self._parts(self._last_steps(histories))
         return np.hstack([component.f(parts) for component in self.learned_.components])
 
-    def given(self, histories: Any) -> Conditional:
+    def given(self, histories: Any, calibrated: bool = True) -> Conditional:
         """The distribution of the next symbol after each history.
 
         Args:
             histories: The steps before it, oldest first, (n, at least the longest order).
+            calibrated: Whether distributions are set right as held-out rows want it, and nothing is called impossible
+                that the sample merely did not show; else they are the plain formula.
         """
         check_is_fitted(self)
-        return Conditional(self.support_, self.transform(histories) * self._sigma, link=self.link_)
+        calibration = self.calibration_ if calibrated else Calibration()
+        f = self.transform(histories) * self._sigma
+        return Conditional(self.support_, f, None, calibration.link, calibration.recalibration)
 
     def score(self, sequences: Any, y: Any = None) -> float:
         """How well other sequences are predicted, more is better; so a search can choose the order.
@@ -212,17 +218,19 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         seen = np.flatnonzero(mass)
         self.support_ = replace(support, values=support.values[seen], mass=mass[seen], g=support.g[seen])
         if self.n_modes == "all":
-            self.link_ = LinearLink(SMALLEST_SHARE if smooth else 0.0)
+            self.calibration_ = Calibration(LinearLink(SMALLEST_SHARE if smooth else 0.0))
         else:
-            self.link_ = self._link(following)
+            self.calibration_ = self._calibration(following)
 
-    def _link(self, following: Rows) -> LinearLink:
-        """Some of the modes may go below zero: so much of the prior mixed in as held-out rows want."""
+    def _calibration(self, following: Rows) -> Calibration:
+        """As held-out rows want it; some of the modes may go below zero, so symbols need some of the prior mixed in."""
         unseen = self.learned_.unseen
         if unseen is None:
-            return LinearLink(PRIOR_SHARES[-1])
-        index = self._positions(following.take(unseen.rows))
-        return LinearLink(prior_share(unseen.f, index, self.support_))
+            return Calibration() if self.support_.continuous else Calibration(LinearLink(PRIOR_SHARES[-1]))
+        rows = following.take(unseen.rows)
+        if self.support_.continuous:
+            return Calibration.fit(self.support_, unseen.f, rows.table.numbers[:, 0])
+        return Calibration(LinearLink(prior_share(unseen.f, self._positions(rows), self.support_)))
 
     def _positions(self, rows: Rows) -> np.ndarray:
         """Where each symbol stands in the support; -1 for those that the fit never saw."""

@@ -12,10 +12,14 @@ from typing import Literal
 
 import numpy as np
 
+from featgeo.assembly import Conditional
+from featgeo.assembly.calibration import spread
+from featgeo.assembly.links import MassLink, Recalibration
 from featgeo.assembly.support import Support
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.models.components import DependenceComponent
+from featgeo.models.supports import positions
 
 SHARES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of P(y|s), to choose from
 SMALLEST = 1e-12
@@ -33,10 +37,12 @@ class Posterior:
         prior_share: How much of P(y|s) is mixed in; at 1 nothing but P(y|s) is left.
         measure: Of the losses: "log loss", or "CRPS" (the continuous ranked probability score) for numbers.
         losses: The mean of each way with its best share, of P(y|s) alone, and of what was chosen.
-        gain: By how much the choice is better than P(y|s) alone.
+        gain: By how much the choice is better than P(y|s) alone, on the same rows and in the same units: for log loss
+            nats a row, an estimate from below of the information that X adds to S.
         gain_error: Its standard error over the rows.
         r2: For numbers the coefficients of determination of the means, by the choice and by P(y|s) alone.
         n_rows: How many rows judged; 0 where there were too few.
+        recalibration: For numbers, how the distribution function of the choice is mapped to what these rows show.
     """
 
     way: Way = "formula"
@@ -47,6 +53,7 @@ class Posterior:
     gain_error: float = float("nan")
     r2: tuple[float, float] | None = None
     n_rows: int = 0
+    recalibration: Recalibration | None = None
 
     @classmethod
     def judged(
@@ -85,6 +92,7 @@ class Posterior:
             _error(lead),
             (_r2(mixed, y, support), _r2(alone, y, support)) if support.continuous else None,
             len(y),
+            _recalibrated(mixed, y, support),
         )
 
     def __str__(self) -> str:
@@ -94,9 +102,10 @@ class Posterior:
         share = f", {self.prior_share:g} of y given s mixed in" if self.prior_share else ""
         losses = ", ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
         r2 = f"; R^2 {self.r2[0]:.4f}, of s alone {self.r2[1]:.4f}" if self.r2 else ""
+        unit = " nats a row" if self.measure == "log loss" else ""
         return (
             f"y given x and s: by {by}{share}; {self.measure} on {self.n_rows} held-out rows: {losses}; "
-            f"gain over s alone {self.gain:.4f} +- {self.gain_error:.4f}{r2}"
+            f"gain over s alone {self.gain:.4f} +- {self.gain_error:.4f}{unit}{r2}"
         )
 
 
@@ -115,16 +124,8 @@ class SideReport:
     posterior: Posterior
 
     def __str__(self) -> str:
-        return "\n".join(map(str, (self.markov, self.conditional, self.posterior)))
-
-
-def positions(y: Rows, values: np.ndarray) -> np.ndarray:
-    """Where each row's value stands among those of a finite support, (n,)."""
-    position = {value: i for i, value in enumerate(values.tolist())}
-    if not y.variable.labels:
-        return np.array([position[number] for number in y.table.numbers[:, 0].tolist()])
-    every = [*y.variable.columns[0].categories, None]
-    return np.array([position[every[code]] for code in y.table.codes[:, 0]])
+        doubts = [f"! {part.doubt}" for part in (self.markov, self.conditional) if part.doubt]
+        return "\n".join([*map(str, (self.markov, self.conditional, self.posterior)), *doubts])
 
 
 def _loss_of(y: Rows, support: Support) -> Callable[[Array], Array]:
@@ -135,6 +136,14 @@ def _loss_of(y: Rows, support: Support) -> Callable[[Array], Array]:
         return lambda mass: (np.cumsum(mass, axis=1)[:, :-1] - happened) ** 2 @ widths
     index = positions(y, support.values)[:, None]
     return lambda mass: -np.log(np.take_along_axis(mass, index, axis=1)[:, 0].clip(min=SMALLEST))
+
+
+def _recalibrated(mass: Array, y: Rows, support: Support) -> Recalibration | None:
+    """How masses, (n, m), are to be mapped for numbers to fall below their quantiles as often as they should."""
+    if not support.continuous:
+        return None
+    numbers = y.table.numbers[:, 0]
+    return Recalibration.fit(Conditional(support, mass, link=MassLink()).pit(numbers, spread(numbers)))
 
 
 def _r2(mass: Array, y: Rows, support: Support) -> float:

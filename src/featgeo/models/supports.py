@@ -40,6 +40,22 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     return Support("rows", np.asarray(kept.raw), np.full(n, 1 / n), features - features.mean(axis=0))
 
 
+def happened(y: Rows, support: Support) -> np.ndarray:
+    """What Y was, (n,): for continuous numbers itself, for other single values its position in the support."""
+    if support.kind == "rows":
+        return np.zeros(len(y), dtype=int)  # nobody asks
+    return y.table.numbers[:, 0] if support.continuous else positions(y, support.values)
+
+
+def positions(y: Rows, values: np.ndarray) -> np.ndarray:
+    """Where each row's value stands among those of a finite support, (n,)."""
+    position = {value: i for i, value in enumerate(values.tolist())}
+    if not y.variable.labels:
+        return np.array([position[number] for number in y.table.numbers[:, 0].tolist()])
+    every = [*y.variable.columns[0].categories, None]
+    return np.array([position[every[code]] for code in y.table.codes[:, 0]])
+
+
 def _as_came(values: np.ndarray, rows: Rows) -> np.ndarray:
     """Whole numbers and truth values as such."""
     kind = getattr(rows.raw, "dtype", None)

@@ -432,9 +432,7 @@ def _nearest_density(ratio: Tensor, mass: Tensor) -> Tensor:
     masses = mass[order]
     shifts = (torch.cumsum(ordered * masses, dim=1) - 1) / torch.cumsum(masses, dim=1)
     kept = (ordered > shifts).sum(dim=1, keepdim=True)
-    projected = (ratio - torch.gather(shifts, 1, kept - 1)).clamp(min=0)
-    is_negative = (ratio < 0).any(dim=1, keepdim=True)
-    return torch.where(is_negative, projected, ratio / (ratio @ mass)[:, None])
+    return (ratio - torch.gather(shifts, 1, kept - 1)).clamp(min=0)
 
 
 def _indicators(position: Tensor, shares: Tensor) -> Tensor:

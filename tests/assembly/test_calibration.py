@@ -1,0 +1,95 @@
+"""Calibration by held-out rows: maximum likelihood for labels, observed frequencies for numbers, atoms included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from featgeo import Conditional
+from featgeo.assembly.calibration import FEWEST_ROWS, Calibration, spread
+from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration
+from featgeo.assembly.support import Support
+
+
+@pytest.mark.parametrize("m", [2, 4])
+def test_the_softmax_link_meets_the_equations_of_maximum_likelihood(m):
+    """Residuals of the labels are orthogonal to constants, and to features up to the unit penalty of their weights."""
+    rng = np.random.default_rng(m)
+    f = rng.standard_normal((600, 2)) * [1.0, 30.0] + [0.0, 5.0]
+    label = np.argmax(f @ rng.standard_normal((2, m)) / [1.0] + rng.gumbel(size=(600, m)) * 5, axis=1)
+    mass = rng.dirichlet(np.full(m, 5.0))  # the prior of the fit; these rows have another, and theirs counts
+    support = Support("labels", np.arange(m), mass, np.zeros((m, 2)))
+    link = ExponentialLink.fit(f, label, support)
+    happened = np.eye(m)[label]
+    residual = happened - Conditional(support, f, link=link).proba()
+    np.testing.assert_allclose(residual.mean(axis=0), 0, atol=2e-4)
+    scale = f.std(axis=0)
+    penalty = link.weight * scale
+    gradient = (residual.T @ (f / scale))[1 if m == 2 else 0 :]
+    np.testing.assert_allclose(gradient, penalty[1 if m == 2 else 0 :], atol=600 * 2e-4)
+    assert (np.abs(penalty).max(axis=0) > 0.1).all()
+
+
+def test_labels_that_no_row_shows_are_all_but_impossible():
+    f = np.random.default_rng(0).standard_normal((100, 1))
+    support = Support("labels", np.arange(3), np.array([0.2, 0.5, 0.3]), np.zeros((3, 1)))
+    link = ExponentialLink.fit(f, 2 * (f[:, 0] > 0).astype(int), support)
+    assert (Conditional(support, f, link=link).proba()[:, 1] < 1e-4).all()
+
+
+def _numbers(n: int, seed: int, atom: float) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers with a share of zeros, and a feature that tells them half as surely as it seems to."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < atom, 0.0, rng.standard_normal(n))
+    return y, 0.8 * np.sign(y + rng.standard_normal(n))[:, None]
+
+
+@pytest.mark.parametrize("atom", [0.0, 0.4])
+def test_frequencies_are_true_on_new_rows(atom):
+    y, f = _numbers(4000, 0, atom)
+    support = Support.of_numbers(y, lambda index: np.sign(y[index])[:, None])
+    calibration = Calibration.fit(support, f, y)
+    new, new_f = _numbers(4000, 1, atom)
+    share = np.random.default_rng(2).random(4000)
+    plain = Conditional(support, new_f).pit(new, share)
+    given = Conditional(support, new_f, None, calibration.link, calibration.recalibration)
+    assert kstest(plain, "uniform").pvalue < 1e-6
+    assert kstest(given.pit(new, share), "uniform").pvalue > 0.01
+
+
+def test_quantiles_probabilities_and_means_are_of_one_distribution():
+    y, f = _numbers(3000, 0, 0.3)
+    support = Support.of_numbers(y, lambda index: np.sign(y[index])[:, None])
+    calibration = Calibration.fit(support, f, y)
+    given = Conditional(support, f[:5], None, calibration.link, calibration.recalibration)
+    ends = support.ends[:, 1]
+    np.testing.assert_allclose(given.cdf(ends), np.cumsum(given.proba(), axis=1), atol=1e-12)
+    np.testing.assert_allclose(given.mean(), given.proba() @ support.values, atol=1e-12)
+    levels = np.linspace(0.02, 0.98, 25)
+    for row, at in enumerate(given.quantile(levels)):
+        reached = given.cdf(at)[row]
+        assert (reached >= levels - 1e-9).all()
+        np.testing.assert_allclose(reached[at != 0], levels[at != 0], atol=1e-9)
+    flat = Conditional(support, f[:5], lambda y: np.ones(len(y)), calibration.link, calibration.recalibration)
+    np.testing.assert_allclose(flat.quantile(levels), given.quantile(levels), atol=0.05)  # by another way
+
+
+def test_maps_go_there_and_back():
+    recalibration = Recalibration.fit(np.random.default_rng(0).beta(0.5, 2, 2000))
+    at = np.linspace(0, 1, 50)
+    np.testing.assert_allclose(recalibration.backward(recalibration.forward(at)), at, atol=1e-6)
+    np.testing.assert_array_equal(recalibration.forward(np.array([0.0, 1.0])), [0, 1])
+
+
+def test_few_rows_and_vectors_keep_the_formula():
+    support = Support.of_numbers(np.arange(100.0), lambda index: index[:, None] * 1.0)
+    few = Calibration.fit(support, np.zeros((FEWEST_ROWS - 1, 1)), np.arange(FEWEST_ROWS - 1.0))
+    vectors = Support("rows", np.zeros((3, 2)), np.full(3, 1 / 3), np.zeros((3, 1)))
+    for found in (few, Calibration.fit(vectors, np.zeros((200, 1)), np.zeros(200, dtype=int))):
+        assert found.recalibration is None
+        assert found.link == LinearLink()
+
+
+def test_ties_are_spread_evenly():
+    np.testing.assert_allclose(spread(np.array([3.0, 1.0, 3.0, 2.0, 3.0])), [1 / 6, 1 / 2, 3 / 6, 1 / 2, 5 / 6])

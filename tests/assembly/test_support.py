@@ -1,0 +1,80 @@
+"""Neighbourhoods of numbers: exact means, atoms that keep their mass, numbers of any size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featgeo import Conditional
+from featgeo.assembly import support as room
+from featgeo.assembly.support import MAX_NUMBERS, Support
+
+
+def of(values: np.ndarray) -> tuple[Support, Conditional]:
+    """The support of some numbers, and the distribution that says nothing of x."""
+    support = Support.of_numbers(values, lambda index: values[index, None] / np.abs(values).max())
+    return support, Conditional(support, np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize("n", [150, 300, 5000])
+@pytest.mark.parametrize("atom", [-9.0, 0.3, 9.0])  # below, amidst and above all other numbers
+def test_an_atom_keeps_its_mass_to_itself(atom, n):
+    rng = np.random.default_rng(n)
+    values = np.concatenate([rng.standard_normal(n), np.full(n // 2, atom)])
+    support, prior = of(rng.permutation(values))
+    (own,) = np.flatnonzero(support.atoms)
+    assert support.values[own] == atom
+    assert support.mass[own] == pytest.approx(1 / 3)
+    below = np.mean(values < atom)
+    just_below, at = prior.cdf([np.nextafter(atom, -np.inf), atom])[0]
+    assert just_below == pytest.approx(below, abs=2 / n)
+    assert at - just_below == pytest.approx(1 / 3, abs=1e-9)
+    levels = below + np.array([0.01, 0.5, 0.99]) / 3
+    np.testing.assert_array_equal(prior.quantile(levels)[0], atom)
+    np.testing.assert_allclose(prior.pit([atom], [0.25]), below + 0.25 / 3, atol=2 / n)
+
+
+def test_without_repeats_there_are_no_atoms():
+    support, prior = of(np.random.default_rng(0).standard_normal(3000))
+    assert not support.atoms.any()
+    assert (np.diff(support.ends.ravel()) >= 0).all()
+    at = prior.quantile(np.linspace(0, 1, 11))[0]
+    np.testing.assert_allclose(prior.cdf(at)[0], np.linspace(0, 1, 11), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [MAX_NUMBERS, MAX_NUMBERS + 1, 1000, 60_001])
+def test_means_are_exact_and_the_ends_are_those_of_the_numbers(n):
+    values = np.exp(2 * np.random.default_rng(n).standard_normal(n))
+    support, prior = of(values)
+    assert support.m <= MAX_NUMBERS + 2 * 16  # and the halves at both ends
+    assert prior.mean()[0] == pytest.approx(values.mean(), rel=1e-12)
+    np.testing.assert_array_equal(prior.quantile([0.0, 1.0])[0], [values.min(), values.max()])
+    np.testing.assert_allclose(prior.quantile(0.99)[0], np.quantile(values, 0.99), rtol=0.1)
+
+
+def test_g_is_the_mean_over_each_neighbourhood(monkeypatch):
+    monkeypatch.setattr(room, "MAX_NUMBERS", 4)
+    support = Support.of_numbers(np.arange(80.0), lambda index: index[:, None].astype(float))
+    wide = support.mass > 0.2
+    np.testing.assert_allclose((support.g[:, 0] + 39.5)[wide], support.values[wide], atol=1.0)
+    assert support.mass @ support.g[:, 0] == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-170, 1e300, 1e307])
+def test_numbers_of_any_size_are_the_same_but_for_their_scale(scale):
+    values = np.random.default_rng(1).uniform(-9, 9, 700)
+    ask = (lambda c: c.mean(), lambda c: c.interval(0.9), lambda c: c.map(), lambda c: c.sample(3, random_state=0))
+    (_, small), (_, large) = of(values), of(values * scale)
+    for question in ask:
+        np.testing.assert_allclose(question(large) / scale, question(small), rtol=1e-9)
+    np.testing.assert_allclose(large.cdf(values[:50] * scale), small.cdf(values[:50]), atol=1e-9)
+
+
+def test_the_most_probable_number_is_where_the_density_is_highest():
+    """The density ratio is largest at the end, the density where many numbers lie: map takes the second, mle the first.
+    """
+    values = np.random.default_rng(0).standard_normal(40_000)
+    support = Support.of_numbers(values, lambda index: values[index, None])
+    given = Conditional(support, np.array([[0.5]]))  # proportional to phi(y) (1 + y / 2): its mode solves y (2 + y) = 1
+    assert given.map()[0] == pytest.approx(np.sqrt(2) - 1, abs=0.15)
+    assert given.mle()[0] == pytest.approx(values.max(), rel=0.05)
