@@ -20,6 +20,8 @@ from featgeo.geometry.validation import Array
 
 # Held-out rows are finite: no event is called impossible that they merely did not show.
 SMALLEST_RATIO = 1e-6
+FAR = 1e9  # beside larger numbers 1 is no longer known to seven digits
+FARTHEST = 1e100  # products of such features with others are numbers
 FEWEST_BELOW = 10  # rows that tell how often Y lies further out than a quantile
 PRIOR_SHARES = (0.0, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
 
@@ -49,7 +51,7 @@ class LinearLink:
 
     def ratio(self, f: Array, support: Support) -> Array:
         """The nearest non-negative function of prior mean 1."""
-        density = nearest_density(1 + f @ support.g.T, support.mass)
+        density = nearest_density(1 + _bounded(f) @ support.g.T, support.mass)
         return (1 - self.prior_share) * density + self.prior_share if self.prior_share else density
 
     def likelihood(self, f: Array, support: Support) -> Array:
@@ -201,6 +203,14 @@ def _log_loss(link: Link, f: Array, index: np.ndarray, support: Support) -> floa
     return float(-np.log(probability.clip(min=1e-300)).mean())
 
 
+def _bounded(f: Array) -> Array:
+    """Features, (n, k), with rows that lie beyond all measure brought back along their direction: what follows is the
+    same, since the density is long that of the largest f.g alone.
+    """
+    size = np.abs(f).max(axis=1, keepdims=True, initial=0)
+    return f * (FARTHEST / size.clip(min=FARTHEST)) if (size > FARTHEST).any() else f
+
+
 def mean_under(values: Array, mass: Array) -> Array:
     """The mean of each row, (n,), under masses that all rows share, (m,), or that each has of its own, (n, m)."""
     return values @ mass if mass.ndim == 1 else (values * mass).sum(axis=1)
@@ -213,6 +223,7 @@ def nearest_density(ratio: Array, mass: Array) -> Array:
         ratio: One function a row, (n, m).
         mass: Of the values, (m,), or of each row's own, (n, m).
     """
+    ratio = _within_reach(ratio, mass)
     shift = mean_under(ratio, mass) - 1
     rows = np.flatnonzero(ratio.min(axis=1, initial=np.inf) < shift)
     if len(rows) == len(ratio):
@@ -221,6 +232,22 @@ def nearest_density(ratio: Array, mass: Array) -> Array:
         shift[rows] = _shift(ratio[rows], mass if mass.ndim == 1 else mass[rows])
     result = ratio - shift[:, None]
     return np.maximum(result, 0, out=result)
+
+
+def _within_reach(ratio: Array, mass: Array) -> Array:
+    """Rows with values so large that 1 is lost beside them, (n, m), moved to a largest value of 0.
+
+    A density of mean 1 is at most 1 over the mass of its largest value there. So values that much lower are 0 in the
+    end, however low they are.
+    """
+    far = np.flatnonzero(np.abs(ratio).max(axis=1, initial=0) > FAR)
+    if len(far) == 0:
+        return ratio
+    moved = ratio[far] - ratio[far].max(axis=1, keepdims=True)
+    top = np.take_along_axis(np.broadcast_to(mass, ratio.shape)[far], moved.argmax(axis=1)[:, None], axis=1)
+    ratio = ratio.copy()
+    ratio[far] = np.maximum(moved, -2 / np.maximum(top, 1 / FAR))
+    return ratio
 
 
 def _shift(ratio: Array, mass: Array) -> Array:
