@@ -79,7 +79,8 @@ def test_blocks_and_agreement_by_their_definitions(table):
     text = str(report)
     assert text.startswith("3 modes, solver exact, spaces table | table, ridge 0\n")
     assert f"held-out H-score {report.held_out_score:.4f}" in text
-    assert all(f"{sigma:6.4f}    {held:6.4f}" in text for sigma, held in zip(report.sigma, report.held_out_sigma))
+    for sigma, held_out in zip(report.sigma, report.held_out_sigma, strict=True):
+        assert f"{sigma:6.4f}    {held_out:6.4f}" in text
 
 
 @pytest.mark.parametrize(
