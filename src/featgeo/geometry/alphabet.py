@@ -100,7 +100,7 @@ class Alphabet:
         seen: set[tuple[str, ...]] = set()
         result: list[list[tuple[str, ...]] | None] = []
         for space in spaces:
-            if not _names_variables(space):
+            if space is None or not _names_variables(space):
                 result.append(None)
                 continue
             listed = [as_names(entry) for entry in ([space] if isinstance(space, str) else space)]
