@@ -359,3 +359,15 @@ def test_other_estimators_and_missing_folders_are_said(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="Make it first"):
         to_torch(classifier("linear"), "f", tmp_path / "nowhere" / "f.pt2")
     assert os.listdir(tmp_path) == []
+
+
+SHAPES = [lambda inputs: inputs[:, :-1], lambda inputs: inputs.repeat(1, 2), lambda inputs: inputs[0]]
+
+
+@pytest.mark.parametrize("change", SHAPES)
+def test_columns_too_many_or_too_few_are_refused(change) -> None:
+    model = ModalDecomposition(1, x_space="linear", y_space="linear")
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    inputs = encode_inputs(model.fit(X, X[:, 0]), X)
+    with pytest.raises(ValueError, match=r"the 3 columns that encode_inputs gives, got shape"):
+        as_module(model, "f")(change(inputs))
