@@ -317,3 +317,37 @@ COMPLETE = FiniteJoint(np.ones((2, 2, 2)), ("a", "b", "y"), [("u", "v"), (0, 1),
 def test_bad_input_is_refused_with_the_way_out(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_interactions_of_many_variables_take_no_more_than_their_table():
+    """2^11 symbols have 3^11 functions of subsets, of which 2^11 are enough; the energies still add up."""
+    rng = np.random.default_rng(0)
+    joint = FiniteJoint(rng.random((2,) * 10))
+    orders = joint.multimodal().orders
+    assert len(orders) == 9
+    energy = sum(float(np.sum(modes.sigma**2)) for modes in orders)
+    assert energy == pytest.approx(joint.mean_square_contingency(), rel=1e-10)
+
+
+def test_spaces_of_subsets_are_those_of_all_their_indicators():
+    """With holes in the table and symbols of any probability."""
+    rng = np.random.default_rng(1)
+    table = rng.random((3, 2, 4, 2)) ** 8
+    table[rng.random(table.shape) < 0.2] = 0
+    joint = FiniteJoint(table, names=("a", "b", "c", "y"))
+    side = joint._sides(None, None)[0]
+    spaces = [["a", "b"], [("a", "c")], [("a", "b", "c")]]
+    flag = side.flag(spaces)
+    before = np.empty((len(side.root_mass), 0))
+    for space, end in zip(spaces, flag.ends, strict=True):
+        before = np.hstack([before, side.space(space)])
+        assert np.linalg.matrix_rank(before) == end
+        own = flag.basis[:, :end]
+        np.testing.assert_allclose(own @ (own.T @ before), before, atol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(2,) * 15, (3,) * 10, (12,) * 5])
+def test_work_without_end_is_refused_with_its_size(shape):
+    joint = FiniteJoint(np.ones(shape))
+    with pytest.raises(ValueError, match=r"functions on the .* take about .* operations and .* GB; .* Name fewer"):
+        joint.multimodal()

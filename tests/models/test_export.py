@@ -27,7 +27,13 @@ from featgeo.features.functions import SpanFunction
 from featgeo.features.spaces import NetworkSpace, TableSpace
 from featgeo.features.variables import Variable
 from featgeo.geometry.spans import AffineFeatures
-from featgeo.models import FeatureClassifier, FeatureRegressor, ModalDecomposition, torch_parts
+from featgeo.models import (
+    ConditionalDecomposition,
+    FeatureClassifier,
+    FeatureRegressor,
+    ModalDecomposition,
+    torch_parts,
+)
 from featgeo.models.export import as_module, encode_inputs, to_onnx, to_torch
 
 N = 120
@@ -345,3 +351,23 @@ def test_recalibration_at_ties() -> None:
     weights[:, 3] = 0
     found = torch_parts._Recalibration(recalibration)(torch.from_numpy(weights)).numpy()
     np.testing.assert_allclose(found, recalibration(weights), rtol=0, atol=1e-9)
+
+
+def test_other_estimators_and_missing_folders_are_said(tmp_path: Path) -> None:
+    with pytest.raises(NotImplementedError, match=r"can be exported, got a ConditionalDecomposition. Keep the model"):
+        as_module(ConditionalDecomposition(), "f")  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError, match="Make it first"):
+        to_torch(classifier("linear"), "f", tmp_path / "nowhere" / "f.pt2")
+    assert os.listdir(tmp_path) == []
+
+
+SHAPES = [lambda inputs: inputs[:, :-1], lambda inputs: inputs.repeat(1, 2), lambda inputs: inputs[0]]
+
+
+@pytest.mark.parametrize("change", SHAPES)
+def test_columns_too_many_or_too_few_are_refused(change) -> None:
+    model = ModalDecomposition(1, x_space="linear", y_space="linear")
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    inputs = encode_inputs(model.fit(X, X[:, 0]), X)
+    with pytest.raises(ValueError, match=r"the 3 columns that encode_inputs gives, got shape"):
+        as_module(model, "f")(change(inputs))

@@ -564,3 +564,12 @@ def test_a_copy_knows_the_energies_too():
     copied = copy.deepcopy(model)
     assert copied.energies() == model.energies()
     assert set(model.strengths_) == set(model.components_)
+
+
+@pytest.mark.parametrize(("n_sources", "max_order", "enough"), [(8, 8, 3), (8, 4, 3), (30, 3, 2), (12, 12, 2)])
+def test_groups_without_end_are_refused_with_their_number(n_sources, max_order, enough):
+    rng = np.random.default_rng(0)
+    sources = {f"s{i}": rng.standard_normal(100) for i in range(n_sources)}
+    model = fg.MultimodalDecomposition(max_order=max_order, spaces="linear")
+    with pytest.raises(ValueError, match=rf"asks for functions of \d+ groups .* Use max_order={enough}, or put"):
+        model.fit(sources, rng.standard_normal(100))

@@ -243,3 +243,11 @@ def test_errors_say_what_is_wrong():
             SequentialDecomposition(order=1).fit(nothing)
     with pytest.raises(ValueError, match="never varies"):
         SequentialDecomposition(order=1).fit([1] * 20)
+
+
+def test_histories_without_end_are_refused_with_their_size():
+    symbols = np.random.default_rng(0).integers(0, 3, 300)
+    with pytest.raises(
+        ValueError, match=r"network each, of \d+ steps in all, .* such as order=\[1, 2, 4, .*, 128, 200\]"
+    ):
+        SequentialDecomposition(order=200).fit(symbols)

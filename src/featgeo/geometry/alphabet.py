@@ -6,9 +6,11 @@ of functions are dot products of vectors. Symbols of probability zero carry no f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +23,10 @@ from featgeo.geometry.validation import Array, as_names, as_real
 # A space of functions on an alphabet: all of them (None); sums of functions of some of the variables, F_{X_1} + F_{X_2}
 # being ["x1", "x2"] and F_{X_1 x X_2} being [("x1", "x2")]; or the span of given functions, an array (*shape, m).
 Space: TypeAlias = Sequence[str | Sequence[str]] | Array | None
+
+# A minute of one core, about: numpy does some 10^9 operations of the factorisations here a second.
+MOST_WORK, MOST_MEMORY = 1e11, 2e9
+MOST_SUBSETS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +88,86 @@ class Alphabet:
 
     def flag(self, spaces: Sequence[Space]) -> Flag:
         """Orthonormal coordinates of spaces of functions, each joined to those before it."""
+        n = len(self.root_mass)
         if spaces[0] is None:  # all functions: the canonical basis is orthonormal already, and costs nothing to apply
-            n = len(self.root_mass)
             return Flag(sparse.eye_array(n, format="csr"), (n,) * len(spaces))
-        return flag_from_vectors([self.space(space) for space in spaces])
+        fresh = self._fresh_subsets(spaces)
+        check_work(n, [self._n_functions(space, new) for space, new in zip(spaces, fresh, strict=True)], self.names)
+        return flag_from_vectors([self._vectors(space, new) for space, new in zip(spaces, fresh, strict=True)])
+
+    def _fresh_subsets(self, spaces: Sequence[Space]) -> list[list[tuple[str, ...]] | None]:
+        """For each space that lists variables, all subsets of those that come together, but for subsets of before."""
+        seen: set[tuple[str, ...]] = set()
+        result: list[list[tuple[str, ...]] | None] = []
+        for space in spaces:
+            if space is None or not _names_variables(space):
+                result.append(None)
+                continue
+            listed = [as_names(entry) for entry in ([space] if isinstance(space, str) else space)]
+            size = sum(2 ** len(names) for names in listed)
+            if size > MOST_SUBSETS:
+                raise ValueError(
+                    f"Functions of {len(listed)} groups of variables are sums over {size} subsets of them, and "
+                    f"{MOST_SUBSETS} are too many. Name smaller groups, or fewer of them."
+                )
+            ordered = [tuple(sorted(names, key=self._axis)) for names in listed]
+            closure = {part for names in ordered for k in range(len(names) + 1) for part in combinations(names, k)}
+            result.append(sorted(closure - seen, key=lambda part: (len(part), [self._axis(name) for name in part])))
+            seen |= closure
+        return result
+
+    def _n_functions(self, space: Space, fresh: list[tuple[str, ...]] | None) -> int:
+        if fresh is None:
+            return len(self.root_mass) if space is None else np.shape(space)[-1]
+        return sum(math.prod(self.mass.shape[self._axis(name)] - 1 for name in names) for names in fresh)
+
+    def _vectors(self, space: Space, fresh: list[tuple[str, ...]] | None) -> Array:
+        if fresh is None:
+            return self.space(space)
+        return np.hstack([np.empty((len(self.root_mass), 0)), *map(self._contrasts, fresh)])
+
+    def _contrasts(self, names: tuple[str, ...]) -> Array:
+        """Information vectors that, with those of all subsets of the variables, span the functions of them.
+
+        These are indicators of symbols, without those of the likeliest symbol of any of the variables: so there are as
+        many as the functions have dimensions, where the indicators of all symbols of all subsets are far more.
+        """
+        if not names:
+            return self.root_mass[:, None]
+        columns = self.coarsening(names)
+        likeliest = [self._likeliest[self._axis(name)] for name in names]
+        ordinary = np.all(
+            [self.support[self._axis(name)] != top for name, top in zip(names, likeliest, strict=True)], axis=0
+        )
+        return columns[:, (columns[ordinary] != 0).any(axis=0)]
+
+    @cached_property
+    def _likeliest(self) -> list[int]:
+        axes = range(self.mass.ndim)
+        return [int(self.mass.sum(axis=tuple(other for other in axes if other != axis)).argmax()) for axis in axes]
 
     def _axis(self, name: str) -> int:
         if name not in self.names:
             raise ValueError(f"There is no variable {name!r} here. The variables are {self.names}.")
         return self.names.index(name)
+
+
+def check_work(n: int, sizes: Sequence[int], names: Sequence[str]) -> None:
+    """Refuse spaces of functions that would take hours or more memory than there is, before any of it is done.
+
+    Args:
+        n: Number of symbols.
+        sizes: How many functions each space brings.
+        names: The variables.
+    """
+    total = sum(sizes)
+    work, memory = 4.0 * n * total * min(n, total), 8.0 * n * (total + max(sizes))
+    if work > MOST_WORK or memory > MOST_MEMORY:
+        raise ValueError(
+            f"{total} functions on the {n} joint symbols of {len(names)} variables take about {work:.1g} operations "
+            f"and {memory / 1e9:.1g} GB; at most {MOST_WORK:.0g} and {MOST_MEMORY / 1e9:.0g} GB are done at once. Name "
+            "fewer variables, merge symbols, or take marginals first."
+        )
 
 
 def _names_variables(space: Any) -> bool:

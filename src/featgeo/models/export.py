@@ -70,7 +70,7 @@ def as_module(model: ModalDecomposition, part: Part) -> nn.Module:
     Raises:
         NotImplementedError: If the features are made by trees or by objects of scikit-learn, or leave given ones out.
     """
-    check_is_fitted(model)
+    _check_kind(model)
     variable = _variable(model, part)
     function = _function(model._main.g if part == "g" else model._main.f, variable)
     if part == "posterior":
@@ -87,7 +87,7 @@ def encode_inputs(model: ModalDecomposition, X: Any, part: Part = "posterior") -
         X: Rows of X, as for `transform`; rows of Y where the part is "g".
         part: What the tensor is for.
     """
-    check_is_fitted(model)
+    _check_kind(model)
     variable = _variable(model, part)
     rows = variable.rows(model._as_y(X) if part == "g" else X)
     if variable.is_tensor:
@@ -136,6 +136,17 @@ def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str])
     if program is None:
         raise RuntimeError("torch.onnx.export gave no program. Upgrade torch.")
     write_whole(path, program.model_proto.SerializeToString())
+
+
+def _check_kind(model: Any) -> None:
+    from featgeo.models.modal import ModalDecomposition
+
+    if not isinstance(model, ModalDecomposition):
+        raise NotImplementedError(
+            "A ModalDecomposition, FeatureClassifier or FeatureRegressor can be exported, got a "
+            f"{type(model).__name__}. Keep the model itself with `save`."
+        )
+    check_is_fitted(model)
 
 
 def _variable(model: ModalDecomposition, part: Part) -> Variable:

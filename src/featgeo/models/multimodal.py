@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,10 @@ from featgeo.watch import watched
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+# Of three sources or more. Each brings up to 64 functions, and every fold decomposes the Gram matrix of all of them:
+# with 6,400, half a gigabyte and minutes.
+MOST_GROUPS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,6 +302,7 @@ class MultimodalDecomposition(BaseEstimator):
         self._check_parameters()
         data = read_rows(datasets, masks or {})
         self.sources_ = tuple(name for name in data.rows if name != "y")
+        _check_groups(len(self.sources_), int(self.max_order))
         self.variables_ = {name: data.rows[name].variable for name in self.sources_}
         self.y_variable_ = data.rows["y"].variable
         seed = seed_of(self.random_state)
@@ -438,6 +444,17 @@ class MultimodalDecomposition(BaseEstimator):
         if not isinstance(self.max_order, Integral) or isinstance(self.max_order, bool) or self.max_order < 1:
             raise ValueError(f"`max_order` must be a whole number, at least 1, got {self.max_order!r}. Use 2.")
         check_training(self.solver, self.training)
+
+
+def _check_groups(n_sources: int, max_order: int) -> None:
+    """Refuse more groups of sources than can be learned: with their size their number grows exponentially."""
+    sizes = [math.comb(n_sources, size) for size in range(3, min(max_order, n_sources) + 1)]
+    if sum(sizes) > MOST_GROUPS:
+        best = max(order for order in range(2, max_order) if sum(sizes[: order - 2]) <= MOST_GROUPS)
+        raise ValueError(
+            f"max_order={max_order} of {n_sources} sources asks for functions of {sum(sizes)} groups of three sources "
+            f"or more, and at most {MOST_GROUPS} can be learned. Use max_order={best}, or put sources together."
+        )
 
 
 def _count(n_modes: Any) -> ModeCount:

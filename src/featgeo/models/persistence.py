@@ -158,8 +158,8 @@ ATTRIBUTES: dict[str, Any] = {
     "n_modes_": int,
     "solver_": str,
     "spaces_": tuple,
-    "link_": links.Link,
-    "recalibration_": links.Recalibration | None,
+    "calibration_": calibration.Calibration,
+    "aligned_calibration_": calibration.Calibration,
     "report_": diagnostics.Report,
     "panels_": tuple[diagnostics.Panel, ...],
     "g_range_": np.ndarray,
@@ -169,12 +169,12 @@ ATTRIBUTES: dict[str, Any] = {
 }
 # Without these a fitted model can answer nothing; what else it has depends on how it was fitted.
 NEEDED: dict[str, set[str]] = {
-    "ModalDecomposition": {"x_variable_", "y_variable_", "link_", "singular_values_"},
-    "FeatureClassifier": {"x_variable_", "y_variable_", "link_", "singular_values_", "classes_"},
-    "FeatureRegressor": {"x_variable_", "y_variable_", "link_", "singular_values_"},
+    "ModalDecomposition": {"x_variable_", "y_variable_", "calibration_", "singular_values_"},
+    "FeatureClassifier": {"x_variable_", "y_variable_", "calibration_", "singular_values_", "classes_"},
+    "FeatureRegressor": {"x_variable_", "y_variable_", "calibration_", "singular_values_"},
     "ConditionalDecomposition": {"x_variable_", "y_variable_", "s_variable_", "posterior_"},
     "MultimodalDecomposition": {"variables_", "y_variable_", "teams_", "sources_", "strengths_"},
-    "SequentialDecomposition": {"symbol_", "orders_", "link_"},
+    "SequentialDecomposition": {"symbol_", "orders_", "calibration_"},
 }
 NEEDED_BY_ALL = {"support_", "components_", "solver_", "learned_"}
 # What types of fields do not say.

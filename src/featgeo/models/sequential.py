@@ -37,6 +37,8 @@ ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come bac
 SMALLEST_SHARE = 1e-9  # of the prior: no symbol of the alphabet is impossible
 MOST_WORK = 10**9  # multiplications of the decomposition of a table
 
+MOST_STEPS = 1000  # of all networks together: 20 lengths, with 210 steps, take half a minute, and time grows with steps
+
 
 class SequentialDecomposition(TransformerMixin, BaseEstimator):
     """The dependence of each symbol on those before it, split by how far back one must look.
@@ -241,6 +243,13 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
             f"last {order}": Block(self._space(histories, following, order), of=self._steps(order))
             for order in self.orders_
         }
+        learned = [order for order, block in zip(self.orders_, blocks.values(), strict=True) if block.space == "causal"]
+        if sum(learned) > MOST_STEPS:
+            raise ValueError(
+                f"The {len(learned)} lengths of history from {learned[0]} to {learned[-1]} take a network each, of "
+                f"{sum(learned)} steps in all, and at most {MOST_STEPS} can be learned. Name only some of the lengths, "
+                f"such as order={[*_some_lengths(learned)]}, or use a smaller `order`."
+            )
         steps = [Step(self.n_modes, (name,), ("y",) if i == 0 else ()) for i, name in enumerate(blocks)]
         return Setting(blocks, {"y": Block("auto")}, tuple(steps))
 
@@ -320,6 +329,12 @@ def _as_array(labels: list[Any]) -> np.ndarray:
     result = np.empty(len(labels), dtype=object)
     result[:] = labels
     return result
+
+
+def _some_lengths(lengths: list[int]) -> list[int]:
+    """Each twice the one before, and the longest."""
+    doubling = [1 << i for i in range(lengths[-1].bit_length())]
+    return [*(length for length in doubling if length < lengths[-1]), lengths[-1]]
 
 
 def _back(step: int) -> str:

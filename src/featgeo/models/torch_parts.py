@@ -102,6 +102,12 @@ class OfColumns(nn.Module):
         self.register_buffer("missing_codes", _doubles([_missing_code(column) for column in variable.labels]))
 
     def forward(self, inputs: Tensor) -> Tensor:
+        n_columns = len(self.numbers) + len(self.labels)
+        if inputs.ndim != 2 or inputs.shape[1] != n_columns:
+            raise ValueError(
+                f"The input must have a row a sample and the {n_columns} columns that encode_inputs gives, got shape "
+                f"{tuple(inputs.shape)}. Pass those columns, in that order."
+            )
         values = inputs.double()
         codes = values[:, self.labels]
         return self.body(values[:, self.numbers], torch.where(torch.isnan(codes), self.missing_codes, codes))
