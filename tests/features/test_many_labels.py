@@ -240,7 +240,8 @@ def test_two_columns_of_many_labels_show_what_held_out_rows_bear_out():
     assert (sigma < 0.7 + 0.03).all()  # the truth; counts as they are say 0.9
     assert (sigma > 0.3).all()
     np.testing.assert_allclose(sigma, model.held_out_singular_values_)
-    exact = fg.ModalDecomposition(n_modes=2, solver="exact", random_state=0).fit(first, second)
+    with pytest.warns(UserWarning, match="on held-out rows"):
+        exact = fg.ModalDecomposition(n_modes=2, solver="exact", random_state=0).fit(first, second)
     counts = np.zeros((300, 300))
     np.add.at(counts, (x, y), 1)
     np.testing.assert_allclose(exact.singular_values_, fg.FiniteJoint(counts).modes(2).sigma)  # asked for, as they are

@@ -353,7 +353,8 @@ def _grown(
     x_name, y_name = setting.richest
     names = dict(zip(setting.richest, pilot.spaces, strict=True))
     spaces = {x_name: candidates.x[names[x_name]], y_name: candidates.y[names[y_name]]}
-    grown, features, left = dict(spaces), {}, []
+    features: dict[str, Array] = {}
+    grown, left = dict(spaces), []
     parts = data.folds(N_FOLDS, seed)
     for name, recipe in regressors.items():
         block = setting.blocks[name][1]
