@@ -189,7 +189,7 @@ def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
 
 
 def _affordable(n: int, m: int) -> np.ndarray:
-    """Positions of rows, evenly spread, whose probabilities of all labels are no more than can be had in little time."""
+    """Positions of rows, evenly spread, whose probabilities of all labels are had in little time."""
     return np.unique(np.linspace(0, n - 1, min(n, max(FEWEST_ROWS, CELLS // m))).astype(int))
 
 
