@@ -390,7 +390,7 @@ def test_regressors_read_labels_as_indicators():
     assert np.isfinite(model.transform(unseen)).all()
 
 
-def test_a_variable_of_too_many_labels_is_refused():
-    labels = np.array([f"label {i}" for i in range(3000)])
+def test_a_variable_of_too_many_labels_for_a_table_is_refused():
+    labels = np.array([f"label {i // 2}" for i in range(6000)])
     with pytest.raises(ValueError, match="Group the rare ones"):
-        ModalDecomposition(1).fit(labels, np.random.default_rng(0).standard_normal(3000))
+        ModalDecomposition(1, x_space="table").fit(labels, np.random.default_rng(0).standard_normal(6000))

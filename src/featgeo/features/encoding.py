@@ -6,6 +6,10 @@ so that no extreme row can make a mode of its own. Both have mean 0 and variance
 shifted and scaled; "bounded" ones too, but they end where no more than a few rows lie, far away from all others. A
 missing number counts as average, with an indicator of its own where the fit had missing ones. Labels become indicators;
 an unknown label counts as average.
+
+A column of many labels has indicators of its frequent ones only, and one for all others together, unknown ones too: so
+features are never more than a few dozen a column, whatever the number of labels. What the rare ones say by themselves
+is for means of the other variable to tell (`featgeo.features.label_means`).
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.preprocessing import QuantileTransformer
 
-from featgeo.features.columns import UNKNOWN
+from featgeo.features.columns import UNKNOWN, Column
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 
@@ -28,6 +32,8 @@ CLIPPED_ROWS = 1
 QUANTILES = 10_000
 # Bounded numbers end this many times as far from the middle as the outer rows lie: 11 deviations of a bell curve.
 OUTER_SHARE, OUTER_REACH = 0.002, 4.0
+FEW_LABELS = 32  # a column of no more has an indicator of each; others have no more indicators than that
+ROWS_A_LABEL = 10  # among many labels: with fewer rows an indicator follows the noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +49,9 @@ class Encoding:
         scale: Standard deviations of the numbers.
         clip: Uniform scores are kept this far from 0 and 1.
         with_missing: Positions of the numbers that missed in some rows of the fit.
-        shares: For each column of labels the share of each label in the fit.
+        shares: For each column of labels the share of each indicator in the fit.
+        indicators: For each column of labels the indicator that each label has, (labels,), the last for all rare ones;
+            empty where each label has its own.
     """
 
     scores: Scores
@@ -54,6 +62,7 @@ class Encoding:
     clip: float
     with_missing: tuple[int, ...]
     shares: tuple[Array, ...]
+    indicators: tuple[np.ndarray, ...] = ()
 
     @classmethod
     def fit(cls, rows: Rows, scores: Scores) -> Encoding:
@@ -78,13 +87,16 @@ class Encoding:
                 rows.memo["ranks"] = quantiles.fit(known_or_zero)
             ranks = rows.memo["ranks"]
         columns = zip(rows.variable.labels, table.codes.T, strict=True)
+        counts = [label_counts(column, codes) for column, codes in columns]
+        indicators = tuple(map(_indicators, counts))
         shares = tuple(
-            np.bincount(codes[codes != UNKNOWN], minlength=len(column.categories) + column.missing) / n
-            for column, codes in columns
+            np.bincount(indicator, count) / n if len(indicator) else count / n
+            for indicator, count in zip(indicators, counts, strict=True)
         )
         clip = min(CLIPPED_ROWS / n, 0.05) if scores == "normal" else 0.5 / n
         with_missing = _with_missing(rows)
-        return cls(scores, ranks, bounds, centre, np.where(spread > 0, spread, 1.0), clip, with_missing, shares)
+        scale = np.where(spread > 0, spread, 1.0)
+        return cls(scores, ranks, bounds, centre, scale, clip, with_missing, shares, indicators)
 
     def numbers(self, rows: Rows) -> Array:
         """Scores of the numbers, (n, p), and an indicator for each that may be missing."""
@@ -101,10 +113,18 @@ class Encoding:
         return np.hstack([filled, missing[:, self.with_missing].astype(np.float64)]) if self.with_missing else filled
 
     def labels(self, rows: Rows) -> Array:
-        """Indicators of the labels, (n, number of labels of all columns); the shares of the fit where unknown."""
-        columns = zip(self.shares, rows.table.codes.T, strict=True)
-        blocks = [np.vstack([np.eye(len(share)), share])[codes] for share, codes in columns]
-        return np.hstack([np.empty((len(rows), 0)), *blocks])
+        """Indicators of the labels, (n, those of all columns); the shares of the fit where unknown among few."""
+        blocks = [np.empty((len(rows), 0))]
+        for j, (share, codes) in enumerate(zip(self.shares, rows.table.codes.T, strict=True)):
+            indicator = self.indicator_of_label(j)
+            blocks.append(np.vstack([np.eye(len(share)), share])[codes if indicator is None else indicator[codes]])
+        return np.hstack(blocks)
+
+    def indicator_of_label(self, j: int) -> np.ndarray | None:
+        """For a column of labels the indicator of each, the last for an unknown one; None where each has its own."""
+        if not self.indicators or not len(self.indicators[j]):
+            return None
+        return np.append(self.indicators[j], len(self.shares[j]) - 1)
 
     def __call__(self, rows: Rows) -> Array:
         """Numbers and labels side by side; two rows that differ in a label are as far apart as one in a number."""
@@ -124,6 +144,27 @@ def _bounds(values: Array) -> tuple[float, float]:
         middle - OUTER_REACH * (middle - low) if low < middle else -np.inf,
         middle + OUTER_REACH * (high - middle) if high > middle else np.inf,
     )
+
+
+def has_many(column: Column) -> bool:
+    """Whether a column has more labels than can each have an indicator."""
+    return column.kind == "label" and len(column.categories) + column.missing > FEW_LABELS
+
+
+def label_counts(column: Column, codes: np.ndarray) -> np.ndarray:
+    """How many rows have each label, (labels,), missing ones last where that is a label."""
+    return np.bincount(codes[codes != UNKNOWN], minlength=len(column.categories) + column.missing)
+
+
+def _indicators(counts: np.ndarray) -> np.ndarray:
+    """The indicator of each of many labels: the most frequent ones, in order, have their own, the others the last."""
+    if len(counts) <= FEW_LABELS:
+        return np.empty(0, dtype=np.int64)
+    frequent = np.argsort(-counts, kind="stable")[: FEW_LABELS - 1]
+    frequent = np.sort(frequent[counts[frequent] >= ROWS_A_LABEL])
+    indicators = np.full(len(counts), len(frequent))
+    indicators[frequent] = np.arange(len(frequent))
+    return indicators
 
 
 def _ranks(ranks: QuantileTransformer, rows: Rows) -> Array:

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import is_regressor
+from sklearn.linear_model import LinearRegression
 
 from featgeo.features.combined import CombinedSpace, Joint, Sum, as_columns, group_of
+from featgeo.features.encoding import ROWS_A_LABEL, has_many
 from featgeo.features.index import IndexRegressor
 from featgeo.features.spaces import KernelSpace, LinearSpace, Space, SplineSpace, TableSpace, TransformerSpace
 from featgeo.features.variables import Rows, Variable, distinct
@@ -65,6 +67,9 @@ class Recipe:
 
 
 TABLE = Recipe("table", lambda rows, seed: TableSpace.fit(rows))
+# For a single column of many labels: its frequent ones, and the means of the other variable for each of them.
+FREQUENT = Recipe("labels", lambda rows, seed: LinearSpace.fit(rows))
+MEANS = Recipe("means", None, "regressor", LinearRegression(), lambda rows, seed: LinearSpace.fit(rows))
 
 
 def recipes(space: Any, rows: Rows) -> list[Recipe]:
@@ -117,6 +122,11 @@ def is_finite(rows: Rows) -> bool:
     return bool(rows.memo["is finite"])
 
 
+def has_rows_for_each(rows: Rows) -> bool:
+    """Whether the labels of a column have enough rows, on average, for counts to say what each is like."""
+    return len(rows) >= ROWS_A_LABEL * len(rows.variable.columns[0].categories)
+
+
 def _named(name: str, rows: Rows) -> list[Recipe]:
     if name == "auto":
         return _automatic(rows)
@@ -151,6 +161,8 @@ def _bounded(rows: Rows, seed: int) -> LinearSpace:
 def _automatic(rows: Rows) -> list[Recipe]:
     if rows.variable.is_tensor:
         return _named("network", rows)
+    if len(rows.variable.columns) == 1 and has_many(rows.variable.columns[0]):
+        return [FREQUENT, MEANS]
     if is_finite(rows):
         return _named("table", rows)
     if len(rows.variable.columns) == 1:

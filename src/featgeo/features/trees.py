@@ -21,6 +21,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.encoding import Encoding
+from featgeo.features.label_means import LabelMeans, columns_of_many_labels
 from featgeo.features.spaces import Space
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
@@ -29,7 +30,7 @@ from featgeo.watch import tell
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
 MOST_PREDICTED = 4  # forests that each new row passes through, where functions are no more: what predictions may cost
 FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
-MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are split by their order
+MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are read by their means alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +40,13 @@ class RegressorSpace:
     Attributes:
         regressors: One fitted regressor a target; several such sets are averaged.
         encoding: How rows become inputs; None for trees, which read labels and missing values as they are.
+        means: For each set the means of the targets for labels of columns that have many; a regressor reads those of
+            its own target besides. None where there is no such column.
     """
 
     regressors: tuple[tuple[Any, ...], ...]
     encoding: Space | None = None
+    means: tuple[LabelMeans | None, ...] = ()
 
     @classmethod
     def fit(
@@ -72,11 +76,14 @@ class RegressorSpace:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
         folds = np.unique(fold_of_row)
         # Another regressor is asked for by name, and gets all rows.
-        most = GROWN_CELLS // (inputs.shape[1] * targets.shape[1] * (len(folds) + 1)) if regressor is None else None
+        width = inputs.shape[1] + 2 * len(columns_of_many_labels(rows.variable))
+        most = GROWN_CELLS // max(1, width * targets.shape[1] * (len(folds) + 1)) if regressor is None else None
 
-        def fitted(index: np.ndarray) -> tuple[Any, ...]:
-            some = _some(index, most, seed)
-            return tuple(clone(start).fit(inputs[some], target) for target in targets[some].T)
+        def fitted(index: np.ndarray) -> tuple[tuple[Any, ...], LabelMeans | None]:
+            means, read = _with_means(rows, inputs, targets, index, seed)
+            some = _some(np.arange(len(index)), most, seed)  # means cost nothing, and rest on all rows
+            models = zip(read, targets[index[some]].T, strict=True)
+            return tuple(clone(start).fit(z[some], t) for z, t in models), means
 
         unseen = np.empty_like(targets)
         grown = []
@@ -84,35 +91,68 @@ class RegressorSpace:
             tell(f"{_name(start)}, part {i + 1} of {len(folds)}")
             out = fold_of_row == fold
             grown.append(fitted(np.flatnonzero(~out)))
-            unseen[out] = _predictions(grown[-1], inputs[out])
-        n_averaged = MOST_PREDICTED // targets.shape[1]
+            unseen[out] = _predictions(*grown[-1], inputs[out], rows.table.codes[out])
+        n_averaged = MOST_PREDICTED // max(1, targets.shape[1])
         if n_averaged < 2:
             tell(f"{_name(start)} of all rows")
-            return cls((fitted(np.arange(len(inputs))),), encoding), unseen
-        return cls(tuple(grown[:n_averaged]), encoding), unseen
+            grown = [fitted(np.arange(len(inputs)))]
+        models, means = zip(*grown[: max(1, n_averaged)], strict=True)
+        return cls(models, encoding, means), unseen
 
     def __call__(self, rows: Rows) -> Array:
         """The average over the sets of regressors, (n, k)."""
         inputs = as_matrix(rows) if self.encoding is None else self.encoding(rows)
-        return np.mean([_predictions(models, inputs) for models in self.regressors], axis=0)
+        sets = zip(self.regressors, self.means or [None] * len(self.regressors), strict=True)
+        return np.mean([_predictions(models, means, inputs, rows.table.codes) for models, means in sets], axis=0)
+
+
+def _with_means(
+    rows: Rows, inputs: Array, targets: Array, index: np.ndarray, seed: int
+) -> tuple[LabelMeans | None, list[Array]]:
+    """What a regressor of each target is fitted to on some rows: their inputs and, of many labels, the target's means.
+
+    Args:
+        rows: All rows.
+        inputs: Shape (n, d).
+        targets: Shape (n, k).
+        index: Positions of the rows to fit to.
+        seed: Of the folds by which rows do not see themselves in the means.
+
+    Returns:
+        The means, for other rows, and what these rows read, (len(index), d + 2 columns of many labels), k times.
+    """
+    if not columns_of_many_labels(rows.variable):
+        return None, [inputs[index]] * targets.shape[1]
+    means, values = LabelMeans.fit(rows.variable, rows.table.codes[index], targets[index], seed)
+    return means, [np.hstack([inputs[index], of_target]) for of_target in values]
 
 
 def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegressor:
     """Boosted trees that take labels as labels; options as scikit-learn has them."""
     n_numbers = rows.table.numbers.shape[1]
-    sizes = [len(column.categories) + column.missing for column in rows.variable.labels]
-    as_sets = [n_numbers + i for i, size in enumerate(sizes) if size <= MAX_CATEGORIES]
+    as_sets = [n_numbers + i for i in range(len(_columns_as_sets(rows)))]
     return HistGradientBoostingRegressor(categorical_features=as_sets or None, random_state=seed, **options)
 
 
 def as_matrix(rows: Rows) -> Array:
-    """Numbers and codes side by side, NaN where missing or unknown."""
-    table = rows.table
-    return np.hstack([table.numbers, np.where(table.codes == UNKNOWN, np.nan, table.codes.astype(np.float64))])
+    """Numbers and codes side by side, NaN where missing or unknown; without columns of too many labels for a set."""
+    codes = rows.table.codes[:, _columns_as_sets(rows)]
+    return np.hstack([rows.table.numbers, np.where(codes == UNKNOWN, np.nan, codes.astype(np.float64))])
 
 
-def _predictions(models: tuple[Any, ...], inputs: Array) -> Array:
-    return np.stack([model.predict(inputs) for model in models], axis=1)
+def _columns_as_sets(rows: Rows) -> list[int]:
+    sizes = [len(column.categories) + column.missing for column in rows.variable.labels]
+    return [j for j, size in enumerate(sizes) if size <= MAX_CATEGORIES]
+
+
+def _predictions(models: tuple[Any, ...], means: LabelMeans | None, inputs: Array, codes: np.ndarray) -> Array:
+    """Of each model from the inputs and, of many labels, the means of its target, (n, k)."""
+    if not models:
+        return np.empty((len(inputs), 0))
+    if means is None:
+        return np.stack([model.predict(inputs) for model in models], axis=1)
+    read = [np.hstack([inputs, of_target]) for of_target in means(codes)]
+    return np.stack([model.predict(z) for model, z in zip(models, read, strict=True)], axis=1)
 
 
 def _some(index: np.ndarray, most: int | None, seed: int) -> np.ndarray:

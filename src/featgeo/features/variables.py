@@ -19,6 +19,7 @@ import torch
 from sklearn.utils import _safe_indexing
 
 from featgeo.features.columns import Column, codes_of, column_of, numbers_of
+from featgeo.features.identifiers import identifiers
 from featgeo.features.raw import arrays_of, as_tensor, declared_categories, is_frame, plain
 from featgeo.geometry.validation import Array
 
@@ -49,15 +50,17 @@ class Variable:
 
     Attributes:
         name: What messages call it.
-        columns: Its columns, for a table.
+        columns: Its columns, for a table: those that spaces read.
         shape: Shape of one row, for a tensor; () for a table.
         named: Whether the columns came with names.
+        set_aside: Positions and names of further columns, which identify rows and are not read.
     """
 
     name: str
     columns: tuple[Column, ...] = ()
     shape: tuple[int, ...] = ()
     named: bool = False
+    set_aside: tuple[tuple[int, str], ...] = ()
 
     @classmethod
     def seen(cls, values: Any, name: str) -> Variable:
@@ -70,7 +73,9 @@ class Variable:
         arrays, named = arrays_of(values, name)
         declared = declared_categories(values)
         columns = tuple(column_of(key, array, name, declared.get(key)) for key, array in arrays.items())
-        return cls(name, columns, named=named)
+        aside = identifiers(columns, arrays, declared, name)
+        read = tuple(column for i, column in enumerate(columns) if i not in aside)
+        return cls(name, read, named=named, set_aside=tuple((i, columns[i].name) for i in aside))
 
     @property
     def is_tensor(self) -> bool:
@@ -94,17 +99,25 @@ class Variable:
     def read(self, values: Any) -> Table:
         """The columns of the given rows as numbers and codes."""
         arrays, named = arrays_of(values, self.name)
-        if self.named and named and set(arrays) != {column.name for column in self.columns}:
+        by_name = self.named and named
+        if by_name:  # what identifies rows need not be there
+            aside = {name for _, name in self.set_aside}
+            arrays = {key: array for key, array in arrays.items() if key not in aside}
+        if by_name and set(arrays) != {column.name for column in self.columns}:
             raise ValueError(
                 f"{self.name} must have the columns of the fit, {[column.name for column in self.columns]}, "
                 f"got {list(arrays)}. Add the missing ones and drop the others."
             )
-        if len(arrays) != len(self.columns):
+        due = len(self.columns) + (0 if by_name else len(self.set_aside))
+        if len(arrays) != due:
             raise ValueError(
-                f"{self.name} has {len(arrays)} features, but the fit had {len(self.columns)}. Pass the same columns. "
+                f"{self.name} has {len(arrays)} features, but the fit had {due}. Pass the same columns. "
                 "Reshape your data with .reshape(1, -1) if it is a single row."
             )
-        in_order = [arrays[column.name] for column in self.columns] if self.named and named else list(arrays.values())
+        if not by_name:
+            positions = {i for i, _ in self.set_aside}
+            arrays = {key: array for i, (key, array) in enumerate(arrays.items()) if i not in positions}
+        in_order = [arrays[column.name] for column in self.columns] if by_name else list(arrays.values())
         numbers, codes = [], []
         for column, array in zip(self.columns, in_order, strict=True):
             if column.kind == "label":

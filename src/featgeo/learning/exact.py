@@ -16,11 +16,19 @@ from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_rows
 from featgeo.learning.setting import ModeCount
 from featgeo.learning.solve import MODE_COUNTS, simplest
+from featgeo.learning.thin import thin_modes
 from featgeo.nesting import h_score
 
 
-def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int) -> Learned:
-    """The modes of the empirical distribution of two finite variables."""
+def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int, thin: bool = False) -> Learned:
+    """The modes of the empirical distribution of two finite variables.
+
+    Args:
+        data: The rows.
+        n_modes: How many modes at most.
+        seed: Of the folds.
+        thin: Whether rows are so few beside labels that modes are to be shrunk (`featgeo.learning.thin`).
+    """
     if isinstance(data, Stream):
         raise ValueError("The exact solver needs all rows in memory. Pass arrays, or use solver='closed'.")
     x_rows, y_rows = data.x.of("x"), data.y.of("y")
@@ -34,8 +42,11 @@ def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int) -> Learned:
     sizes = len(x_space.shares), len(y_space.shares)
     fold_of_row = deal(len(data), N_FOLDS, seed)
     k = n_modes if isinstance(n_modes, int) else max(MODE_COUNTS) if n_modes == "auto" else min(sizes)
-    whole = _modes(x, y, sizes, k)
-    parts = [_modes(x[fold_of_row != fold], y[fold_of_row != fold], sizes, k) for fold in np.unique(fold_of_row)]
+    if thin:
+        whole, parts = thin_modes(x, y, sizes, k, fold_of_row)
+    else:
+        whole = _modes(x, y, sizes, k)
+        parts = [_modes(x[fold_of_row != fold], y[fold_of_row != fold], sizes, k) for fold in np.unique(fold_of_row)]
     if n_modes == "auto":
         whole, parts = as_many_as_help(whole, parts, x, y, fold_of_row)
     unseen = np.zeros((len(x), len(whole)))
@@ -61,8 +72,8 @@ def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int) -> Learned:
     return Learned(
         (component,),
         held_out_score=float(np.mean(scores)),
-        solver="exact",
-        spaces=("table", "table"),
+        solver="closed" if thin else "exact",
+        spaces=("labels", "labels") if thin else ("table", "table"),
         ridge=0.0,
         residual=max(residual(whole.f, x_space.shares), residual(whole.g, y_space.shares)),
         unseen=Unseen(kept, unseen[kept]),

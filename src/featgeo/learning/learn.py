@@ -15,7 +15,8 @@ import numpy as np
 
 from featgeo.features.blocks import PartSpace, in_reach
 from featgeo.features.functions import FeatureFunction, SpanFunction, TableFunction
-from featgeo.features.recipes import TABLE, Recipe, recipes
+from featgeo.features.label_means import rows_of_some_labels
+from featgeo.features.recipes import FREQUENT, MEANS, TABLE, Recipe, has_rows_for_each, recipes
 from featgeo.features.spaces import Space, TableSpace
 from featgeo.features.trees import RegressorSpace
 from featgeo.geometry.spans import AffineFeatures
@@ -33,7 +34,7 @@ from featgeo.learning.learned import (
 from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import ModeCount, Setting
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve, solve_levels
-from featgeo.learning.targets import are_all_known, is_more_to_explain, targets
+from featgeo.learning.targets import are_all_known, is_more_to_explain, targets, wanted
 from featgeo.nesting import Nesting
 from featgeo.threads import bounded_threads
 from featgeo.watch import is_time_left, tell
@@ -86,12 +87,14 @@ def _learned(
     sample = data.sample(SPACE_ROWS, seed)
     choices = {name: block.recipes(getattr(sample, side)) for name, (side, block) in setting.blocks.items()}
     kinds = [recipe for side in choices.values() for recipe in side]
-    finite = all(recipe is TABLE or recipe.given for recipe in kinds)
+    _check_labels_repeat(data, setting, choices)
+    every = data if isinstance(data, Pairs) else sample
+    finite = _is_finite(setting, choices, every)
     if solver == "exact":
         _check_finite(setting, choices)
     if solver == "exact" or (solver == "auto" and finite and isinstance(data, Pairs)):
         if setting.is_bivariate and not any(block.of for _, block in setting.blocks.values()):
-            return learn_exact(data, setting.steps[0].n_modes, seed)
+            return learn_exact(data, setting.steps[0].n_modes, seed, solver == "auto" and _is_thin(choices, every))
         tables = {name: side if side[0].given else [TABLE] for name, side in choices.items()}
         return _closed(data, setting, tables, seed, unseen, exact=True)
     if solver == "neural" or any(recipe.learned == "network" for recipe in kinds):
@@ -102,6 +105,34 @@ def _learned(
             )
         return learn_neural(data, setting, seed, training, unseen, apart)
     return _closed(data, setting, choices, seed, unseen)
+
+
+def _is_finite(setting: Setting, choices: Mapping[str, list[Recipe]], data: Pairs) -> bool:
+    """Whether tables of counts are the best there is: of finite variables, all of whose values have rows enough.
+
+    Of two columns of many labels only counts of pairs know all functions, however few they are.
+    """
+    if not all(side[0] in (TABLE, FREQUENT) or side[0].given for side in choices.values()):
+        return False
+    many = [_side(setting, name, data).of(*setting.blocks[name][1].of) for name in choices if FREQUENT in choices[name]]
+    return len(many) == len(choices) or all(map(has_rows_for_each, many))
+
+
+def _is_thin(choices: Mapping[str, list[Recipe]], data: Pairs) -> bool:
+    """Whether both variables have many labels, and some too few rows for each."""
+    rows = (data.x.of("x"), data.y.of("y"))
+    return all(FREQUENT in side for side in choices.values()) and not all(map(has_rows_for_each, rows))
+
+
+def _check_labels_repeat(data: Pairs | Stream, setting: Setting, choices: Mapping[str, list[Recipe]]) -> None:
+    for name, (_, block) in setting.blocks.items():
+        if isinstance(data, Pairs) and FREQUENT in choices[name]:
+            variable = _side(setting, name, data).of(*block.of).variable
+            if len(variable.columns[0].categories) == len(data):
+                raise ValueError(
+                    f"Every row of {variable.name} has a value of its own, so there is nothing to learn from it for "
+                    "other rows. Pass labels that several rows share, or other columns."
+                )
 
 
 def _check_finite(setting: Setting, choices: Mapping[str, list[Recipe]]) -> None:
@@ -154,22 +185,21 @@ class _Attempt:
         learned: The solution.
         candidates: The spaces that it chose from.
         pilot: For a regressor, the solution whose functions of y it learned to predict.
-        regressor: The regressor.
+        regressors: The regressors, by block.
     """
 
     learned: Learned
     candidates: _Candidates
     pilot: Learned | None = None
-    regressor: Recipe | None = None
+    regressors: Mapping[str, Recipe] | None = None
 
     def on(self, data: Pairs, setting: Setting, seed: int, unseen: bool) -> Learned:
         """The solution on other rows: in the same spaces, fitted to these rows."""
         first = self.learned if self.pilot is None else self.pilot
         candidates = _fitted_candidates(data, setting, self.candidates.only(setting, first.spaces), seed)
-        if self.pilot is None or self.regressor is None:
+        if self.pilot is None or self.regressors is None:
             return _solved(data, setting, candidates, seed, unseen)
-        regressors = {setting.richest[0]: self.regressor}
-        return _grown(data, setting, candidates, self.pilot, regressors, seed, unseen)[0]
+        return _grown(data, setting, candidates, self.pilot, self.regressors, seed, unseen)[0]
 
 
 def _closed(
@@ -180,13 +210,12 @@ def _closed(
     unseen: bool,
     exact: bool = False,
 ) -> Learned:
-    x_name = setting.richest[0]
     given = {name: [recipe for recipe in side if not recipe.learned] for name, side in choices.items()}
     only = {name: choices[name][0] for name, side in given.items() if not side}  # no given space is asked for
     _check_regressors(data, setting, only)
     for name, recipe in only.items():
         given[name] = [_pilot(recipe, _side(setting, name, data.sample(1, seed)).of(*setting.blocks[name][1].of))]
-    regressors = [recipe for recipe in choices[x_name] if recipe.learned]
+    regressors = _regressors(setting, choices)
     if regressors and not only and isinstance(data, Pairs) and len(data) >= TREE_ROWS:
         return _chosen(data, setting, given, regressors, seed, unseen)
     candidates = _fitted_candidates(data, setting, given, seed)
@@ -196,20 +225,32 @@ def _closed(
     if exact and not any(recipe.given for side in choices.values() for recipe in side):
         return _as_tables(learned, data, setting)
     if only and isinstance(data, Pairs):
-        return _grown(data, setting, candidates, learned, only, seed, unseen)[0]
+        return _grown(data, setting, candidates, learned, {**_means_of_y(setting, choices), **only}, seed, unseen)[0]
     return learned
+
+
+def _regressors(setting: Setting, choices: Mapping[str, list[Recipe]]) -> list[dict[str, Recipe]]:
+    """The regressors to try, by block: each of the richest of x, beside the means that many labels of y ask for."""
+    of_y = _means_of_y(setting, choices)
+    of_x = [{**of_y, setting.richest[0]: recipe} for recipe in choices[setting.richest[0]] if recipe.learned]
+    return [of_y, *of_x] if of_y else of_x
+
+
+def _means_of_y(setting: Setting, choices: Mapping[str, list[Recipe]]) -> dict[str, Recipe]:
+    y_name = setting.richest[1]
+    return {y_name: MEANS} if MEANS in choices[y_name] and setting.is_bivariate else {}
 
 
 def _chosen(
     data: Pairs,
     setting: Setting,
     given: Mapping[str, list[Recipe]],
-    regressors: list[Recipe],
+    regressors: list[dict[str, Recipe]],
     seed: int,
     unseen: bool,
 ) -> Learned:
     """The best solution in given spaces and in those of regressors; some of many rows choose it, all then fit it."""
-    kept = data.sampled(PATIENT_ROWS, seed)
+    kept = _choosing(data, setting, regressors, seed)
     some = data if len(kept) == len(data) else data.take(kept)
     best = _best(_tried(some, setting, given, regressors, seed, unseen))
     if some is data:
@@ -225,11 +266,21 @@ def _chosen(
     return best.on(data, setting, seed, unseen)
 
 
+def _choosing(data: Pairs, setting: Setting, regressors: list[dict[str, Recipe]], seed: int) -> np.ndarray:
+    """Positions of the rows that choose among spaces: all of some labels, where there are too many for rows of each."""
+    if all(recipe is MEANS for tried in regressors for recipe in tried.values()):
+        return np.arange(len(data))
+    x_name = setting.richest[0]
+    rows = _side(setting, x_name, data).of(*setting.blocks[x_name][1].of)
+    some = rows_of_some_labels(rows, PATIENT_ROWS, seed) if len(data) > PATIENT_ROWS else None
+    return data.sampled(PATIENT_ROWS, seed) if some is None else some
+
+
 def _tried(
     data: Pairs,
     setting: Setting,
     given: Mapping[str, list[Recipe]],
-    regressors: list[Recipe],
+    regressors: list[dict[str, Recipe]],
     seed: int,
     unseen: bool,
 ) -> Iterator[_Attempt]:
@@ -247,9 +298,9 @@ def _tried(
         pilot = _solved(data, setting, candidates, seed, unseen)
         yield _Attempt(pilot, candidates)
         while waiting and is_time_left():
-            recipe = waiting.pop(0)
-            learned, explains_all = _grown(data, setting, candidates, pilot, {x_name: recipe}, seed, unseen)
-            yield _Attempt(learned, candidates, pilot, recipe)
+            tried = waiting.pop(0)
+            learned, explains_all = _grown(data, setting, candidates, pilot, tried, seed, unseen)
+            yield _Attempt(learned, candidates, pilot, tried)
             if is_long and waiting and explains_all():
                 return
             if stage is not stages[-1]:
@@ -302,17 +353,24 @@ def _grown(
     x_name, y_name = setting.richest
     names = dict(zip(setting.richest, pilot.spaces, strict=True))
     spaces = {x_name: candidates.x[names[x_name]], y_name: candidates.y[names[y_name]]}
-    of_x = targets(spaces[y_name], data.y.of("y"), [part.g(data.y) for part in pilot.components[::-1]])
-    grown, features, left = dict(spaces), {}, []
+    features: dict[str, Array] = {}
+    grown, left = dict(spaces), []
     parts = data.folds(N_FOLDS, seed)
     for name, recipe in regressors.items():
         block = setting.blocks[name][1]
         rows = _side(setting, name, data).of(*block.of)
-        wanted = of_x if name == x_name else targets(spaces[x_name], data.x, [pilot.components[0].f(data.x)])
+        if name == x_name and y_name in features:  # functions of y that were just learned
+            aims = targets(grown[y_name], data.y, [features[y_name]])
+        elif name == x_name:
+            found = [(part.sigma, part.g(data.y)) for part in pilot.components[::-1]]
+            aims = wanted(rows, spaces[y_name], data.y.of("y"), found, recipe is MEANS)
+        else:
+            found = [(pilot.components[0].sigma, pilot.components[0].f(data.x))]
+            aims = wanted(rows, spaces[x_name], data.x, found, recipe is MEANS)
         encoding = None if recipe.inputs is None else recipe.inputs(rows, seed)
-        space, features[name] = RegressorSpace.fit(rows, wanted, parts, recipe.argument, seed, encoding)
+        space, features[name] = RegressorSpace.fit(rows, aims, parts, recipe.argument, seed, encoding)
         grown[name], names[name] = block.seen_from_side(space), recipe.name
-        left.append((rows, wanted - features[name]))
+        left.append((rows, aims - features[name]))
     with_grown = replace(candidates, x={names[x_name]: grown[x_name]}, y={names[y_name]: grown[y_name]})
     learned = _solved(data, setting, with_grown, seed, unseen, features)
     return learned, lambda: not any(is_more_to_explain(rows, residuals, seed) for rows, residuals in left)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from featgeo.features.label_means import columns_of_many_labels, told_apart
 from featgeo.features.spaces import Space, TableSpace
 from featgeo.features.trees import as_matrix, trees
 from featgeo.features.variables import Rows
@@ -41,6 +42,25 @@ def targets(space: Space, rows: Any, found: Sequence[Array]) -> Array:
     return np.hstack(list(found))[:, :MAX_TARGETS]
 
 
+def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Array]], cheap: bool) -> Array:
+    """Targets of a regressor on some rows: functions of the other variable, with those that many labels tell apart.
+
+    Args:
+        rows: Rows that the regressor reads.
+        space: The space of the other variable.
+        others: Its rows.
+        pilot: The pilot's sigma_i, (k,), and functions of the other variable, (n, k), the most wanted first.
+        cheap: Whether more targets take hardly more time.
+
+    Returns:
+        Targets of unit variance, (n, k).
+    """
+    if not columns_of_many_labels(rows.variable) or are_all_known(space):
+        return targets(space, others, [values for _, values in pilot])
+    found = np.hstack([values * sigma for sigma, values in pilot])
+    return told_apart(rows, space(others), found, MAX_TARGETS if cheap else min(found.shape[1] + 1, MAX_TARGETS))
+
+
 def is_more_to_explain(rows: Rows, residuals: Array, seed: int) -> bool:
     """Whether small trees grown on some rows know anything of what a regressor left over on others.
 
@@ -56,6 +76,8 @@ def is_more_to_explain(rows: Rows, residuals: Array, seed: int) -> bool:
     n_grown = min(PROBE_ROWS, len(rows) // 3)
     grown, judged = order[:n_grown], order[n_grown : 3 * n_grown]
     inputs = as_matrix(rows.take(np.concatenate([grown, judged])))
+    if inputs.shape[1] == 0:  # labels only, too many to be split as sets
+        return False
     start = trees(rows, seed, max_iter=PROBE_TREES)
     for residual in residuals.T:
         model = start.fit(inputs[:n_grown], residual[grown])

@@ -21,6 +21,7 @@ from featgeo.models.components import DependenceComponent, mean_and_error
 SAMPLE_ROWS = 2000
 NEGATIVE_MASS_ROWS = 500  # each costs as much as the support has values
 PANEL_ROWS = 5000
+MOST_BARS = 200  # of the most frequent labels
 CURVE_POINTS = 300
 
 
@@ -133,7 +134,9 @@ def panel(rows: Rows | Parts, features: FeatureFunction, seed: int) -> Panel:
         some = np.unique(np.linspace(0, len(numbers) - 1 - np.isnan(numbers[-1]), CURVE_POINTS).astype(int))
         return Panel("curve", numbers[some], features(rows.take(first[some])))
     if isinstance(rows, Rows) and len(variable.columns) == 1 and variable.labels:
-        codes, first = np.unique(rows.table.codes[:, 0], return_index=True)
+        codes, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
+        frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_BARS])
+        codes, first = codes[frequent], first[frequent]
         names = [*variable.columns[0].categories, None]
         labels = np.empty(len(codes), dtype=object)
         labels[:] = [names[code] for code in codes]

@@ -17,6 +17,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import QuantileTransformer, SplineTransformer
 
 from featgeo.features.index import IndexRegressor
@@ -26,6 +27,7 @@ LEARNED: dict[type[BaseEstimator], dict[str, Any]] = {
     QuantileTransformer: {"n_quantiles_": int, "references_": "q", "quantiles_": "qd"},
     SplineTransformer: {"n_features_out_": int, "bsplines_": list},
     Nystroem: {"components_": "kd", "normalization_": "kk", "component_indices_": "k"},
+    LinearRegression: {"coef_": "d", "intercept_": float},  # of one target
     IndexRegressor: {"centre_": "d", "direction_": "d", "at_": "m", "curve_": "m"},
 }
 CLASSES = {cls.__name__: cls for cls in LEARNED}
@@ -48,6 +50,8 @@ def plain(value: Any) -> tuple[str, dict[str, Any]] | None:
     parameters = value.get_params(deep=False)
     learned = {name: part for name, part in vars(value).items() if name not in parameters}
     if not _are_plain([*parameters.values(), *learned.values()]) or parameters.get("n_jobs") is not None:
+        return None
+    if cls is LinearRegression and np.ndim(learned.get("coef_", [0.0])) != 1:
         return None
     return cls.__name__, {"parameters": parameters, "learned": learned}
 

@@ -17,7 +17,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
 from featgeo.assembly.support import Support
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.raw import arrays_of, dimensions, plain
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.learning.learn import Solver
 from featgeo.learning.solve import MODE_COUNTS
@@ -85,7 +86,8 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
             )
-        Variable.seen(X, "X")  # first of all, whether there are any rows
+        if dimensions(X) <= 2:
+            arrays_of(plain(X), "X")  # first of all, whether there are any rows
         labels = _one_column(y)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")

@@ -197,6 +197,8 @@ class EncodingModule(nn.Module):
         self.n_labels = len(encoding.shares)
         for j, share in enumerate(encoding.shares):
             self.register_buffer(f"shares{j}", _doubles(share))
+            indicators = encoding.indicator_of_label(j)
+            self.register_buffer(f"indicators{j}", None if indicators is None else torch.from_numpy(indicators))
 
     def numbers(self, numbers: Tensor) -> Tensor:
         missing = torch.isnan(numbers)
@@ -209,8 +211,18 @@ class EncodingModule(nn.Module):
         return self.from_ranks(_ranks(numbers, self.quantiles, self.references).clamp(self.lowest, self.highest))
 
     def labels(self, codes: Tensor) -> Tensor:
-        blocks = [_indicators(codes[:, j], self.get_buffer(f"shares{j}")) for j in range(self.n_labels)]
+        blocks = [
+            _indicators(self._positions(codes[:, j], j), self.get_buffer(f"shares{j}")) for j in range(self.n_labels)
+        ]
         return torch.cat(blocks, dim=1) if blocks else codes
+
+    def _positions(self, codes: Tensor, j: int) -> Tensor:
+        """The indicator of each label of a column, (n,): its own, or one that rare labels share with unknown ones."""
+        indicators: Tensor | None = getattr(self, f"indicators{j}")
+        if indicators is None:
+            return codes
+        unknown = indicators.shape[0] - 1
+        return indicators[torch.where((codes >= 0) & (codes < unknown), codes, unknown).long()]
 
     def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
         return torch.cat([self.numbers(numbers), self.labels(codes) / self.root], dim=1)
