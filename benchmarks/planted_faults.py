@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/planted_faults.py --faults 200 --seed 10001 --processes 2
     OMP_NUM_THREADS=1 python benchmarks/planted_faults.py --rooms geometry nesting --faults 40 --seed 7 --seconds 20
-    OMP_NUM_THREADS=1 python benchmarks/planted_faults.py --only learning/exact.py:57   # each fault of one line
+    OMP_NUM_THREADS=1 python benchmarks/planted_faults.py --only learning/exact.py:57   # faults of one line
 
 A fault is one small change of one expression or statement: another comparison, sign or operator, a term or factor that
 is dropped, arguments that are swapped, a constant or an axis that is off by one, a condition that is negated, a guard,
@@ -29,6 +29,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -43,18 +44,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path("src/featgeo")
 MAP = Path(tempfile.gettempdir()) / f"featgeo_tests_by_function_{os.getuid()}.json"
-# Imported once, before the processes part; featgeo itself is imported by each process from its own copy.
-HEAVY = (
-    "torch",
-    "scipy.stats",
-    "sklearn.ensemble",
-    "pandas",
-    "matplotlib.pyplot",
-    "typer.testing",
-    "polars",
-    "skops.io",
-)
-PYTEST = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
+PYTEST = ["-q", "-p", "no:cacheprovider", "--no-header"]
 
 COMPARISONS = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -88,7 +78,6 @@ OPPOSITES = [
     ("floor", "ceil"),
     ("zeros", "ones"),
     ("sum", "mean"),
-    ("append", "remove"),
 ]
 OPPOSITE = {a: b for pair in OPPOSITES for a, b in (pair, pair[::-1])}
 REMOVABLE = {"clip", "abs", "sqrt", "square", "exp", "log", "cumsum", "sorted", "reversed", "copy", "conj", "unique"}
@@ -246,7 +235,7 @@ def _other_calls(node: ast.Call) -> Iterator[tuple[ast.expr, str]]:
     for i, keyword in enumerate(node.keywords):
         if keyword.arg in AXES and isinstance(keyword.value, ast.Constant):
             yield keyword.value, "1" if keyword.value.value in (0, None) else "0"
-        elif keyword.arg is not None:
+        elif keyword.arg is not None and not name[:1].isupper():  # records need all of theirs
             yield node, _text(ast.Call(node.func, node.args, node.keywords[:i] + node.keywords[i + 1 :]))
 
 
@@ -353,12 +342,27 @@ def in_a_process(work, wall_seconds: float) -> str:
     return VERDICTS[os.WEXITSTATUS(status)] if os.WIFEXITED(status) else "crash"
 
 
-def enter(tree: Path) -> None:
-    """Make a copy of the repository the one that is imported and tested."""
+def import_what_it_needs() -> None:
+    """Import what the package imports, but not itself: processes that part later start with it."""
+    command = (
+        "import sys, featgeo.cli, featgeo.demo, pandas, typer.testing; print(*sys.modules)"  # and what tests import
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    listed = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", command], env=environment, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.split():
+        if name.split(".")[0] not in ("featgeo", "__main__"):
+            with contextlib.suppress(Exception):  # modules may be made up by others
+                importlib.import_module(name)
+
+
+def enter(tree: Path, writes: bool = False) -> None:
+    """Make a copy of the repository the one that is imported and tested; `writes` what Python compiles, or not."""
     os.chdir(tree)
-    sys.dont_write_bytecode = True
+    sys.dont_write_bytecode = not writes
     sys.path[:0] = [str(tree / "src"), str(tree / "tests")]
-    os.environ["PYTHONPATH"] = str(tree / "src")
+    os.environ |= {"PYTHONPATH": str(tree / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def run_tests(tree: Path, tests: dict[str, float]) -> str:
@@ -368,6 +372,13 @@ def run_tests(tree: Path, tests: dict[str, float]) -> str:
     pytest.main([*PYTEST, "-x", *tests], plugins=[witness])
     here = importlib.import_module("featgeo").__file__ or ""
     return witness.verdict if here.startswith(str(tree)) else "crash"
+
+
+def collect(tree: Path) -> str:
+    """Import everything once."""
+    enter(tree, writes=True)
+    pytest.main([*PYTEST, "--collect-only", "tests"])
+    return "unnoticed"
 
 
 def record(files: list[Path], to: Path) -> str:
@@ -388,11 +399,16 @@ def _digest(file: Path) -> str:
     return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
 
 
-def tests_by_function(fresh: bool) -> tuple[dict[str, float], dict[str, set[str]]]:
-    """CPU seconds of each test, and for each function the tests that enter it."""
+def tests_by_function(fresh: bool, changed: bool) -> tuple[dict[str, float], dict[str, set[str]]]:
+    """CPU seconds of each test, and for each function the tests that enter it.
+
+    Args:
+        fresh: Whether to record all test files.
+        changed: Whether to record those that are new or have changed.
+    """
     known = json.loads(MAP.read_text()) if MAP.exists() and not fresh else {}
     files = sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py"))
-    missing = [file for file in files if known.get(str(file), {}).get("digest") != _digest(file)]
+    missing = [file for file in files if changed and known.get(str(file), {}).get("digest") != _digest(file)]
     if missing:
         print(f"Recording {len(missing)} test files ...", flush=True)
     for file in missing:  # one process a file: what is done is kept
@@ -455,14 +471,17 @@ def work_off(faults: list[Fault], plans: list[dict[str, float]], results, number
     with tempfile.TemporaryDirectory(prefix="planted_") as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache"))
+        in_a_process(lambda: collect(tree), wall_seconds=3600)  # so that all but one file are compiled already
         for i in range(number, len(faults), processes):
             path = tree / PACKAGE / faults[i].file
-            source = path.read_bytes()
+            source, times = path.read_bytes(), (path.stat().st_atime, path.stat().st_mtime)
             path.write_bytes(faults[i].plant(source))
+            os.utime(path, (0, i))  # a time of its own: what was compiled of another version is not taken for it
             tests = plans[i]
             limit = 300 + 10 * sum(tests.values())
             verdict = in_a_process(lambda tests=tests: run_tests(tree, tests), limit) if tests else "unnoticed"
             path.write_bytes(source)
+            os.utime(path, times)
             results.put((i, verdict))
 
 
@@ -471,20 +490,20 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rooms", nargs="*", help="folders of the package; all by default")
-    parser.add_argument("--only", nargs="*", help="files or lines of them (file.py:12): every fault there")
+    parser.add_argument("--only", nargs="*", help="files, or lines of them (file.py:12), in place of all")
     parser.add_argument("--seconds", type=float, default=60, help="of CPU, as recorded, for the tests of one fault")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--record", action="store_true", help="record anew which tests enter which function")
+    recording = parser.add_mutually_exclusive_group()
+    recording.add_argument("--record", action="store_true", help="record anew which tests enter which function")
+    recording.add_argument("--as-recorded", action="store_true", help="record nothing, also not what has changed")
     options = parser.parse_args()
-    for name in HEAVY:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-
-    seconds, entering = tests_by_function(options.record)
+    import_what_it_needs()
+    seconds, entering = tests_by_function(options.record, not options.as_recorded)
     files = sorted(path.relative_to(ROOT / PACKAGE) for path in (ROOT / PACKAGE).rglob("*.py"))
     every = [fault for file in files for fault in faults_of(file)]
     if options.only:
-        faults = [f for f in every if {f.file, f"{f.file}:{f.line}"} & set(options.only) and compiles(f)]
+        there = [f for f in every if {f.file, f"{f.file}:{f.line}"} & set(options.only) and compiles(f)]
+        faults = random.Random(options.seed).sample(there, min(options.faults, len(there)))  # noqa: S311
     else:
         faults = draw([f for f in every if not options.rooms or f.room in options.rooms], options.faults, options.seed)
     entered = [tests_for(fault, entering) for fault in faults]

@@ -34,7 +34,7 @@ def shown(*panels, columns=None, **options):
 
 def test_curves_lie_where_their_numbers_say():
     panel = Curves("t", [0, 1, 2], [3, 1, 2], {"one": [0, 5, 1], "two": [1, 1, 4]}, "$z$", level=0.5)
-    figure, (place,) = shown(panel)
+    _, (place,) = shown(panel)
     level, theory, one, two = place.axes.lines
     assert level.get_ydata()[0] == 0.5
     assert "0.5" in texts(place.axes)
