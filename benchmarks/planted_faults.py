@@ -220,17 +220,14 @@ def _other_calls(node: ast.Call) -> Iterator[tuple[ast.expr, str]]:
     is_method = isinstance(node.func, ast.Attribute) and not (
         isinstance(node.func.value, ast.Name) and node.func.value.id in ("np", "torch", "math")
     )
-    if name in OPPOSITE:
+    if name in OPPOSITE and (isinstance(node.func, ast.Attribute) or OPPOSITE[name] in ("min", "max", "any", "all")):
         other = ast.parse(_text(node), mode="eval").body
         setattr(other.func, "attr" if isinstance(other.func, ast.Attribute) else "id", OPPOSITE[name])
         yield node, _text(other)
     if name in REMOVABLE:
         yield node, _text(node.func.value if is_method else node.args[0])
-    if (
-        len(node.args) > 1
-        and name not in ORDER_IS_TYPED
-        and not any(isinstance(arg, ast.Starred) for arg in node.args[:2])
-    ):
+    alike = len(node.args) > 1 and type(node.args[0]) is type(node.args[1]) is not ast.Starred
+    if alike and name not in ORDER_IS_TYPED:
         yield node, _text(ast.Call(node.func, [node.args[1], node.args[0], *node.args[2:]], node.keywords))
     for i, keyword in enumerate(node.keywords):
         if keyword.arg in AXES and isinstance(keyword.value, ast.Constant):
