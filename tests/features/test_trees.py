@@ -40,6 +40,12 @@ def test_rows_of_the_fit_are_told_only_by_models_that_never_saw_them(numbers):
     np.testing.assert_array_equal(unseen, -99.0)
 
 
+def test_new_rows_meet_models_of_all_rows(numbers):
+    X, targets = numbers
+    space, _ = RegressorSpace.fit(_rows(X), targets, np.arange(60) % 5, Rote())
+    np.testing.assert_array_equal(space(_rows(X)), targets)
+
+
 def test_models_have_seen_every_row_outside_the_fold(numbers):
     """Each row stands twice, in different folds: the models of a fold know all its rows from their copies."""
     X, targets = numbers

@@ -92,6 +92,10 @@ def test_sparse_tables_say_the_same(joint, k, monkeypatch):
     assert thin.is_sparse
     np.testing.assert_allclose(thin.modes(k).sigma, pair.modes(k).sigma, atol=1e-10)
     np.testing.assert_allclose(thin.modes(k).kernel(), pair.modes(k).kernel(), atol=1e-9)
+    mirrored = thin.strongest(k, x="y", y="a")
+    assert (mirrored.f.shape, mirrored.g.shape) == ((5, k), (3, k))
+    np.testing.assert_allclose(mirrored.kernel().T, pair.modes(k).kernel(), atol=1e-9)
+    assert len(thin.strongest(9)) == len(pair.strongest(9)) == 2
     assert thin.mean_square_contingency() == pytest.approx(pair.mean_square_contingency(), abs=1e-12)
     assert thin.mutual_information() == pytest.approx(pair.mutual_information(), abs=1e-12)
     assert repr(thin) == f"FiniteJoint(a: 3, y: 5; total {pair.total:g}, sparse)"
