@@ -157,7 +157,7 @@ def _nodes(node: ast.AST, scope: str) -> Iterator[tuple[ast.AST, str]]:
         if field in ("annotation", "returns", "decorator_list", "bases"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
+            if isinstance(child, ast.AST) and getattr(child, "arg", "") != "strict":  # it only checks lengths
                 is_definition = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
                 yield from _nodes(child, scope + inner if is_definition else scope)
 
@@ -232,7 +232,7 @@ def _other_calls(node: ast.Call) -> Iterator[tuple[ast.expr, str]]:
     for i, keyword in enumerate(node.keywords):
         if keyword.arg in AXES and isinstance(keyword.value, ast.Constant):
             yield keyword.value, "1" if keyword.value.value in (0, None) else "0"
-        elif keyword.arg is not None and not name[:1].isupper():  # records need all of theirs
+        elif keyword.arg not in (None, "strict") and not name[:1].isupper():  # records need all of theirs
             yield node, _text(ast.Call(node.func, node.args, node.keywords[:i] + node.keywords[i + 1 :]))
 
 
@@ -254,9 +254,14 @@ class Recorder:
         self._failed: set[str] = set()
 
     def _trace(self, frame, event, argument) -> None:
-        path = frame.f_code.co_filename
+        path, name = frame.f_code.co_filename, frame.f_code.co_qualname
         if path.startswith(self._package):
-            self._entered.add(f"{path[len(self._package) + 1 :]}:{frame.f_code.co_qualname}")
+            self._entered.add(f"{path[len(self._package) + 1 :]}:{name}")
+        elif path == "<string>" and name.endswith("__init__"):  # made by `dataclass`
+            kind = type(frame.f_locals.get("self"))
+            if kind.__module__.startswith("featgeo."):
+                file = kind.__module__.removeprefix("featgeo.").replace(".", "/") + ".py"
+                self._entered.add(f"{file}:{kind.__qualname__}.__init__")
 
     def pytest_sessionstart(self) -> None:
         """Begin."""

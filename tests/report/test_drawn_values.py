@@ -208,14 +208,12 @@ def test_the_demo_maps_hair_and_eyes_at_sigma_f_and_sigma_g(drawn):
     table = {row[0]: row[1:] for row in section.rows}
     assert table["sigma"] == [f"{sigma:.4f}" for sigma in modes.sigma]
     assert table["share of the dependence"] == [f"{share:.1%}" for share in shares]
-    for i, label in enumerate(joint.categories[0]):
-        assert [float(cell.replace("−", "-")) for cell in table[f"f({label} hair)"]] == pytest.approx(
-            modes.f[i], abs=0.0051
-        )
-    for i, label in enumerate(joint.categories[1]):
-        assert [float(cell.replace("−", "-")) for cell in table[f"g({label} eyes)"]] == pytest.approx(
-            modes.g[i], abs=0.0051
-        )
+    for letter, what, names, values in (
+        ("f", "hair", joint.categories[0], modes.f),
+        ("g", "eyes", joint.categories[1], modes.g),
+    ):
+        for label, row in zip(names, values, strict=True):
+            assert table[f"{letter}({label} {what})"] == [f"{value:+.2f}".replace("-", "−") for value in row]
     assert f"{joint.conditional('hair', 'eye', 'sex').conditional.energy:.3f}" in section.lead[1]
     assert f"{modes.energy:.3f}" in section.lead[1]
 
