@@ -16,7 +16,7 @@ from featgeo.features.spaces import KernelSpace, SplineSpace
 from featgeo.features.variables import Variable
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.learned import Component
-from featgeo.models import pairs
+from featgeo.models import pairs, products
 from featgeo.models.components import DependenceComponent, mean_and_error
 from featgeo.models.leakage import Leakage, _linear
 
@@ -102,3 +102,25 @@ def test_functions_of_products_at_all_pairs_are_those_at_each(centred, monkeypat
     for i, row in enumerate((3, 5, 3, 9)):
         both = Parts({"s": side.of("s").take(np.full(6, row)), "y": some_y})
         np.testing.assert_allclose(direct[i], whole(both), atol=1e-8)
+
+
+def test_factors_of_products_are_what_was_asked_for():
+    numbers = np.random.default_rng(0).standard_normal((50, 1))
+    rows = Variable.seen(numbers, "S").rows(numbers)
+    labels = Variable.seen(numbers[:, 0] > 0, "Y").rows(numbers[:, 0] > 0)
+
+    def names(space, variable):
+        return [recipe.name for recipe in products._factors("s_space", space, variable, 5)]
+
+    assert names("kernel", rows) == ["kernel"]
+    assert names("spline", rows) == ["spline"]
+    assert names("auto", rows) == ["spline", "kernel"]
+    assert names("auto", labels) == names("table", labels) == ["table"]
+    (kernel,) = products._factors("s_space", "kernel", rows, 5)
+    assert kernel.fit(rows, 0)(rows).shape == (50, 5)  # no sums of functions of single columns beside them
+    with pytest.raises(ValueError, match="`s_space` must be a space that is given"):
+        products._factors("s_space", "network", rows, 5)
+    assert products.products_block("auto", "auto", "auto", labels, labels).space == "table"
+    assert products.products_block("network", "auto", "auto", rows, labels).centred_given == "s"
+    mixed = products.products_block("kernel", "auto", "auto", rows, labels)
+    assert [recipe.name for recipe in mixed.space] == ["table of y", "kernel x table"]

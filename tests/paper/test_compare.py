@@ -9,6 +9,7 @@ from support import random_counts
 from featgeo import FiniteJoint
 from featgeo.geometry import Modes
 from featgeo.paper import compare
+from featgeo.paper.record import Number
 
 JOINT = FiniteJoint(random_counts(0, (6, 5)))
 MASS, MODES = JOINT.probability("x"), JOINT.modes()
@@ -53,3 +54,8 @@ def test_the_error_of_a_kernel_is_the_root_of_the_share_of_energy_that_it_lacks(
 
 def test_equal_weights_add_up_to_one():
     np.testing.assert_array_equal(compare.uniform(4), [0.25] * 4)
+
+
+def test_a_number_passes_up_to_what_is_allowed():
+    assert Number("a", error=0.2, bound=0.2).passed
+    assert not Number("a", error=np.nextafter(0.2, 1), bound=0.2).passed
