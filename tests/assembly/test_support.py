@@ -71,8 +71,7 @@ def test_numbers_of_any_size_are_the_same_but_for_their_scale(scale):
 
 
 def test_the_most_probable_number_is_where_the_density_is_highest():
-    """The density ratio is largest at the end, the density where many numbers lie: map takes the second, mle the first.
-    """
+    """The density ratio is largest at the end, the density where many numbers lie: map takes the second, mle the first."""
     values = np.random.default_rng(0).standard_normal(40_000)
     support = Support.of_numbers(values, lambda index: values[index, None])
     given = Conditional(support, np.array([[0.5]]))  # proportional to phi(y) (1 + y / 2): its mode solves y (2 + y) = 1
