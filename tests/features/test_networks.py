@@ -105,3 +105,72 @@ def test_options_that_make_no_network_are_refused():
         networks.mlp(3, width=0)
     with pytest.raises(ValueError, match="kind"):
         networks.build({"kind": "transformer"})
+
+
+@pytest.mark.parametrize("shape", [(1,), (4,), (2, 6, 5)])
+def test_each_column_or_channel_enters_with_mean_0_and_variance_1(shape):
+    torch.manual_seed(1)
+    inputs = 100 + torch.arange(1.0, 1 + shape[0]).reshape(-1, *[1] * (len(shape) - 1)) * torch.randn(200, *shape)
+    trunk = networks.mlp(*shape) if len(shape) == 1 else networks.image(*shape, filters=2)
+    trunk.fit_input_scale(inputs)
+    body = trunk.body
+    trunk.body = torch.nn.Sequential(torch.nn.Identity())
+    seen = trunk(inputs).transpose(0, 1).flatten(1)
+    torch.testing.assert_close(seen.mean(dim=1), torch.zeros(shape[0]), atol=1e-4, rtol=0)
+    torch.testing.assert_close(seen.std(dim=1, correction=0), torch.ones(shape[0]), atol=1e-4, rtol=0)
+    trunk.body = body
+    torch.testing.assert_close(trunk(inputs), body((inputs - trunk.centre) / trunk.spread))
+
+
+def test_columns_enter_uncorrelated_and_collinear_ones_add_nothing():
+    torch.manual_seed(2)
+    x = torch.randn(300, 3, dtype=torch.float64)
+    inputs = torch.cat([x, x[:, :1] + 1e-2 * x[:, 1:2], x[:, 2:] * 5 - 1], dim=1).float()
+    trunk = networks.mlp(5)
+    trunk.fit_input_scale(inputs)
+    first = trunk.body[0]((inputs - trunk.centre) / trunk.spread).double()
+    covariance = first.T @ first / len(first)
+    size = covariance.diag()
+    torch.testing.assert_close(size.sort().values, torch.tensor([0.0, 0, 1, 1, 1]).double(), atol=1e-3, rtol=0)
+    torch.testing.assert_close(covariance, size.diag(), atol=1e-3, rtol=0)
+
+
+def test_a_causal_network_sees_every_step_of_the_history():
+    for length, channels in ((1, 2), (2, 1), (5, 1), (8, 2), (11, 3)):
+        torch.manual_seed(0)
+        trunk = networks.causal(length, channels).double()
+        inputs = torch.randn(1, length * channels, dtype=torch.float64, requires_grad=True)
+        (slopes,) = torch.autograd.grad(trunk(inputs).square().sum(), inputs)
+        assert (slopes != 0).all()
+        assert trunk(inputs).shape == (1, 32)
+
+
+def test_evidence_is_the_average_over_steps_in_standard_errors():
+    part = networks._Evidence(2, steps=9)
+    part.centre.fill_(1.0)
+    part.spread.fill_(2.0)
+    values = torch.arange(18.0).reshape(1, 2, 9)
+    expected = networks.GAIN * 3 * (values.mean(dim=2) - 1) / 2
+    torch.testing.assert_close(part(values), expected)
+    trunk = networks.sequence(12, filters=4)
+    inputs = torch.randn(500, 12)
+    trunk.fit_input_scale(inputs)
+    pooled = trunk.body[:3](((inputs - trunk.centre) / trunk.spread)[:, None])
+    assert pooled.mean(dim=0).abs().max() < 0.05 * networks.GAIN
+
+
+def test_a_joint_network_reads_each_input_in_its_own_shape():
+    torch.manual_seed(0)
+    trunks = [networks.mlp(3, width=4), networks.sequence(5, channels=2, filters=3, features=6)]
+    joint = networks.Joint(trunks, [(3,), (5, 2)], features=7)
+    a, b = torch.randn(20, 3), 50 + torch.randn(20, 5, 2)
+    inputs = torch.cat([a, b.flatten(1)], dim=1)
+    assert not joint.is_scaled
+    joint.fit_input_scale(inputs)
+    assert joint.is_scaled
+    torch.testing.assert_close(trunks[1].centre.flatten(), b.mean(dim=(0, 1)))
+    torch.testing.assert_close(joint(inputs), joint.mix(torch.cat([trunks[0](a), trunks[1](b)], dim=1)))
+    again = networks.build(json.loads(json.dumps(joint.config)))
+    again.load_state_dict(joint.state_dict())
+    assert torch.equal(again(inputs), joint(inputs))
+    assert networks.Joint([torch.nn.Linear(3, 2), *trunks[1:]], [(3,), (5, 2)]).config is None

@@ -25,6 +25,27 @@ def test_every_row_is_either_trained_on_or_kept_apart():
     np.testing.assert_array_equal(kept_apart, batches.validation_rows)
 
 
+def test_rows_that_are_named_are_kept_apart_whatever_the_share():
+    apart = np.array([90, 3, 41, 7])
+    batches = numbered(103, batch_size=10, validation=0.2, seed=0, apart=apart)
+    np.testing.assert_array_equal(batches.validation_rows, [3, 7, 41, 90])
+    np.testing.assert_array_equal(batches.training_rows, np.setdiff1d(np.arange(103), apart))
+    for epoch in range(2):
+        np.testing.assert_array_equal(seen(batches, epoch).sort().values, batches.training_rows)
+    assert batches.describe() | {"inputs": ""} == {
+        "training_rows": 99,
+        "validation_rows": 4,
+        "batches": 10,
+        "batch_seed": 0,
+        "inputs": "",
+    }
+
+
+@pytest.mark.parametrize(("validation", "kept"), [(0.001, 2), (0.2, 21), (0.25, 26), (0, 0)])
+def test_a_share_of_the_rows_is_kept_apart_and_two_at_least(validation, kept):
+    assert len(numbered(103, validation=validation).validation_rows) == kept
+
+
 def test_blocks_stay_aligned():
     for batch in numbered(50, batch_size=7).epoch(0):
         assert torch.equal(batch["y"], torch.stack([batch["x"], -batch["x"]], dim=1).float())

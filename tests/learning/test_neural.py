@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
@@ -139,3 +141,56 @@ def test_a_classifier_learns_as_many_modes_as_there_are_classes():
     model = FeatureClassifier(solver="neural", random_state=0).fit(X, y)
     assert model.n_modes_ == 13
     assert model.score(X, y) > 0.95
+
+
+class Remembers(torch.nn.Module):
+    """Notes every row that it is trained on."""
+
+    trained_on: ClassVar[list[torch.Tensor]] = []
+
+    def __init__(self, columns: int) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.body = torch.nn.Sequential(torch.nn.Linear(columns, 8), torch.nn.Tanh())
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.trained_on.append(inputs.detach().clone())
+        return self.body(inputs)
+
+
+def test_rows_that_judge_are_withheld_from_the_networks():
+    """Every row is either trained on or judges, none does both, and all that is called unseen is unseen."""
+    rng = np.random.default_rng(0)
+    x = np.arange(300.0)
+    y = (rng.standard_normal(300) + x / 100 > 1).astype(int)
+    Remembers.trained_on.clear()
+    training = Training(max_epochs=2, validation=0.2)
+    model = FeatureClassifier(1, x_space=Remembers(1), random_state=0, training=training).fit(x[:, None], y)
+    seen = set(np.unique(torch.cat(Remembers.trained_on).round().long().numpy()).tolist())
+    unseen = set(model.learned_.unseen.rows.tolist())
+    assert len(unseen) == 60
+    assert seen.isdisjoint(unseen)
+    assert seen | unseen == set(range(300))
+    assert len(model.learned_.components[0].held_out_sigma) == 5
+
+
+def test_what_judging_rows_are_told_is_the_closed_form_without_their_part():
+    """With a network that is not trained at all, they are told what the closed form in its span says without them."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(400)
+    y = (x + rng.standard_normal(400) > 0).astype(int)
+    training = Training(max_epochs=1, validation=0.25)
+    network = torch.nn.Sequential(torch.nn.Linear(1, 1)).requires_grad_(False)
+    model = FeatureClassifier(1, x_space=network, random_state=0, training=training).fit(x[:, None], y)
+    learned = model.learned_
+    (component,) = learned.components
+    assert len(learned.unseen.rows) == 100
+    # One function of x and one of y: sigma is their correlation, whatever the network's weights are.
+    assert component.sigma[0] == pytest.approx(abs(np.corrcoef(x, y)[0, 1]), abs=1e-5)
+    held_out = component.held_out_sigma[:, 0]
+    told, rows = learned.unseen.f[:, 0], learned.unseen.rows
+    np.testing.assert_allclose(np.corrcoef(told, x[rows])[0, 1] ** 2, 1, atol=0.01)  # all folds nearly agree on f
+    assert np.sign(np.corrcoef(told, x[rows])[0, 1]) == np.sign(np.corrcoef(model.transform(x[:, None])[:, 0], x)[0, 1])
+    whole = np.corrcoef(x[rows], y[rows])[0, 1]
+    assert held_out.mean() == pytest.approx(abs(whole), abs=0.05)

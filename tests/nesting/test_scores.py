@@ -211,6 +211,41 @@ def test_single_sided_h_score_does_not_depend_on_units_or_repetition(dtype):
     assert single_sided_h_score(clumsy, y).item() == pytest.approx(score, rel=1e-5)
 
 
+@pytest.mark.parametrize("constant", [0.0, 3.0, -0.1, 1e9, 1e-12])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_constant_features_say_nothing_and_change_nothing(constant, dtype):
+    """A column of any one value has no part in the dependence: neither alone nor beside others, on either side."""
+    counts = random_counts(3, (6, 4))
+    x, y = rows(counts)
+    phi = torch.from_numpy(random_functions(3, 6, 2)).to(dtype)[x]
+    column = torch.full((len(x), 1), constant, dtype=dtype)
+    assert single_sided_h_score(column, y).item() == 0
+    assert single_sided_h_score(column.repeat(1, 2), phi).item() == 0
+    assert single_sided_h_score(phi, column).item() == 0
+    expected = single_sided_h_score(phi, y).item()
+    assert expected > 0.01
+    for with_column in (torch.hstack([phi, column]), torch.hstack([column, phi, column])):
+        assert single_sided_h_score(with_column, y).item() == pytest.approx(expected, rel=1e-9)
+    indicators = torch.hstack([torch.eye(4, dtype=dtype)[y], column])
+    assert single_sided_h_score(phi, indicators).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_gradient_of_a_constant_feature_is_finite():
+    f = torch.hstack([torch.zeros(12, 1), torch.randn(12, 1, generator=torch.Generator().manual_seed(0))])
+    f.requires_grad_()
+    single_sided_h_score(f, torch.arange(12) % 3).backward()
+    assert torch.isfinite(f.grad).all()
+    assert (f.grad[:, 0] == 0).all()
+    assert (f.grad[:, 1] != 0).any()
+
+
+@pytest.mark.parametrize("labels", [torch.arange(12) % 3, 10 * (torch.arange(12) % 3) - 7])
+def test_the_single_sided_h_score_of_a_function_of_the_label_is_half_the_number_of_its_dimensions(labels):
+    f = torch.stack([(labels == labels.min()).double(), labels.double() ** 2], dim=1)
+    assert single_sided_h_score(f, labels).item() == pytest.approx(1.0, abs=1e-12)
+    assert single_sided_h_score(f[:, :1], labels).item() == pytest.approx(0.5, abs=1e-12)
+
+
 F, G = torch.ones(5, 3), torch.ones(5, 3)
 
 

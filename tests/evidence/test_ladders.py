@@ -1,0 +1,168 @@
+"""The parts of tests of independence, each by another way of computing it."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chi2
+
+from featgeo.evidence import blocks, ladders, rank, shuffling
+from featgeo.evidence.counts import pearson
+from featgeo.features.variables import Variable
+from featgeo.geometry import FiniteJoint
+
+RNG = np.random.default_rng(0)
+
+
+def _rows(values):
+    return Variable.seen(values, "X").rows(values)
+
+
+def _correlates(features: np.ndarray, with_: np.ndarray) -> float:
+    """The share of a function that features span, constants aside."""
+    centred = with_ - with_.mean()
+    return float(np.linalg.norm(features.T @ centred) / np.sqrt(len(features)) / np.linalg.norm(centred))
+
+
+def test_a_number_climbs_by_cosines_of_its_ranks():
+    x = RNG.lognormal(size=80)
+    (ladder,) = ladders.smooth_ladders(_rows(x), seed=0)
+    ranks = (np.argsort(np.argsort(x)) + 0.5) / 80
+    assert ladder.rungs == ladders.RUNGS
+    for i in range(12):
+        wave = np.cos((i + 1) * np.pi * ranks)
+        assert abs(np.corrcoef(ladder.features[:, i], wave)[0, 1]) == pytest.approx(1, abs=1e-9)
+    np.testing.assert_allclose(ladder.features.T @ ladder.features / 80, np.eye(12), atol=1e-10)
+
+
+def test_rungs_of_several_columns_hold_their_first_waves_before_any_second():
+    X = RNG.standard_normal((200, 3))
+    single, together = ladders.smooth_ladders(_rows(X), seed=0)
+    ranks = (np.argsort(np.argsort(X, axis=0), axis=0) + 0.5) / 200
+    for order in (1, 2):
+        leading = single.features[:, : 3 * order]
+        assert 3 * order in single.rungs
+        for column in ranks.T:
+            assert _correlates(leading, np.cos(order * np.pi * column)) == pytest.approx(1, abs=1e-6)
+    assert _correlates(single.features[:, :3], np.cos(2 * np.pi * ranks[:, 0])) < 0.9
+    assert single.rungs[:2] == (1, 2)  # leading combinations of the first waves
+    gram = together.features.T @ together.features / 200
+    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-8)
+    np.testing.assert_allclose(together.features.mean(axis=0), 0, atol=1e-10)
+    assert together.rungs == ladders.KERNEL_RUNGS
+
+
+def test_the_kernel_of_all_columns_has_its_principal_components_strongest_first():
+    """With a centre for each row they are the eigenvectors of the centred kernel of the scores."""
+    frame = pd.DataFrame({"number": RNG.standard_normal(60), "label": RNG.choice(list("ab"), 60)})
+    _, ladder = ladders.smooth_ladders(_rows(frame), seed=0)
+    scores = np.sqrt(12) * ((frame["number"].rank().to_numpy() - 0.5) / 60 - 0.5)
+    marks = np.column_stack([frame["label"] == label for label in "ab"]) / np.sqrt(2)
+    scores = np.column_stack([scores, marks])  # two rows of other labels are as far apart as one spread of a number
+    gamma = ladders.KERNEL_GAMMA / max(1.0, scores.var(axis=0).sum())
+    kernel = np.exp(-gamma * np.square(scores[:, None] - scores[None]).sum(axis=2))
+    centring = np.eye(60) - 1 / 60
+    energies, vectors = np.linalg.eigh(centring @ kernel @ centring)
+    for i in range(4):
+        assert abs(vectors[:, -1 - i] @ ladder.features[:, i]) / np.sqrt(60) == pytest.approx(1, abs=1e-4), energies
+
+
+def test_a_missing_number_is_average_in_waves_and_told_apart():
+    x = RNG.standard_normal(80)
+    x[:20] = np.nan
+    (ladder,) = ladders.smooth_ladders(_rows(x), seed=0)
+    assert _correlates(ladder.features[:, : ladder.rungs[0]], np.isnan(x).astype(float)) == pytest.approx(1, abs=1e-6)
+
+
+def test_labels_have_indicators_and_rare_ones_share_one():
+    codes = np.concatenate([np.repeat(np.arange(40), 3), [0] * 10])
+    marks = ladders._indicators(codes)
+    assert marks.shape == (130, ladders.MOST_LABELS)
+    np.testing.assert_array_equal(marks.sum(axis=1), codes < ladders.MOST_LABELS)
+    np.testing.assert_array_equal(marks[:, 0], codes == 0)  # the most frequent
+
+
+def test_fourth_moments_of_a_ladder():
+    features = RNG.standard_normal((50, 4))
+    ladder = ladders.Ladder(features, (1, 3, 4))
+    assert ladder.kurtosis == pytest.approx((features**4).mean(axis=0).max())
+    expected = [(np.square(features[:, :k]).sum(axis=1) ** 2).mean() for k in (1, 3, 4)]
+    np.testing.assert_allclose(ladder.rung_kurtosis, expected)
+
+
+def test_surprise_is_the_harmonic_mean_of_the_tails_of_all_leading_blocks():
+    moments = RNG.standard_normal((3, 5, 4))
+    x_rungs, y_rungs = [(1, 2), (1, 3)], [(2, 4)]
+    for moment, found in zip(moments, blocks.surprise(moments, x_rungs, y_rungs), strict=True):
+        tails = []
+        for rows, rungs in ((moment[:2], (1, 2)), (moment[2:], (1, 3))):
+            tails += [chi2.sf(np.square(rows[:k, :m]).sum(), k * m) for k in rungs for m in (2, 4)]
+        assert found == pytest.approx(np.log10(np.mean(1 / np.array(tails))), abs=1e-10)
+
+
+def test_cross_moments_have_variance_1_over_all_arrangements():
+    f, g = (ladders.orthonormal(RNG.standard_normal((6, 2))) for _ in range(2))
+    orders = np.array(list(permutations(range(6))))
+    moments = blocks.cross_moments(f, g[orders])
+    assert moments.shape == (720, 2, 2)
+    np.testing.assert_allclose(np.square(moments).mean(axis=0), 1, atol=1e-10)
+    np.testing.assert_allclose(moments[0], np.sqrt(5) / 6 * f.T @ g)
+
+
+def test_pvalues_count_arrangements_and_ties():
+    draws = np.array([0.0, 1, 2, 3])
+    assert shuffling.permutation_pvalue(2.0, draws, complete=True) == 0.5
+    assert shuffling.permutation_pvalue(2.0, draws, complete=False) == 3 / 5
+    for scale in (1e-3, 1.0, 1e9):  # a sum in another order is a tie, at any size
+        tied = np.full(9, scale * (1 - 1e-12))
+        assert shuffling.permutation_pvalue(scale, tied, complete=False) == 1
+    assert shuffling.permutation_pvalue(1e9, np.full(9, 1e9 - 1e4), complete=False) == 0.1
+    assert shuffling.sequential_pvalue(2.0, iter([3.0, 0, 5, 9]), at_most=4, enough=2) == 2 / 3
+    assert shuffling.sequential_pvalue(2.0, iter([3.0, 0, 0, 0]), at_most=4, enough=2) == 2 / 5
+
+
+@pytest.mark.parametrize(("n", "wanted", "complete"), [(4, 23, True), (4, 22, False), (5, 119, True)])
+def test_all_orders_are_tried_where_they_are_no_more_than_asked_for(n, wanted, complete):
+    assert shuffling.every_order_is_tried(n, wanted) is complete
+    orders = np.concatenate(list(shuffling.arrangements(n, wanted, np.random.default_rng(0))))
+    assert len(orders) == (wanted + 1 if complete else wanted)
+    np.testing.assert_array_equal(np.sort(orders, axis=1), np.tile(np.arange(n), (len(orders), 1)))
+    assert len({tuple(order) for order in orders}) == (len(orders) if complete else pytest.approx(18, abs=6))
+
+
+def test_random_orders_come_in_batches_of_bounded_size(monkeypatch):
+    monkeypatch.setattr(shuffling, "_BATCH_ENTRIES", 100)
+    batches = list(shuffling.arrangements(30, 10, np.random.default_rng(0)))
+    assert [len(batch) for batch in batches] == [3, 3, 3, 1]
+
+
+def test_evidence_of_all_arrangements_is_exact():
+    x = np.arange(5.0)
+
+    def of_orders(orders):
+        return (x * x[orders]).sum(axis=1)
+
+    found = shuffling.permutation_evidence(of_orders, 5, 500, np.random.default_rng(0), "sum")
+    assert found.statistic == 30
+    assert found.pvalue == 1 / 120
+    assert found.method == "sum, all arrangements of the rows"
+
+
+def test_pearsons_statistic_is_n_times_the_energy_of_the_table():
+    x, y = RNG.integers(0, 4, 90), RNG.integers(0, 3, 90)
+    expected = 90 * FiniteJoint.from_samples(x=x, y=y).mean_square_contingency()
+    assert pearson(x, y, np.bincount(x), np.bincount(y)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_sum_of_squares_of_a_spectrum_from_pairs_of_rows(monkeypatch):
+    a, b = RNG.standard_normal((2, 12, 2))
+    products = (a[:, :, None] * b[:, None, :]).reshape(12, 4)
+    gram = products @ products.T
+    pairs = [gram[i, j] ** 2 for i in range(12) for j in range(12) if i != j]
+    assert rank._sum_of_squares(a, b) == pytest.approx(np.mean(pairs))
+    monkeypatch.setattr(rank, "MOST_ROWS", 7)
+    pairs = [gram[i, j] ** 2 for i in range(7) for j in range(7) if i != j]
+    assert rank._sum_of_squares(a, b) == pytest.approx(np.mean(pairs))
