@@ -15,7 +15,7 @@ import numpy as np
 from featgeo.evidence.probes import Probes, column_probes, probes
 from featgeo.evidence.scored import Scored, Symbols, joint_symbols, same, scored_columns
 from featgeo.evidence.smoothing import Regression, kernel_features, kernel_regression, narrow_features
-from featgeo.evidence.terms import SimpleFunctions, free_terms
+from featgeo.evidence.terms import Direction, SimpleFunctions, free_terms
 from featgeo.features.variables import Table
 from featgeo.geometry.validation import Array
 
@@ -50,11 +50,11 @@ class Regressed:
 
     Attributes:
         probes: Of the columns that are not among those of the condition.
-        indices: Ranks along the combinations of the condition's columns that the leading probes follow, (n,) each.
+        indices: Combinations of the condition's columns that the leading probes follow.
     """
 
     probes: Probes
-    indices: tuple[Array, ...]
+    indices: tuple[Direction, ...]
 
     @property
     def leading(self) -> Array:
@@ -113,7 +113,7 @@ class Condition:
         indices = x.indices if single and self.simple.numbers else (*x.indices, *y.indices)
         free = free_terms(self.simple, np.hstack([x.leading, y.leading]), indices)
         narrow = () if single or len(self.table) < NARROW_ROWS else indices
-        return kernel_regression(np.hstack([self.features, *map(narrow_features, narrow)]), free)
+        return kernel_regression(np.hstack([self.features, *(narrow_features(index.ranks) for index in narrow)]), free)
 
     @cached_property
     def modulators(self) -> Array:

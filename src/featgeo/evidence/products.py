@@ -36,12 +36,11 @@ def product_test(x: Side, y: Side, s: Condition) -> Evidence:
     if of_x is None or of_y is None:
         return Evidence(0.0, 1.0, NAME)
     regression = s.regression(of_x, of_y)
-    residuals_x, weights_x = _probe_residuals(regression, of_x.probes)
-    residuals_y, weights_y = _probe_residuals(regression, of_y.probes)
+    (residuals_x, weights_x), (residuals_y, weights_y) = _probe_residuals(regression, of_x.probes, of_y.probes)
     if not (weights_x.size and weights_y.size):
         return Evidence(0.0, 1.0, NAME)
     seen = noticed(residuals_x, residuals_y)
-    basis = regression.basis(seen)
+    basis = regression.rounded.basis(seen)
     taken_x, taken_y = residuals_x.of(seen), residuals_y.of(seen)
     ratio = variance_ratio(basis, taken_x, taken_y)
     modulated = variance_ratio(basis, taken_x.leading(MODULATED), taken_y.leading(MODULATED), s.modulators)
@@ -83,11 +82,15 @@ def _implied_weights(x: Array, y: Array, modulating: Array) -> Array:
     return np.concatenate([np.multiply.outer(energy_x, energy_y).ravel(), modulated.ravel()]).clip(min=0)
 
 
-def _probe_residuals(regression: Regression, given: Probes) -> tuple[Residuals, Array]:
-    """Residuals of the probes that S does not determine, and the weights of these probes."""
-    left = residuals(regression, given.values)
-    free = left.values.var(axis=0) > DETERMINED * given.values.var(axis=0)
-    return Residuals(left.values[:, free], left.left[:, free]), given.weights[free]
+def _probe_residuals(regression: Regression, x: Probes, y: Probes) -> list[tuple[Residuals, Array]]:
+    """Residuals of the probes of x, and of y, that S does not determine, and the weights of these probes."""
+    every = np.hstack([x.values, y.values])
+    left = residuals(regression, every)  # of both at once: large products of matrices are the fastest
+    free = left.values.var(axis=0) > DETERMINED * every.var(axis=0)
+    of_x = np.arange(every.shape[1]) < len(x.weights)
+    weights = np.concatenate([x.weights, y.weights])
+    kept = [free & of_x, free & ~of_x]
+    return [(Residuals(left.values[:, which], left.left[:, which]), weights[which]) for which in kept]
 
 
 def scaled(values: Array, weights: Array) -> Array:

@@ -39,21 +39,39 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
+class Direction:
+    """What functions of S may run along: a column of numbers, or an index.
+
+    Attributes:
+        ranks: Along it, NaN where missing, (n,).
+        waves: Cosines of the ranks, (n, w).
+        order: The rows from the lowest rank to the highest, (n,).
+    """
+
+    ranks: Array
+    waves: Array
+    order: np.ndarray
+
+    @classmethod
+    def of(cls, ranks: Array, waves: int) -> Direction:
+        """With so many waves."""
+        return cls(ranks, cosines_of(ranks, waves), np.argsort(ranks))
+
+
+@dataclass(frozen=True, eq=False)
 class SimpleFunctions:
     """What is simple in S, whatever is regressed on it.
 
     Attributes:
         lines: An orthonormal basis of lines and of indicators of labels, (n, r).
         curves: One of lines and curves of single columns, (n, c); None where rows are too few for it.
-        numbers: Ranks of the columns that are numbers, (n,) each.
-        waves: Cosines along these, as many as rows allow, (n, w) each.
+        numbers: The columns that are numbers.
         width: The number of columns.
     """
 
     lines: Array
     curves: Array | None
-    numbers: tuple[Array, ...]
-    waves: tuple[Array, ...]
+    numbers: tuple[Direction, ...]
     width: int
 
     @classmethod
@@ -61,36 +79,36 @@ class SimpleFunctions:
         """Those of the columns of S, of which there is at least one."""
         width = len(columns)
         lines = orthonormal(np.hstack([_lines(column, max(1, int(MOST_FREE * n) // width)) for column in columns]))
-        numbers = tuple(column.values for column in columns if isinstance(column, Ranks))
-        waves = min(COLUMN_WAVES, n // (ROWS_PER_WAVE * width))
-        along = tuple(cosines_of(number, waves) for number in numbers)
-        return cls(lines, _curves(lines, numbers, n // width), numbers, along, width)
+        numbers = tuple(Direction.of(c.values, COLUMN_WAVES) for c in columns if isinstance(c, Ranks))
+        return cls(lines, _curves(lines, numbers, n // width), numbers, width)
 
-    def indices(self, target: Array) -> tuple[Array, ...]:
-        """Ranks along the combinations of columns that a target, (n,), follows: of lines, and of sums of curves."""
+    def indices(self, target: Array) -> tuple[Direction, ...]:
+        """The combinations of columns that a target, (n,), follows: of lines, and of sums of curves."""
         if self.width == 1 and self.numbers:
             return self.numbers
-        spans = [self.lines] if self.curves is None else [self.lines, self.curves]
-        return tuple(_index(span, target) for span in spans)
+        found = [_index(self.lines, target, even=True)]
+        if self.curves is not None:
+            found.append(_index(self.curves, target, even=False))
+        return tuple(Direction.of(ranks, INDEX_WAVES) for ranks in found)
 
 
-def free_terms(simple: SimpleFunctions, targets: Array, indices: Sequence[Array]) -> Array:
+def free_terms(simple: SimpleFunctions, targets: Array, indices: Sequence[Direction]) -> Array:
     """The terms for the sake of a few targets: orthonormal and orthogonal to constants, (n, r).
 
     Args:
         simple: What is simple in S.
         targets: Leading functions of X and of Y, (n, k).
-        indices: Ranks along their indices, (n,) each.
+        indices: That they follow.
     """
-    lines, width = simple.lines, simple.width
-    most = int(MOST_FREE * len(targets))
+    n, lines, width = len(targets), simple.lines, simple.width
+    most = int(MOST_FREE * n)
     waves = max(0, min(INDEX_WAVES, (most - lines.shape[1]) // len(indices)))
-    parts = [lines, *(cosines_of(index, waves) for index in indices)]
-    waves = max(0, (most - sum(part.shape[1] for part in parts)) // width)
-    terms = orthonormal(np.hstack([*parts, *(along[:, :waves] for along in simple.waves)]))
+    parts = [lines, *(index.waves[:, :waves] for index in indices)]
+    waves = max(0, min(n // (ROWS_PER_WAVE * width), (most - sum(part.shape[1] for part in parts)) // width))
+    terms = orthonormal(np.hstack([*parts, *(number.waves[:, :waves] for number in simple.numbers)]))
     if most - terms.shape[1] >= MOST_JUMPS * targets.shape[1]:
         along = simple.numbers if width == 1 else [*simple.numbers, *indices]
-        jumps = _jumps(along, lines, terms, targets)
+        jumps = _jumps([direction.order for direction in along], lines, terms, targets)
         terms = orthonormal(np.column_stack([terms, *jumps])) if jumps else terms
     return terms
 
@@ -121,26 +139,26 @@ def _lines(column: Scored, most: int) -> Array:
     return (column.codes[:, None] == frequent).astype(np.float64)
 
 
-def _curves(lines: Array, numbers: Sequence[Array], rows_per_column: int) -> Array | None:
+def _curves(lines: Array, numbers: Sequence[Direction], rows_per_column: int) -> Array | None:
     """A basis of lines and of curves of single columns; None where rows are too few, or no column is a number."""
     waves = min(CURVE_WAVES, rows_per_column // ROWS_PER_CURVE)
     if waves < 2 or not numbers:
         return None
-    scores = [np.nan_to_num(ndtri(number))[:, None] for number in numbers]
-    curves = [np.hstack([z**2, z**3, cosines_of(u, waves)]) for z, u in zip(scores, numbers, strict=True)]
+    scores = [np.nan_to_num(ndtri(number.ranks))[:, None] for number in numbers]
+    curves = [np.hstack([z**2, z**3, u.waves[:, :waves]]) for z, u in zip(scores, numbers, strict=True)]
     return orthonormal(np.hstack([lines, *curves]))
 
 
-def _index(terms: Array, target: Array) -> Array:
+def _index(terms: Array, target: Array, even: bool) -> Array:
     """Ranks along the combination of orthonormal terms, (n, d), that waves along it explain best, (n,).
 
     Gauss-Newton steps from the best straight fit, and, where rows suffice, from the direction of the strongest
-    curvature, which finds what is even along it.
+    curvature, which finds what is `even` along a line. (Curves are even themselves.)
     """
     n, d = terms.shape
     z, target = terms * np.sqrt(n), target - target.mean()
     starts = [z.T @ target]
-    if n > 2 * d * d:
+    if even and n > 2 * d * d:
         energies, axes = np.linalg.eigh((z * target[:, None]).T @ z)
         starts.append(axes[:, np.argmax(np.abs(energies))])
     best, least = np.full(n, 0.5), np.inf
@@ -154,7 +172,8 @@ def _index(terms: Array, target: Array) -> Array:
             position = _sorted_positions(rising)
             waves, slopes = (values[position] for values in _waves(n))
             sought = target[order]
-            curve = np.linalg.lstsq(waves.T @ waves, waves.T @ sought, rcond=COLLINEAR)[0]
+            # Ties may make waves collinear.
+            curve = np.linalg.solve(waves.T @ waves + COLLINEAR * n * np.eye(INDEX_WAVES), waves.T @ sought)
             rest, slope = np.empty((2, n))  # what the curve leaves, and how steep the curve is, row by row
             rest[order] = sought - waves @ curve
             error = float(rest @ rest)
@@ -199,27 +218,27 @@ def _density(rising: Array) -> Array:
     return density
 
 
-def _jumps(along: Sequence[Array], lines: Array, terms: Array, targets: Array) -> list[Array]:
-    """Indicators of the rows beyond the clearest jumps of the targets, (n,) each.
+def _jumps(orders: Sequence[np.ndarray], lines: Array, terms: Array, targets: Array) -> list[Array]:
+    """Indicators of the rows beyond the clearest jumps of the targets along rows in some orders, (n,) each.
 
     Jumps are sought in what lines leave of a target, where they are sharp, and taken where they explain what all terms
     so far do not, more than the largest of as many chance jumps would.
     """
     n = len(targets)
-    orders = [np.argsort(values) for values in along]
     before = np.arange(1, n)
     weight = n / (before * (n - before))
     weight[: FEWEST_BESIDE - 1] = weight[n - FEWEST_BESIDE :] = 0
     jumps: list[Array] = []
+    sorted_rows = np.array(orders)
     for target in targets.T:
         straight, smooth = lines, terms
         noise = np.square(_left(smooth, target)).mean()
-        for _ in range(MOST_JUMPS if orders else 0):
+        for _ in range(MOST_JUMPS if len(orders) else 0):
             rest = _left(straight, target)
-            gains = np.array([np.square(np.cumsum(rest[order])[:-1]) * weight for order in orders])
+            gains = np.square(np.cumsum(rest[sorted_rows], axis=1)[:, :-1]) * weight
             which, where = np.unravel_index(np.argmax(gains), gains.shape)
             beyond = np.ones(n)
-            beyond[orders[which][: where + 1]] = 0
+            beyond[sorted_rows[which, : where + 1]] = 0
             new = _left(smooth, beyond)
             explained = (new @ target) ** 2 / max(new @ new, _TINY)
             if explained < 2 * np.log(n * len(orders)) * noise:
