@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from featgeo.evidence import causal_learn, conditional_independence_test
 from featgeo.evidence.causal_learn import register
 
 pc = pytest.importorskip("causallearn.search.ConstraintBased.PC").pc
@@ -48,3 +49,29 @@ def test_names_keep_options_apart():
     assert register() == "featgeo"
     pc(data, indep_test="by products", show_progress=False)
     pc(data, indep_test="featgeo", show_progress=False)
+
+
+@pytest.mark.parametrize("room", [2**26, 0])
+def test_what_is_kept_between_questions_changes_no_digit(monkeypatch, room):
+    monkeypatch.setattr(causal_learn, "MOST_KEPT", room)
+    rng = np.random.default_rng(0)
+    data = np.column_stack([mixed_data(320)[:, :4], rng.standard_normal((320, 2))])
+    columns = causal_learn.Columns(data, random_state=3)
+    questions = [(0, 3, (2,)), (0, 5, (2, 4)), (3, 5, (2, 4)), (0, 3, (2, 4)), (0, 5, (2, 4)), (0, 4, (1,)), (4, 5, ())]
+    for x, y, given in questions:
+        S = data[:, list(given)] if given else None
+        alone = conditional_independence_test(data[:, [x]], data[:, [y]], S, random_state=3)
+        assert columns.pvalue([x], [y], given) == alone.pvalue
+    assert len(columns._conditions) <= room // (320 * 200)
+
+
+def test_conditions_of_one_size_are_kept_until_the_next(monkeypatch):
+    columns = causal_learn.Columns(np.random.default_rng(0).standard_normal((60, 4)))
+    for given in ([2], [3], [2]):
+        columns.pvalue([0], [1], given)
+    assert list(columns._conditions) == [(2,), (3,)]
+    kept = columns._conditions[2,]
+    columns.pvalue([0], [3], [2])
+    assert columns._conditions[2,] is kept
+    columns.pvalue([0], [1], [2, 3])
+    assert list(columns._conditions) == [(2, 3)]

@@ -410,3 +410,26 @@ def test_causal_learn_is_asked_for_where_it_is_missing(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "causallearn.utils.cit", None)
     with pytest.raises(ImportError, match=r"featgeo\[causal\]"):
         register()
+
+
+@pytest.mark.parametrize("n", range(1, 10))
+@pytest.mark.parametrize("kind", ["numbers", "labels", "finite S"])
+def test_a_handful_of_rows_gives_a_result_or_the_number_that_is_needed(n: int, kind: str) -> None:
+    x, y, s = np.random.default_rng(n).standard_normal((3, n))
+    if kind == "labels":
+        x = np.array(["a", "b", "c"])[np.arange(n) % 3]
+    if kind == "finite S":
+        s = np.arange(n) % 2
+    least = 2 if n == 1 else 4 if kind == "finite S" or n < 4 else 5
+    if n < least:
+        with pytest.raises(ValueError, match="never varies" if n == 1 else f"at least {least} rows"):
+            conditional_independence_test(x, y, s)
+    else:
+        assert 0 < conditional_independence_test(x, y, s).pvalue <= 1
+
+
+def test_y_that_is_x_depends_on_it_unless_s_knows_it() -> None:
+    x, s = np.random.default_rng(0).standard_normal((2, 200))
+    assert conditional_independence_test(x, x, s).pvalue < 1e-6
+    assert conditional_independence_test(x, x, x).pvalue == 1
+    assert conditional_independence_test(x, s, np.column_stack([x, x])).pvalue == 1

@@ -199,6 +199,20 @@ def test_single_sided_h_score_is_the_best_over_all_partners(seed):
     assert single_sided_h_score(shifted_and_mixed, y).item() == pytest.approx(score.item(), abs=1e-10)
 
 
+@pytest.mark.parametrize("nothing", [0.0, 7.0, 1e8])
+def test_features_that_never_vary_add_nothing_to_the_single_sided_h_score(nothing):
+    rng = np.random.default_rng(0)
+    f = torch.from_numpy(rng.standard_normal((50, 2)))
+    y = f[:, :1] + torch.from_numpy(rng.standard_normal((50, 1)))
+    squared = np.corrcoef(f[:, 0], y[:, 0])[0, 1] ** 2
+    flat = torch.full((50, 1), nothing, dtype=torch.float64)
+    assert single_sided_h_score(f[:, :1], y).item() == pytest.approx(squared / 2)  # of one function a side
+    for left, right in ((torch.hstack([flat, f]), y), (f, torch.hstack([y, flat]))):
+        assert single_sided_h_score(left, right).item() == pytest.approx(single_sided_h_score(f, y).item())
+    assert single_sided_h_score(flat, y).item() == 0
+    assert single_sided_h_score(f, flat).item() == 0
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_single_sided_h_score_does_not_depend_on_units_or_repetition(dtype):
     generator = torch.Generator().manual_seed(0)

@@ -52,7 +52,7 @@ def block_evidence(x: Sequence[Ladder], y: Sequence[Ladder], n_permutations: int
     name = f"{n_blocks} block{'s' * (n_blocks != 1)}"
 
     def of_orders(orders: np.ndarray) -> Array:
-        return surprise(cross_moments(of_x, of_y[orders]), x_rungs, y_rungs)
+        return surprise(cross_moments(of_x, of_y.take(orders, axis=0)), x_rungs, y_rungs)
 
     if not all(limit_holds(one, other) for one in x for other in y):
         return permutation_evidence(of_orders, len(of_x), n_permutations, rng, name)

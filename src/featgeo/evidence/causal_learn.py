@@ -6,22 +6,82 @@
     graph = pc(data, alpha=0.05, indep_test=register())
 
 Queries are answered from a cache where they were asked before, as causal-learn's own tests do; with `cache_path` it is
-kept in a file.
+kept in a file. A search asks about the same columns many times: what the columns and the conditions give to every test
+is kept while conditions have the same size. That saves time only: p-values are those of
+`conditional_independence_test`, to the last digit.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from featgeo.evidence.conditional import conditional_independence_test
+from featgeo.evidence.condition import Condition, Side
+from featgeo.evidence.conditional import check_options, conditional_evidence
+from featgeo.evidence.independence import independence_test
 from featgeo.evidence.reading import read_rows, varies
+from featgeo.evidence.smoothing import LANDMARKS
+from featgeo.features.variables import Table
 
 NAME = "featgeo"
+MOST_KEPT = 2**26  # numbers that conditions may hold, together, of which each holds about n x LANDMARKS
+
+
+class Columns:
+    """The columns of a table that is asked many questions.
+
+    Args:
+        data: Shape (n, d), numbers.
+        method: As in `conditional_independence_test`; so are the others.
+        n_permutations: Of permutation tests.
+        random_state: Seed.
+    """
+
+    def __init__(
+        self, data: np.ndarray, *, method: str = "auto", n_permutations: int = 999, random_state: Any = None
+    ) -> None:
+        self.seed = check_options(method, n_permutations, random_state)
+        self.data, self.method, self.n_permutations = data, method, n_permutations
+        self.varies = [varies(*read_rows(column=column)) for column in data.T]
+        self._sides: dict[tuple[int, ...], Side] = {}
+        self._conditions: dict[tuple[int, ...], Condition] = {}
+
+    def pvalue(self, x: Sequence[int], y: Sequence[int], given: Sequence[int]) -> float:
+        """Of the independence of columns x and y given others; 1 where x or y never varies."""
+        if not all(any(self.varies[column] for column in side) for side in (x, y)):
+            return 1.0
+        if not any(self.varies[column] for column in given):
+            X, Y = self.data[:, list(x)], self.data[:, list(y)]
+            return independence_test(X, Y, n_permutations=self.n_permutations, random_state=self.seed).pvalue
+        sides, condition = (self._side(x), self._side(y)), self._condition(given)
+        return conditional_evidence(*sides, condition, self.method, self.n_permutations).pvalue
+
+    def _side(self, columns: Sequence[int]) -> Side:
+        key = tuple(columns)
+        if key not in self._sides:
+            self._sides[key] = Side(self._table(key))
+        return self._sides[key]
+
+    def _condition(self, columns: Sequence[int]) -> Condition:
+        """Searches go round all conditions of one size before they come to the next."""
+        key = tuple(columns)
+        if key in self._conditions:
+            return self._conditions[key]
+        if any(len(other) != len(key) for other in self._conditions):
+            self._conditions.clear()
+        condition = Condition(self._table(key), self.seed)
+        # Where there is no room for all, those that came first stay: on the next round the others would be gone too.
+        if len(self._conditions) < MOST_KEPT // (len(self.data) * LANDMARKS):
+            self._conditions[key] = condition
+        return condition
+
+    def _table(self, columns: tuple[int, ...]) -> Table:
+        (rows,) = read_rows(columns=self.data[:, list(columns)])
+        return rows.table
 
 
 def register(name: str = NAME, **options: Any) -> str:
@@ -50,20 +110,14 @@ def register(name: str = NAME, **options: Any) -> str:
             super().__init__(data, cache_path=cache_path)
             written = json.dumps(options, sort_keys=True, default=str).encode()
             self.check_cache_method_consistent(name, hashlib.sha256(written).hexdigest())
-            self.varies = [varies(*read_rows(column=column)) for column in data.T]
+            self.columns = Columns(data, **options)
 
         def __call__(self, X: int, Y: int, condition_set: Iterable[int] | None = None) -> float:
             """The p-value of the columns X and Y given those of the condition set."""
             x, y, given, key = self.get_formatted_XYZ_and_cachekey(X, Y, condition_set)
             if key not in self.pvalue_cache:
-                self.pvalue_cache[key] = self._pvalue(x, y, given)
+                self.pvalue_cache[key] = self.columns.pvalue(x, y, given)
             return self.pvalue_cache[key]
-
-        def _pvalue(self, x: list[int], y: list[int], given: list[int]) -> float:
-            if not all(any(self.varies[column] for column in side) for side in (x, y)):
-                return 1.0
-            S = self.data[:, given] if given else None
-            return conditional_independence_test(self.data[:, x], self.data[:, y], S, **options).pvalue
 
     register_ci_test(name, FeatureTest)
     return name

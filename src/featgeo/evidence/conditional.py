@@ -12,19 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from featgeo.evidence.condition import Condition, Side
 from featgeo.evidence.independence import independence_test
 from featgeo.evidence.products import product_test
 from featgeo.evidence.reading import read_tables
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.scored import Scored, Symbols, joint_symbols, scored_columns
+from featgeo.evidence.scored import Scored, Symbols, scored_columns
 from featgeo.evidence.shuffling import check_permutations
 from featgeo.evidence.strata import MOST_CELLS, stratified_chi_square_test, stratified_probe_test
-from featgeo.features.variables import Table
 from featgeo.models.modal import seed_of
 
 METHODS = ("auto", "products", "strata")
 FEWEST_ROWS = 4
-MOST_UNORDERED = 3  # values of a number of X or Y; with more, their order counts
 ROWS_PER_COLUMN = 5
 
 
@@ -59,27 +58,36 @@ def conditional_independence_test(
     such data hold no evidence against independence. Products of residuals hold their level as far as the regressions
     are right: what they miss of a function of S that X and Y share looks like dependence. The guide has measured cases.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
-    check_permutations(n_permutations)
-    seed = seed_of(random_state)
+    seed = check_options(method, n_permutations, random_state)
     if S is None:
         return independence_test(X, Y, n_permutations=n_permutations, random_state=seed)
     x, y, s = (rows.table for rows in read_tables(X=X, Y=Y, S=S))
-    if len(x) < FEWEST_ROWS:
-        raise ValueError(f"A test given S needs at least {FEWEST_ROWS} rows, got {len(x)}. Pass more.")
-    columns_s = scored_columns(s)
-    if not columns_s:
+    condition = Condition(s, seed)
+    if not condition.columns and len(s) >= FEWEST_ROWS:
         return independence_test(X, Y, n_permutations=n_permutations, random_state=seed)
-    strata = _strata(s, len(x), method)
+    return conditional_evidence(Side(x), Side(y), condition, method, n_permutations)
+
+
+def check_options(method: str, n_permutations: int, random_state: Any) -> int:
+    """Refuse options that are none; the seed."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    check_permutations(n_permutations)
+    return seed_of(random_state)
+
+
+def conditional_evidence(x: Side, y: Side, s: Condition, method: str, n_permutations: int) -> Evidence:
+    """The test of variables that are read: x and y must vary, and a column of s."""
+    n = len(s.table)
+    if n < FEWEST_ROWS:
+        raise ValueError(f"A test given S needs at least {FEWEST_ROWS} rows, got {n}. Pass more.")
+    strata = _strata(s, method)
     if strata is None:
-        _check_rows(len(x), len(columns_s))
-        columns_x, columns_y = (scored_columns(side, MOST_UNORDERED) for side in (x, y))
-        return product_test(columns_x, columns_y, columns_s, len(x), seed)
-    finite_x, finite_y = joint_symbols(x), joint_symbols(y)
-    if finite_x and finite_y and finite_x.size * finite_y.size * strata.size <= MOST_CELLS:
-        return stratified_chi_square_test(finite_x, finite_y, strata, seed, n_permutations)
-    return stratified_probe_test(_columns(finite_x, x), _columns(finite_y, y), strata, seed, n_permutations)
+        _check_rows(n, len(s.columns))
+        return product_test(x, y, s)
+    if x.finite and y.finite and x.finite.size * y.finite.size * strata.size <= MOST_CELLS:
+        return stratified_chi_square_test(x.finite, y.finite, strata, s.seed, n_permutations)
+    return stratified_probe_test(_columns(x), _columns(y), strata, s.seed, n_permutations)
 
 
 def _check_rows(n: int, n_columns: int) -> None:
@@ -90,18 +98,17 @@ def _check_rows(n: int, n_columns: int) -> None:
         )
 
 
-def _columns(alphabet: Symbols | None, table: Table) -> Sequence[Scored]:
-    return scored_columns(table) if alphabet is None else [alphabet]
+def _columns(side: Side) -> Sequence[Scored]:
+    return scored_columns(side.table) if side.finite is None else [side.finite]
 
 
-def _strata(s: Table, n: int, method: str) -> Symbols | None:
+def _strata(s: Condition, method: str) -> Symbols | None:
     """The values of S as strata; None for the other method."""
     if method == "products":
         return None
-    strata = joint_symbols(s)
-    if strata is None and method == "strata":
+    if s.strata is None and method == "strata":
         raise ValueError(
             "method='strata' needs an S that is a single column of labels or has at most min(32, sqrt(n)) distinct "
-            f"rows, got more in n = {n} rows. Use method='products', or group the values of S."
+            f"rows, got more in n = {len(s.table)} rows. Use method='products', or group the values of S."
         )
-    return strata
+    return s.strata

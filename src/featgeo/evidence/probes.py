@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from featgeo.evidence.scored import Ranks, Scored, Symbols
-from featgeo.evidence.smoothing import kernel_basis
+from featgeo.evidence.smoothing import kernel_features, kernel_regression
 from featgeo.evidence.terms import cosines_of
 from featgeo.geometry.validation import Array
 
@@ -34,13 +34,13 @@ class Probes:
     weights: Array
 
 
-def probes(columns: Sequence[Scored], n: int, rng: np.random.Generator) -> Probes:
-    """Functions of all columns together."""
+def probes(columns: Sequence[Scored], n: int, seed: int) -> Probes:
+    """Functions of all columns together; the seed is that of the kernel's landmarks."""
     if len(columns) == 1:
         return column_probes(columns[0])
-    basis = kernel_basis(columns, n, rng)
-    leading = basis.eigenvalues[:MOST_PROBES]
-    return Probes(basis.vectors[:, :MOST_PROBES] * np.sqrt(n), np.sqrt(leading / leading[0]))
+    regression = kernel_regression(kernel_features(columns, n, seed))
+    basis = regression.basis(np.arange(min(MOST_PROBES, len(regression.eigenvalues))))
+    return Probes(basis.vectors * np.sqrt(n), np.sqrt(basis.eigenvalues / basis.eigenvalues[0]))
 
 
 def column_probes(column: Scored, cosines: int = COSINES) -> Probes:

@@ -15,45 +15,37 @@ variances of the residuals change with S.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from scipy.linalg import eigvalsh
 
+from featgeo.evidence.condition import Condition, Side
 from featgeo.evidence.null import less_spread, rests_on_few_rows, weighted_chi_square_tail
-from featgeo.evidence.probes import Probes, column_probes, probes
+from featgeo.evidence.probes import Probes
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.scored import Scored, same
-from featgeo.evidence.smoothing import Basis, Residuals, kernel_basis, residuals, variance_ratio
+from featgeo.evidence.smoothing import Regression, Residuals, noticed, residuals, variance_ratio
 from featgeo.geometry.validation import Array
 
-MODULATING_COSINES = 2
-MODULATION = 1.5  # weight of all functions of S together; the constant has weight 1
-MOST_MODULATORS = 16
 MODULATED = 4  # leading probes of X and of Y
 DETERMINED = 1e-3  # a probe with this share of its variance left is a function of S as far as a regression can tell
-FITTED = 1  # leading probes for whose sake terms go without penalty
 CHUNK = 8192
 NAME = "products of residuals"
 
 
-def product_test(x: Sequence[Scored], y: Sequence[Scored], s: Sequence[Scored], n: int, seed: int) -> Evidence:
-    """Test the independence of the columns x and y given the columns s, of which there is at least one."""
-    rng = np.random.default_rng(seed)
-    x, y = ([column for column in side if not any(same(column, other) for other in s)] for side in (x, y))
-    if not (x and y):  # what is part of S is determined by it
+def product_test(x: Side, y: Side, s: Condition) -> Evidence:
+    """Test the independence of x and y given s, of which a column varies."""
+    of_x, of_y = s.regressed(x), s.regressed(y)
+    if of_x is None or of_y is None:
         return Evidence(0.0, 1.0, NAME)
-    of_x, of_y = probes(x, n, rng), probes(y, n, rng)
-    basis = kernel_basis(s, n, rng, np.hstack([of_x.values[:, :FITTED], of_y.values[:, :FITTED]]))
-    residuals_x, weights_x = _probe_residuals(basis, of_x)
-    residuals_y, weights_y = _probe_residuals(basis, of_y)
+    regression = s.regression(of_x, of_y)
+    (residuals_x, weights_x), (residuals_y, weights_y) = _probe_residuals(regression, of_x.probes, of_y.probes)
     if not (weights_x.size and weights_y.size):
         return Evidence(0.0, 1.0, NAME)
-    modulating = modulators(s, basis)
-    ratio = variance_ratio(basis, residuals_x, residuals_y)
-    modulated = variance_ratio(basis, residuals_x.leading(MODULATED), residuals_y.leading(MODULATED), modulating)
+    seen = noticed(residuals_x, residuals_y)
+    basis = regression.rounded.basis(seen)
+    taken_x, taken_y = residuals_x.of(seen), residuals_y.of(seen)
+    ratio = variance_ratio(basis, taken_x, taken_y)
+    modulated = variance_ratio(basis, taken_x.leading(MODULATED), taken_y.leading(MODULATED), s.modulators)
     left, right = (scaled(part.values, w) for part, w in ((residuals_x, weights_x), (residuals_y, weights_y)))
-    return moment_evidence(left, right, modulating, ratio, modulated, NAME)
+    return moment_evidence(left, right, s.modulators, ratio, modulated, NAME)
 
 
 def moment_evidence(x: Array, y: Array, modulating: Array, ratio: Array, modulated: Array, name: str) -> Evidence:
@@ -78,42 +70,32 @@ def moment_evidence(x: Array, y: Array, modulating: Array, ratio: Array, modulat
 
 
 def _kurtosis(values: Array) -> float:
-    return float((np.mean(values**4, axis=0) / np.mean(values**2, axis=0) ** 2).max())
+    squares = np.square(values)
+    return float((np.mean(np.square(squares), axis=0) / np.mean(squares, axis=0) ** 2).max())
 
 
 def _implied_weights(x: Array, y: Array, modulating: Array) -> Array:
     """Weights of the null distribution where residuals of X, of Y and the modulators are independent."""
-    energy_x, energy_y, energy_m = (eigvalsh(z.T @ z / len(z)) for z in (x, y, modulating))
-    lead_x, lead_y = (eigvalsh(z[:, :MODULATED].T @ z[:, :MODULATED] / len(z)) for z in (x, y))
+    energy_x, energy_y, energy_m = (np.linalg.eigvalsh(z.T @ z / len(z)) for z in (x, y, modulating))
+    lead_x, lead_y = (np.linalg.eigvalsh(z[:, :MODULATED].T @ z[:, :MODULATED] / len(z)) for z in (x, y))
     modulated = np.multiply.outer(np.multiply.outer(lead_x, lead_y), energy_m)
     return np.concatenate([np.multiply.outer(energy_x, energy_y).ravel(), modulated.ravel()]).clip(min=0)
 
 
-def _probe_residuals(basis: Basis, given: Probes) -> tuple[Residuals, Array]:
-    """Residuals of the probes that S does not determine, and the weights of these probes."""
-    left = residuals(basis, given.values)
-    free = left.values.var(axis=0) > DETERMINED * given.values.var(axis=0)
-    return Residuals(left.values[:, free], left.left[:, free]), given.weights[free]
+def _probe_residuals(regression: Regression, x: Probes, y: Probes) -> list[tuple[Residuals, Array]]:
+    """Residuals of the probes of x, and of y, that S does not determine, and the weights of these probes."""
+    every = np.hstack([x.values, y.values])
+    left = residuals(regression, every)  # of both at once: large products of matrices are the fastest
+    free = left.values.var(axis=0) > DETERMINED * every.var(axis=0)
+    of_x = np.arange(every.shape[1]) < len(x.weights)
+    weights = np.concatenate([x.weights, y.weights])
+    kept = [free & of_x, free & ~of_x]
+    return [(Residuals(left.values[:, which], left.left[:, which]), weights[which]) for which in kept]
 
 
 def scaled(values: Array, weights: Array) -> Array:
     """Columns of variance 1, times the roots of their weights."""
     return values / values.std(axis=0) * np.sqrt(weights)
-
-
-def modulators(s: Sequence[Scored], basis: Basis) -> Array:
-    """Functions of S that multiply the products, times the roots of their weights, (n, q)."""
-    n = len(basis.vectors)
-    if len(s) > MOST_MODULATORS:
-        smooth = np.flatnonzero(np.isfinite(basis.eigenvalues))[:MOST_MODULATORS]
-        leading = basis.eigenvalues[smooth]
-        return basis.vectors[:, smooth] * np.sqrt(n * MODULATION * leading / leading.sum())
-    parts = [np.empty((n, 0))]
-    for column in s:
-        given = column_probes(column, MODULATING_COSINES)
-        weights = given.weights[: MOST_MODULATORS // len(s)]
-        parts.append(given.values[:, : len(weights)] * np.sqrt(MODULATION / len(s) * weights / weights.sum()))
-    return np.hstack(parts)
 
 
 def _quadratic_form(x: Array, y: Array, modulating: Array, ratios: Array) -> tuple[float, Array]:
@@ -133,5 +115,5 @@ def _quadratic_form(x: Array, y: Array, modulating: Array, ratios: Array) -> tup
     mean = total / n
     scale = np.sqrt(ratios)
     covariance = (gram / n - np.outer(mean, mean)) * np.outer(scale, scale)
-    spectrum = np.maximum(eigvalsh(covariance), 0.0)
+    spectrum = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
     return float(n * mean @ mean), less_spread(spectrum, fourth / float(np.square(gram).sum()), n)

@@ -15,25 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.special import ndtri
 
 from featgeo.evidence.scored import Ranks, Scored
-from featgeo.evidence.terms import free_terms
 from featgeo.geometry.validation import Array
 
-LANDMARKS = 300
+LANDMARKS = 200
 RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue
 UNDERSMOOTHING = 2  # steps of the ridge, each a factor of about 3
 SINGLE_WIDTHS = (0.3, 1.0)  # of the Gaussian kernels of one column, in normal scores: rows suffice for both
 ADDITIVE_WIDTH = 1.0
 JOINT_WIDTH = 1.0  # times the root of the number of columns
 SYMBOL_DISTANCE = 4.0  # squared, between two symbols
-SMALLEST_EIGENVALUE = 1e-9
+SMALLEST_EIGENVALUE = 1e-8
 INDEX_WIDTH, INDEX_SHARE = 0.2, 0.5
-NARROW_ROWS = 500  # from so many on, functions along indices may be as narrow as that
+INDEX_REACH, INDEX_STEP = 2.7, 0.3  # of the grid along an index, in normal scores: the step is about the width
 HARDLY = 0.05  # share of an eigenvector that a regression takes out
 MOST_DEGREES = 0.5  # of freedom, over n: beyond it cross-validation mistakes interpolation for a good fit
 
@@ -67,36 +66,105 @@ class Residuals:
         """Those of the first k targets."""
         return Residuals(self.values[:, :k], self.left[:, :k])
 
+    def of(self, which: np.ndarray) -> Residuals:
+        """The same, with the shares of some eigenvectors only."""
+        return Residuals(self.values, self.left[which])
 
-def kernel_basis(columns: Sequence[Scored], n: int, rng: np.random.Generator, leading: Array | None = None) -> Basis:
-    """The basis of smooth functions of the columns, sums of functions of single columns foremost.
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Regression on the span of some features, those of the kernel, beside terms that go without penalty.
+
+    What the terms leave of the features has the eigenvectors `functions(identity)`, which are never written out for
+    all: few of them matter to any target.
+
+    Attributes:
+        free: Terms without penalty, orthonormal and orthogonal to constants, (n, q).
+        features: Centred, (n, m); inner products of their rows are the kernel.
+        within: Coordinates of the features along the terms, (q, m).
+        rotation: From coordinates along eigenvectors to the features, (m, r).
+        eigenvalues: Shape (q + r,), infinite for the terms, then the largest first.
+    """
+
+    free: Array
+    features: Array
+    within: Array
+    rotation: Array
+    eigenvalues: Array
+
+    def coordinates(self, targets: Array) -> Array:
+        """Along the terms and the eigenvectors, (n, k) to (q + r, k)."""
+        first = self.free.T @ targets
+        return np.vstack([first, self.rotation.T @ (self.features.T @ targets - self.within.T @ first)])
+
+    def functions(self, coordinates: Array) -> Array:
+        """The functions of these coordinates, (q + r, k) to (n, k)."""
+        q = len(self.within)
+        rest = self.rotation @ coordinates[q:]
+        values: Array = self.free @ (coordinates[:q] - self.within @ rest) + self.features @ rest
+        return values
+
+    def basis(self, which: np.ndarray) -> Basis:
+        """Some of the eigenvectors, by position or by mask."""
+        return Basis(
+            self.functions(np.eye(len(self.eigenvalues), dtype=self.rotation.dtype)[:, which]), self.eigenvalues[which]
+        )
+
+    @property
+    def rounded(self) -> Regression:
+        """The same in single precision, which takes half the time where six digits are enough."""
+        parts = (self.free, self.features, self.within, self.rotation)
+        return Regression(*(part.astype(np.float32) for part in parts), self.eigenvalues)
+
+
+def kernel_features(columns: Sequence[Scored], n: int, seed: int) -> Array:
+    """Features of the kernel of smooth functions of the columns, sums of functions of single columns foremost, (n, m).
 
     Args:
         columns: At least one.
         n: Number of rows.
-        rng: Of the landmarks.
-        leading: Targets, (n, k), for whose sake simple terms go without penalty; none do when None.
+        seed: Of the landmarks.
     """
-    chosen = np.arange(n) if n <= LANDMARKS else rng.permutation(n)[:LANDMARKS]
-    free = None if leading is None else free_terms(columns, leading)
-    narrow = free is not None and len(columns) > 1 and n >= NARROW_ROWS
-    kernel = _kernel(columns, n, chosen, free.indices if free is not None and narrow else ())
-    eigenvalues, vectors = eigh(kernel[chosen])
+    chosen = np.arange(n) if n <= LANDMARKS else np.random.default_rng(seed).permutation(n)[:LANDMARKS]
+    kernel = _kernel(columns, n, chosen)
+    eigenvalues, vectors = np.linalg.eigh(kernel[chosen])
     kept = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
-    features = kernel @ (vectors[:, kept] / np.sqrt(eigenvalues[kept]))
-    features -= features.mean(axis=0)
-    largest = np.square(features).sum()
-    first = np.empty((n, 0)) if free is None else free.values
-    features -= first @ (first.T @ features)
-    eigenvalues, vectors = eigh(features.T @ features)
-    kept = eigenvalues > SMALLEST_EIGENVALUE * largest / features.shape[1]
+    features: Array = kernel @ (vectors[:, kept] / np.sqrt(eigenvalues[kept]))
+    return features - features.mean(axis=0)
+
+
+def narrow_features(index: Array) -> Array:
+    """Features of a narrow kernel along an index, (n, m)."""
+    grid, root = _grid()
+    distances = np.subtract.outer(ndtri(index), grid)
+    features: Array = np.exp(-np.square(distances) / (2 * INDEX_WIDTH**2)) @ root
+    return features - features.mean(axis=0)
+
+
+@cache
+def _grid() -> tuple[Array, Array]:
+    """Points along normal scores, and what makes kernels at these into features: the inverse root of their kernel."""
+    grid = np.arange(-INDEX_REACH, INDEX_REACH + INDEX_STEP / 2, INDEX_STEP)
+    kernel = np.exp(-np.square(np.subtract.outer(grid, grid)) / (2 * INDEX_WIDTH**2))
+    return grid, np.sqrt(INDEX_SHARE) * np.linalg.inv(np.linalg.cholesky(kernel)).T
+
+
+def kernel_regression(features: Array, free: Array | None = None) -> Regression:
+    """The regression on centred features, (n, m), beside terms without penalty, (n, q), if any."""
+    free = np.empty((len(features), 0)) if free is None else free
+    within = free.T @ features
+    gram = features.T @ features
+    eigenvalues, vectors = np.linalg.eigh(gram - within.T @ within)
+    # Of the others no ridge takes out more than hardly any; and what is close to rounding is nothing.
+    rounding = np.finfo(float).eps * np.trace(gram)
+    kept = eigenvalues > max(HARDLY * RIDGES[0] * eigenvalues[-1], 1e3 * rounding)
     eigenvalues, vectors = eigenvalues[kept][::-1], vectors[:, kept][:, ::-1]
-    smooth = features @ (vectors / np.sqrt(eigenvalues))
-    return Basis(np.hstack([first, smooth]), np.concatenate([np.full(first.shape[1], np.inf), eigenvalues]))
+    every = np.concatenate([np.full(free.shape[1], np.inf), eigenvalues])
+    return Regression(free, features, within, vectors / np.sqrt(eigenvalues), every)
 
 
-def _kernel(columns: Sequence[Scored], n: int, chosen: np.ndarray, indices: Sequence[Array]) -> Array:
-    """Additive and joint Gaussian kernel, and narrow ones along indices, of all rows with the chosen ones, (n, m)."""
+def _kernel(columns: Sequence[Scored], n: int, chosen: np.ndarray) -> Array:
+    """Additive and joint Gaussian kernel of all rows with the chosen ones, (n, m)."""
     if len(columns) == 1:
         distances = _squared_distances(columns[0], chosen)
         return np.mean([np.exp(-distances / (2 * width**2)) for width in SINGLE_WIDTHS], axis=0)
@@ -105,9 +173,6 @@ def _kernel(columns: Sequence[Scored], n: int, chosen: np.ndarray, indices: Sequ
         distances = _squared_distances(column, chosen)
         total += distances
         additive += np.exp(-distances / (2 * ADDITIVE_WIDTH**2)) / len(columns)
-    for index in indices:
-        scores = ndtri(index)
-        additive += INDEX_SHARE * np.exp(-((scores[:, None] - scores[chosen]) ** 2) / (2 * INDEX_WIDTH**2))
     return additive + np.exp(-total / (2 * JOINT_WIDTH**2 * len(columns)))
 
 
@@ -118,18 +183,18 @@ def _squared_distances(column: Scored, chosen: np.ndarray) -> Array:
     return SYMBOL_DISTANCE * (column.codes[:, None] != column.codes[chosen])
 
 
-def residuals(basis: Basis, targets: Array) -> Residuals:
-    """Targets, centred, less what the basis predicts of them.
+def residuals(regression: Regression, targets: Array) -> Residuals:
+    """Targets, centred, less what the regression predicts of them.
 
     Args:
-        basis: From `kernel_basis`.
+        regression: On S.
         targets: Shape (n, k).
     """
     targets = targets - targets.mean(axis=0)
-    n = len(targets)
-    coefficients = basis.vectors.T @ targets
-    ridges = RIDGES * np.max(basis.eigenvalues, where=np.isfinite(basis.eigenvalues), initial=1e-300)
-    left = ridges / (basis.eigenvalues[:, None] + ridges)  # (r, ridges)
+    n, eigenvalues = len(targets), regression.eigenvalues
+    coefficients = regression.coordinates(targets)
+    ridges = RIDGES * np.max(eigenvalues, where=np.isfinite(eigenvalues), initial=1e-300)
+    left = ridges / (eigenvalues[:, None] + ridges)  # (r, ridges)
     explained = (1 - left**2).T @ coefficients**2
     degrees = 1 + (1 - left).sum(axis=0)
     unexplained = np.square(targets).sum(axis=0) - explained
@@ -137,7 +202,13 @@ def residuals(basis: Basis, targets: Array) -> Residuals:
     criterion = unexplained / (1 - np.minimum(degrees / n, MOST_DEGREES))[:, None] ** 2
     best = np.argmin(np.where(allowed[:, None], criterion, np.inf), axis=0)
     best = np.maximum(best - UNDERSMOOTHING, np.argmax(allowed))
-    return Residuals(targets - basis.vectors @ ((1 - left[:, best]) * coefficients), left[:, best])
+    return Residuals(targets - regression.functions((1 - left[:, best]) * coefficients), left[:, best])
+
+
+def noticed(x: Residuals, y: Residuals) -> np.ndarray:
+    """The eigenvectors of which a regression takes out more than hardly any, (r,)."""
+    most: np.ndarray = 1 - np.minimum(x.left.min(axis=1), y.left.min(axis=1)) ** 2
+    return most > HARDLY
 
 
 def variance_ratio(basis: Basis, x: Residuals, y: Residuals, modulating: Array | None = None) -> Array:
@@ -156,19 +227,27 @@ def variance_ratio(basis: Basis, x: Residuals, y: Residuals, modulating: Array |
     Returns:
         Shape (k, l), or (k, l, q).
     """
-    n = len(basis.vectors)
-    constant = np.full((n, 1), 1 / np.sqrt(n))
+    n, kind = len(basis.vectors), basis.vectors.dtype  # large products of matrices are as precise as the basis is
+    # A is the identity less the constant and the vectors, each by the share of it that is taken.
     taken_x, taken_y = (np.vstack([np.ones((1, part.left.shape[1])), 1 - part.left**2]) for part in (x, y))
-    vectors = np.hstack([constant, basis.vectors])
-    diagonal_x, diagonal_y = (1 - np.square(vectors) @ taken for taken in (taken_x, taken_y))
+    vectors = np.hstack([np.full((n, 1), 1 / np.sqrt(n), kind), basis.vectors])
+    squares = np.square(vectors)
+    diagonal_x, diagonal_y = ((squares @ taken.astype(kind)).astype(np.float64) for taken in (taken_x, taken_y))
+
+    def ratio(square: Array, off: Array) -> Array:
+        on_x, on_y, both = square @ diagonal_x, square @ diagonal_y, (square[:, None] * diagonal_x).T @ diagonal_y
+        once: Array = square.sum() - on_x[:, None] - on_y
+        return (once + off) / (once + both)
+
+    if modulating is None:  # sum_ij (1 - A)_ij (1 - B)_ij is a trace, as vectors are orthonormal
+        return ratio(np.ones(n), taken_x.T @ taken_y)
     ratios = []
-    # What hardly any of is taken hardly matters.
-    seen = np.maximum(taken_x.max(axis=1), taken_y.max(axis=1)) > HARDLY
-    for m in constant.T if modulating is None else modulating.T:
-        square = np.square(m)
-        products = vectors[:, seen].T @ (m[:, None] * vectors[:, seen])
-        off = taken_x[seen].T @ np.square(products) @ taken_y[seen]  # sum_ij m_i m_j (1 - A)_ij (1 - B)_ij
-        on = square @ (diagonal_x - 1)
-        whole = square.sum() + on[:, None] + (square @ (diagonal_y - 1))[None, :] + off
-        ratios.append(whole / ((square[:, None] * diagonal_x).T @ diagonal_y))
-    return ratios[0] if modulating is None else np.stack(ratios, axis=-1)
+    for m in modulating.T:
+        raised = (
+            np.sqrt(m - m.min()).astype(kind)[:, None] * vectors
+        )  # a matrix times its own transpose takes half the time
+        products = raised.T @ raised
+        products[np.diag_indices(len(products))] += m.min()
+        off = taken_x.T @ np.square(products) @ taken_y  # sum_ij m_i m_j (1 - A)_ij (1 - B)_ij
+        ratios.append(ratio(np.square(m), off))
+    return np.stack(ratios, axis=-1)

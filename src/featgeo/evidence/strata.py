@@ -21,8 +21,9 @@ from math import factorial, prod
 import numpy as np
 from scipy.stats import chi2
 
+from featgeo.evidence.condition import MODULATION
 from featgeo.evidence.probes import Probes, contrasts, probes
-from featgeo.evidence.products import DETERMINED, MODULATED, MODULATION, moment_evidence, scaled
+from featgeo.evidence.products import DETERMINED, MODULATED, moment_evidence, scaled
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Ranks, Scored, Symbols, ranks
 from featgeo.evidence.shuffling import permutation_pvalue, sequential_pvalue
@@ -75,8 +76,8 @@ def stratified_probe_test(
     By permutations, `n_permutations` at most, or, where rows are many, by the limit that `featgeo.evidence.products`
     uses.
     """
-    n, rng = len(s.codes), np.random.default_rng(seed)
-    of_x, of_y = (probes([_within(column, s) for column in columns], n, rng) for columns in (x, y))
+    n = len(s.codes)
+    of_x, of_y = (probes([_within(column, s) for column in columns], n, seed) for columns in (x, y))
     by_stratum = contrasts(s)
     weights = np.full(by_stratum.shape[1], MODULATION / max(by_stratum.shape[1], 1))
     by_stratum = by_stratum * np.sqrt(weights)

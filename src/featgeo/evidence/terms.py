@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtri
 
-from featgeo.evidence.scored import Ranks, Scored, ranks
+from featgeo.evidence.scored import Ranks, Scored
 from featgeo.geometry.validation import Array
 
 MOST_FREE = 0.25  # terms, over n; beyond it the rarest labels of a column count as one
@@ -28,7 +29,8 @@ COLUMN_WAVES = 8
 ROWS_PER_WAVE = 80  # along a column
 CURVE_WAVES = 4  # of the columns whose sum is an index
 ROWS_PER_CURVE = 50
-STEPS = 5  # of Gauss and Newton
+STEPS = 5  # of Gauss and Newton, at most
+GAIN = 1e-3  # share of the error; a step that gains less is the last: products of residuals forgive as much
 DAMPING = 1e-3
 MOST_JUMPS = 4  # of each target
 FEWEST_BESIDE = 5  # rows on either side of a jump
@@ -37,38 +39,78 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class FreeTerms:
-    """Terms without penalty.
+class Direction:
+    """What functions of S may run along: a column of numbers, or an index.
 
     Attributes:
-        values: Orthonormal and orthogonal to constants, (n, r).
-        indices: Ranks along each index, (n,) each.
+        ranks: Along it, NaN where missing, (n,).
+        waves: Cosines of the ranks, (n, w).
+        order: The rows from the lowest rank to the highest, (n,).
     """
 
-    values: Array
-    indices: tuple[Array, ...]
+    ranks: Array
+    waves: Array
+    order: np.ndarray
+
+    @classmethod
+    def of(cls, ranks: Array, waves: int) -> Direction:
+        """With so many waves."""
+        return cls(ranks, cosines_of(ranks, waves), np.argsort(ranks))
 
 
-def free_terms(columns: Sequence[Scored], targets: Array) -> FreeTerms:
-    """The terms for the sake of a few targets.
+@dataclass(frozen=True, eq=False)
+class SimpleFunctions:
+    """What is simple in S, whatever is regressed on it.
+
+    Attributes:
+        lines: An orthonormal basis of lines and of indicators of labels, (n, r).
+        curves: One of lines and curves of single columns, (n, c); None where rows are too few for it.
+        numbers: The columns that are numbers.
+        width: The number of columns.
+    """
+
+    lines: Array
+    curves: Array | None
+    numbers: tuple[Direction, ...]
+    width: int
+
+    @classmethod
+    def of(cls, columns: Sequence[Scored], n: int) -> SimpleFunctions:
+        """Those of the columns of S, of which there is at least one."""
+        width = len(columns)
+        lines = orthonormal(np.hstack([_lines(column, max(1, int(MOST_FREE * n) // width)) for column in columns]))
+        numbers = tuple(Direction.of(c.values, COLUMN_WAVES) for c in columns if isinstance(c, Ranks))
+        return cls(lines, _curves(lines, numbers, n // width), numbers, width)
+
+    def indices(self, target: Array) -> tuple[Direction, ...]:
+        """The combinations of columns that a target, (n,), follows: of lines, and of sums of curves."""
+        if self.width == 1 and self.numbers:
+            return self.numbers
+        found = [_index(self.lines, target, even=True)]
+        if self.curves is not None:
+            found.append(_index(self.curves, target, even=False))
+        return tuple(Direction.of(ranks, INDEX_WAVES) for ranks in found)
+
+
+def free_terms(simple: SimpleFunctions, targets: Array, indices: Sequence[Direction]) -> Array:
+    """The terms for the sake of a few targets: orthonormal and orthogonal to constants, (n, r).
 
     Args:
-        columns: Of S.
+        simple: What is simple in S.
         targets: Leading functions of X and of Y, (n, k).
+        indices: That they follow.
     """
-    n, width = len(targets), len(columns)
+    n, lines, width = len(targets), simple.lines, simple.width
     most = int(MOST_FREE * n)
-    lines = orthonormal(np.hstack([_lines(column, max(1, most // width)) for column in columns]))
-    numbers = [column.values for column in columns if isinstance(column, Ranks)]
-    indices = tuple(numbers) if width == 1 and numbers else _indices(lines, numbers, n // width, targets)
     waves = max(0, min(INDEX_WAVES, (most - lines.shape[1]) // len(indices)))
-    terms = orthonormal(np.hstack([lines, *(cosines_of(index, waves) for index in indices)]))
-    waves = max(0, min(COLUMN_WAVES, n // (ROWS_PER_WAVE * width), (most - terms.shape[1]) // width))
-    terms = orthonormal(np.hstack([terms, *(cosines_of(number, waves) for number in numbers)]))
+    parts = [lines, *(index.waves[:, :waves] for index in indices)]
+    waves = max(0, min(n // (ROWS_PER_WAVE * width), (most - sum(part.shape[1] for part in parts)) // width))
+    terms = orthonormal(np.hstack([*parts, *(number.waves[:, :waves] for number in simple.numbers)]))
     if most - terms.shape[1] >= MOST_JUMPS * targets.shape[1]:
-        along = numbers if width == 1 else [*numbers, *indices]
-        terms = orthonormal(np.column_stack([terms, *_jumps(along, lines, terms, targets)]))
-    return FreeTerms(terms, indices)
+        along = simple.numbers if width == 1 else [*simple.numbers, *indices]
+        jumps = _jumps([direction.order for direction in along], lines, terms, targets)
+        terms = orthonormal(np.column_stack([terms, *jumps])) if jumps else terms
+    return terms
 
 
 def cosines_of(ranks: Array, count: int) -> Array:
@@ -79,7 +121,8 @@ def cosines_of(ranks: Array, count: int) -> Array:
 def orthonormal(terms: Array) -> Array:
     """A basis of the span of centred terms, (n, r)."""
     n = len(terms)
-    terms = (terms - terms.mean(axis=0)) / terms.std(axis=0).clip(min=_TINY)
+    terms = terms - terms.mean(axis=0)
+    terms /= np.sqrt(np.square(terms).sum(axis=0) / n).clip(min=_TINY)
     energies, directions = np.linalg.eigh(terms.T @ terms / n)
     kept = energies > COLLINEAR
     basis: Array = terms @ (directions[:, kept] / np.sqrt(energies[kept] * n))
@@ -96,86 +139,106 @@ def _lines(column: Scored, most: int) -> Array:
     return (column.codes[:, None] == frequent).astype(np.float64)
 
 
-def _indices(lines: Array, numbers: Sequence[Array], rows_per_column: int, targets: Array) -> tuple[Array, ...]:
-    """An index of lines for each target, and one of sums of curves where there are rows enough."""
-    indices = tuple(_index(lines, target) for target in targets.T)
+def _curves(lines: Array, numbers: Sequence[Direction], rows_per_column: int) -> Array | None:
+    """A basis of lines and of curves of single columns; None where rows are too few, or no column is a number."""
     waves = min(CURVE_WAVES, rows_per_column // ROWS_PER_CURVE)
     if waves < 2 or not numbers:
-        return indices
-    scores = [np.nan_to_num(ndtri(number))[:, None] for number in numbers]
-    curves = [np.hstack([z**2, z**3, cosines_of(u, waves)]) for z, u in zip(scores, numbers, strict=True)]
-    sums = orthonormal(np.hstack([lines, *curves]))
-    return indices + tuple(_index(sums, target) for target in targets.T)
+        return None
+    scores = [np.nan_to_num(ndtri(number.ranks))[:, None] for number in numbers]
+    curves = [np.hstack([z**2, z**3, u.waves[:, :waves]]) for z, u in zip(scores, numbers, strict=True)]
+    return orthonormal(np.hstack([lines, *curves]))
 
 
-def _index(terms: Array, target: Array) -> Array:
+def _index(terms: Array, target: Array, even: bool) -> Array:
     """Ranks along the combination of orthonormal terms, (n, d), that waves along it explain best, (n,).
 
     Gauss-Newton steps from the best straight fit, and, where rows suffice, from the direction of the strongest
-    curvature, which finds what is even along it.
+    curvature, which finds what is `even` along a line. (Curves are even themselves.)
     """
     n, d = terms.shape
     z, target = terms * np.sqrt(n), target - target.mean()
     starts = [z.T @ target]
-    if n > 2 * d * d:
+    if even and n > 2 * d * d:
         energies, axes = np.linalg.eigh((z * target[:, None]).T @ z)
         starts.append(axes[:, np.argmax(np.abs(energies))])
-    orders = np.arange(1, INDEX_WAVES + 1)
     best, least = np.full(n, 0.5), np.inf
     for direction in starts:
         before = np.inf
         for _ in range(STEPS + 1):
             direction = direction / max(np.linalg.norm(direction), _TINY)
             along = z @ direction
-            index = ranks(along)
-            waves = cosines_of(index, INDEX_WAVES)
-            curve = np.linalg.lstsq(waves, target, rcond=None)[0]
-            rest = target - waves @ curve
+            order = np.argsort(along)
+            rising = along[order]
+            position = _sorted_positions(rising)
+            waves, slopes = (values[position] for values in _waves(n))
+            sought = target[order]
+            # Ties may make waves collinear.
+            curve = np.linalg.solve(waves.T @ waves + COLLINEAR * n * np.eye(INDEX_WAVES), waves.T @ sought)
+            rest, slope = np.empty((2, n))  # what the curve leaves, and how steep the curve is, row by row
+            rest[order] = sought - waves @ curve
             error = float(rest @ rest)
             if error < least:
-                best, least = index, error
-            if error >= before:
+                best, least = np.empty(n), error
+                best[order] = (position + 1) / (2 * n)
+            if error >= (1 - GAIN) * before:
                 break
             before = error
-            slope = -np.sqrt(2) * np.pi * np.sin(np.pi * np.outer(index, orders)) @ (orders * curve)
-            moves = (slope * _density(along))[:, None] * z
+            slope[order] = slopes @ curve * _density(rising)
+            moves = slope[:, None] * z
             gram = moves.T @ moves
             gram[np.diag_indices(d)] += DAMPING * np.trace(gram) / d + _TINY
             direction = direction + np.linalg.solve(gram, moves.T @ rest)
     return best
 
 
-def _density(values: Array) -> Array:
-    """How fast ranks rise along the values, (n,): neighbours on either side over the distance between them."""
-    n, reach = len(values), int(np.sqrt(len(values)))
-    order = np.argsort(values)
+def _sorted_positions(rising: Array) -> np.ndarray:
+    """Where the mid-ranks over n of values in order lie among 1 / 2n, 2 / 2n, 3 / 2n, ..., (n,)."""
+    n = len(rising)
+    apart = np.diff(rising) > 0
+    if apart.all():
+        return np.arange(0, 2 * n, 2)
+    first = np.concatenate([[0], np.flatnonzero(apart) + 1])
+    ends = np.append(first[1:], n)
+    return np.repeat(first + ends - 1, ends - first)
+
+
+@lru_cache(maxsize=4)
+def _waves(n: int) -> tuple[Array, Array]:
+    """Waves and their derivatives where mid-ranks of n rows may lie, (2 n - 1, INDEX_WAVES) each."""
+    index, orders = np.arange(1, 2 * n) / (2 * n), np.arange(1, INDEX_WAVES + 1)
+    slopes: Array = -np.sqrt(2) * np.pi * np.sin(np.pi * np.outer(index, orders)) * orders
+    return cosines_of(index, INDEX_WAVES), slopes
+
+
+def _density(rising: Array) -> Array:
+    """How fast ranks rise along values in order, (n,): neighbours on either side over the distance between them."""
+    n, reach = len(rising), int(np.sqrt(len(rising)))
     low, high = (np.arange(n) - reach).clip(min=0), (np.arange(n) + reach).clip(max=n - 1)
-    density = np.empty(n)
-    density[order] = (high - low) / n / np.maximum(values[order[high]] - values[order[low]], _TINY)
+    density: Array = (high - low) / n / np.maximum(rising[high] - rising[low], _TINY)
     return density
 
 
-def _jumps(along: Sequence[Array], lines: Array, terms: Array, targets: Array) -> list[Array]:
-    """Indicators of the rows beyond the clearest jumps of the targets, (n,) each.
+def _jumps(orders: Sequence[np.ndarray], lines: Array, terms: Array, targets: Array) -> list[Array]:
+    """Indicators of the rows beyond the clearest jumps of the targets along rows in some orders, (n,) each.
 
     Jumps are sought in what lines leave of a target, where they are sharp, and taken where they explain what all terms
     so far do not, more than the largest of as many chance jumps would.
     """
     n = len(targets)
-    orders = [np.argsort(values) for values in along]
     before = np.arange(1, n)
     weight = n / (before * (n - before))
     weight[: FEWEST_BESIDE - 1] = weight[n - FEWEST_BESIDE :] = 0
     jumps: list[Array] = []
+    sorted_rows = np.array(orders)
     for target in targets.T:
         straight, smooth = lines, terms
         noise = np.square(_left(smooth, target)).mean()
-        for _ in range(MOST_JUMPS if orders else 0):
+        for _ in range(MOST_JUMPS if len(orders) else 0):
             rest = _left(straight, target)
-            gains = np.array([np.square(np.cumsum(rest[order])[:-1]) * weight for order in orders])
+            gains = np.square(np.cumsum(rest[sorted_rows], axis=1)[:, :-1]) * weight
             which, where = np.unravel_index(np.argmax(gains), gains.shape)
             beyond = np.ones(n)
-            beyond[orders[which][: where + 1]] = 0
+            beyond[sorted_rows[which, : where + 1]] = 0
             new = _left(smooth, beyond)
             explained = (new @ target) ** 2 / max(new @ new, _TINY)
             if explained < 2 * np.log(n * len(orders)) * noise:

@@ -1,0 +1,199 @@
+"""What tests given S are made of, each part against its definition."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm, rankdata
+
+from featgeo.evidence import condition, null, products, smoothing, terms
+from featgeo.evidence.probes import Probes
+from featgeo.evidence.reading import read_tables
+from featgeo.evidence.scored import Ranks, Symbols, ranks, same, standardised
+
+N = 120
+
+
+@pytest.fixture(scope="module")
+def regression():
+    rng = np.random.default_rng(0)
+    columns = [Ranks(ranks(s), standardised(s)) for s in rng.standard_normal((2, N))]
+    free = terms.orthonormal(rng.standard_normal((N, 3)))
+    return smoothing.kernel_regression(smoothing.kernel_features(columns, N, 0), free)
+
+
+def test_eigenvectors_are_those_of_the_kernel_that_free_terms_leave(regression):
+    vectors = regression.functions(np.eye(len(regression.eigenvalues)))
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), atol=1e-6)
+    np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-8)
+    np.testing.assert_allclose(vectors[:, :3], regression.free)
+    left = regression.features - regression.free @ (regression.free.T @ regression.features)
+    smooth = vectors[:, 3:]
+    np.testing.assert_allclose(smooth * regression.eigenvalues[3:] @ smooth.T, left @ left.T, atol=1e-6)
+    assert (np.diff(regression.eigenvalues[3:]) <= 0).all()
+    np.testing.assert_allclose(regression.coordinates(vectors), np.eye(vectors.shape[1]), atol=1e-6)
+    np.testing.assert_allclose(regression.rounded.basis([4]).vectors, vectors[:, [4]], atol=1e-5)
+
+
+def test_residuals_are_those_of_ridge_regression_two_steps_below_cross_validation(regression):
+    rng = np.random.default_rng(1)
+    targets = regression.functions(rng.standard_normal((len(regression.eigenvalues), 2))) + rng.standard_normal((N, 2))
+    found = smoothing.residuals(regression, targets)
+    vectors = regression.functions(np.eye(len(regression.eigenvalues)))
+    ridges = smoothing.RIDGES * regression.eigenvalues[3]
+    for j, target in enumerate((targets - targets.mean(axis=0)).T):
+        criteria, rests = [], []
+        for ridge in ridges:
+            left = ridge / (regression.eigenvalues + ridge)
+            smoother = np.full((N, N), 1 / N) + (vectors * (1 - left)) @ vectors.T
+            rest = target - smoother @ target
+            within = np.trace(smoother) <= N / 2
+            criteria.append(rest @ rest / (1 - np.trace(smoother) / N) ** 2 if within else np.inf)
+            rests.append(rest)
+        best = max(int(np.argmin(criteria)) - 2, int(np.flatnonzero(np.isfinite(criteria))[0]))
+        np.testing.assert_allclose(found.values[:, j], rests[best], atol=1e-6)
+        np.testing.assert_allclose(found.left[:, j], ridges[best] / (regression.eigenvalues + ridges[best]))
+
+
+def test_what_follows_free_terms_is_taken_out_whole(regression):
+    target = regression.free @ [[1.0], [-2.0], [3.0]]
+    np.testing.assert_allclose(smoothing.residuals(regression, target + 5).values, 0, atol=1e-8)
+
+
+def test_only_what_neither_regression_takes_goes_unnoticed():
+    x, y = (smoothing.Residuals(np.empty((4, 2)), np.array(left)) for left in (
+        [[1.0, 1.0], [1.0, 0.5], [1.0, 1.0]], [[1.0, 0.99], [1.0, 1.0], [0.2, 1.0]]
+    ))  # fmt: skip
+    assert smoothing.noticed(x, y).tolist() == [False, True, True]
+    np.testing.assert_array_equal(x.of(np.array([False, True, True])).left, x.left[1:])
+
+
+def test_narrow_features_are_a_kernel_of_that_width():
+    scores = np.array([-1.0, -0.9, 0.0, 0.1, 0.3, 1.5])
+    features = smoothing.narrow_features(norm.cdf(scores))
+    distances = np.subtract.outer(scores, scores)
+    kernel = smoothing.INDEX_SHARE * np.exp(-(distances**2) / (2 * smoothing.INDEX_WIDTH**2))
+    centre = np.eye(6) - 1 / 6
+    np.testing.assert_allclose(features @ features.T, centre @ kernel @ centre, atol=0.05)  # a grid stands in for all
+
+
+# Terms without penalty.
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_index_is_refined_until_it_is_the_direction_that_the_target_follows(seed):
+    rng = np.random.default_rng(seed)
+    s = rng.exponential(size=(600, 3))  # of a skewed S the straight fit points elsewhere
+    direction = s @ [1.0, -0.5, 0.7]
+    lines = terms.orthonormal(s)
+    target = np.sin(3 * np.pi * ranks(direction))
+    straight = np.abs(np.corrcoef(ranks(lines @ (lines.T @ target)), ranks(direction))[0, 1])
+    found = np.abs(np.corrcoef(terms._index(lines, target, even=True), ranks(direction))[0, 1])
+    assert straight < 0.99
+    assert found > 0.9999
+
+
+def test_an_index_along_which_the_target_is_even_is_found_from_its_curvature():
+    s = np.random.default_rng(0).standard_normal((600, 4))
+    direction = s @ [0.5, -0.5, 0.5, 0.5]
+    target, lines = np.abs(direction) ** 1.5, terms.orthonormal(s)
+    assert np.abs(np.corrcoef(terms._index(lines, target, even=True), ranks(direction))[0, 1]) > 0.9999
+
+
+def test_positions_in_order_are_mid_ranks_also_of_ties():
+    values = np.sort(np.random.default_rng(0).integers(0, 9, 40)).astype(float)
+    for rising in (values, np.arange(40.0)):
+        expected = (rankdata(rising) - 0.5) / 40
+        np.testing.assert_allclose((terms._sorted_positions(rising) + 1) / 80, expected)
+
+
+def test_waves_and_their_slopes_at_all_mid_ranks():
+    waves, slopes = terms._waves(30)
+    index, h = np.arange(1, 60) / 60, 1e-6
+    np.testing.assert_allclose(waves[:, 1], np.sqrt(2) * np.cos(2 * np.pi * index))
+    above, below = (terms.cosines_of(index + step, terms.INDEX_WAVES) for step in (h, -h))
+    np.testing.assert_allclose(slopes, (above - below) / (2 * h), atol=1e-6)
+
+
+def test_density_is_how_fast_ranks_rise():
+    np.testing.assert_allclose(terms._density(np.arange(50) / 50 * 2.0), 0.5)
+    np.testing.assert_allclose(terms._density(np.array([0.0, 1.0, 3.0, 3.0])), [1 / 6, 1 / 4, 1 / 4, 1 / 4])
+
+
+@pytest.mark.parametrize("turned", [1, -1])
+def test_a_jump_is_found_where_it_is(turned):
+    rng = np.random.default_rng(0)
+    n, place = 300, 90
+    along = rng.permutation(n)
+    target = turned * (along >= place) + 0.1 * rng.standard_normal(n)
+    lines = terms.orthonormal(rng.standard_normal((n, 2)))
+    jumps = terms._jumps([np.argsort(along)], lines, lines, target[:, None])
+    np.testing.assert_array_equal(jumps[0], along >= place)
+    assert terms._jumps([np.argsort(along)], lines, lines, rng.standard_normal((n, 1))) == []
+
+
+# The statistic and its null distribution.
+
+
+def test_the_statistic_is_the_sum_of_squared_means_of_products_and_its_weights_those_of_their_covariance(monkeypatch):
+    monkeypatch.setattr(products, "CHUNK", 7)
+    monkeypatch.setattr(products, "less_spread", lambda spectrum, same_row, n: spectrum)
+    rng = np.random.default_rng(0)
+    n, x, y, m = 40, *(rng.standard_normal((40, k)) for k in (5, 2, 3))
+    every = [x[:, i] * y[:, j] for i in range(5) for j in range(2)]
+    every += [x[:, i] * y[:, j] * m[:, q] for i in range(4) for j in range(2) for q in range(3)]
+    ratios = rng.uniform(0.9, 1.1, len(every))
+    statistic, weights = products._quadratic_form(x, y, m, ratios)
+    assert statistic == pytest.approx(n * sum(product.mean() ** 2 for product in every))
+    covariance = np.cov(every, bias=True) * np.sqrt(np.outer(ratios, ratios))
+    np.testing.assert_allclose(weights, np.linalg.eigvalsh(covariance).clip(min=0), atol=1e-10)
+
+
+def test_weights_that_independence_implies_are_products_of_energies():
+    rng = np.random.default_rng(0)
+    x, y, m = (rng.standard_normal((50, k)) for k in (6, 2, 3))
+    sizes = [float(np.square(z).sum() / 50) for z in (x, y, m, x[:, :4])]
+    weights = products._implied_weights(x, y, m)
+    assert len(weights) == 6 * 2 + 4 * 2 * 3
+    assert weights.sum() == pytest.approx(sizes[0] * sizes[1] + sizes[3] * sizes[1] * sizes[2])
+
+
+def test_eigenvalues_drawn_together_have_the_squares_that_pairs_of_different_rows_show():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((30, 8)) * np.arange(1, 9)
+    gram = np.square(rows @ rows.T)
+    spectrum = np.linalg.eigvalsh(rows.T @ rows / 30)
+    drawn = null.less_spread(spectrum, np.trace(gram) / gram.sum(), 30)
+    assert drawn.sum() == pytest.approx(spectrum.sum())
+    assert np.square(drawn).sum() == pytest.approx((gram.sum() - np.trace(gram)) / (30 * 29))
+
+
+def test_residuals_of_probes_are_those_of_either_side_and_what_s_determines_is_left_out(regression):
+    rng = np.random.default_rng(0)
+    x = Probes(np.column_stack([regression.free[:, 0], rng.standard_normal((N, 2))]), np.array([1.0, 0.5, 0.3]))
+    y = Probes(rng.standard_normal((N, 2)), np.array([0.7, 0.6]))
+    (of_x, weights_x), (of_y, weights_y) = products._probe_residuals(regression, x, y)
+    assert weights_x.tolist() == [0.5, 0.3]
+    assert weights_y.tolist() == [0.7, 0.6]
+    np.testing.assert_allclose(of_x.values, smoothing.residuals(regression, x.values[:, 1:]).values)
+    np.testing.assert_allclose(of_y.values, smoothing.residuals(regression, y.values).values)
+
+
+@pytest.mark.parametrize("width", [1, 3, 17])
+def test_functions_of_s_have_their_weight_together(width):
+    s = np.random.default_rng(0).standard_normal((200, width))
+    (rows,) = read_tables(S=s)
+    given = condition.Condition(rows.table, 0).modulators
+    assert np.square(given).mean(axis=0).sum() == pytest.approx(condition.MODULATION)
+    np.testing.assert_allclose(given.mean(axis=0), 0, atol=1e-10)
+    assert given.shape[1] == min(2 * width, 16)
+
+
+def test_columns_that_say_the_same():
+    rng = np.random.default_rng(0)
+    numbers, codes = rng.standard_normal(30), rng.integers(0, 4, 30)
+    one = Ranks(ranks(numbers), standardised(numbers))
+    for other, agree in ((np.exp(numbers), True), (-numbers, True), (np.abs(numbers), False)):
+        assert same(one, Ranks(ranks(other), standardised(other))) == agree
+    named, merged = Symbols(3 - codes, 4), Symbols(np.minimum(codes, 2), 3)
+    assert same(Symbols(codes, 4), named)
+    assert not same(Symbols(codes, 4), merged)
+    assert not same(one, named)
