@@ -315,7 +315,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
     def fail(*_: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(os, "replace", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="no space left"):
         to_torch(classifier("linear"), "f", path)
     assert os.listdir(tmp_path) == ["model.pt2"]
