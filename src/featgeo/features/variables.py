@@ -19,7 +19,7 @@ import torch
 from sklearn.utils import _safe_indexing
 
 from featgeo.features.columns import Column, codes_of, column_of, numbers_of
-from featgeo.features.raw import arrays_of, as_tensor, declared_categories, is_frame, plain
+from featgeo.features.raw import as_tensor, columns_of, is_frame, plain, shape_of
 from featgeo.geometry.validation import Array
 
 
@@ -63,13 +63,12 @@ class Variable:
     def seen(cls, values: Any, name: str) -> Variable:
         """Learn the columns, or the shape, of a variable."""
         values = plain(values)
-        shape = np.shape(values) if not is_frame(values) else ()
+        shape = shape_of(values, name) if not is_frame(values) else ()
         if len(shape) > 2:
             as_tensor(values, name)
             return cls(name, shape=tuple(shape[1:]))
-        arrays, named = arrays_of(values, name)
-        declared = declared_categories(values)
-        columns = tuple(column_of(key, array, name, declared.get(key)) for key, array in arrays.items())
+        raw, named = columns_of(values, name)
+        columns = tuple(column_of(key, column, name) for key, column in raw.items())
         return cls(name, columns, named=named)
 
     @property
@@ -93,25 +92,25 @@ class Variable:
 
     def read(self, values: Any) -> Table:
         """The columns of the given rows as numbers and codes."""
-        arrays, named = arrays_of(values, self.name)
-        if self.named and named and set(arrays) != {column.name for column in self.columns}:
+        raw, named = columns_of(values, self.name)
+        if self.named and named and set(raw) != {column.name for column in self.columns}:
             raise ValueError(
                 f"{self.name} must have the columns of the fit, {[column.name for column in self.columns]}, "
-                f"got {list(arrays)}. Add the missing ones and drop the others."
+                f"got {list(raw)}. Add the missing ones and drop the others."
             )
-        if len(arrays) != len(self.columns):
+        if len(raw) != len(self.columns):
             raise ValueError(
-                f"{self.name} has {len(arrays)} features, but the fit had {len(self.columns)}. Pass the same columns. "
+                f"{self.name} has {len(raw)} features, but the fit had {len(self.columns)}. Pass the same columns. "
                 "Reshape your data with .reshape(1, -1) if it is a single row."
             )
-        in_order = [arrays[column.name] for column in self.columns] if self.named and named else list(arrays.values())
+        in_order = [raw[column.name] for column in self.columns] if self.named and named else list(raw.values())
         numbers, codes = [], []
-        for column, array in zip(self.columns, in_order, strict=True):
+        for column, came in zip(self.columns, in_order, strict=True):
             if column.kind == "label":
-                codes.append(codes_of(column, array, self.name))
+                codes.append(codes_of(column, came, self.name))
             else:
-                numbers += numbers_of(column, array, self.name)
-        n = len(in_order[0])
+                numbers += numbers_of(column, came, self.name)
+        n = len(in_order[0].values)
         return Table(
             np.stack(numbers, axis=1) if numbers else np.empty((n, 0)),
             np.stack(codes, axis=1) if codes else np.empty((n, 0), dtype=np.int64),
@@ -170,6 +169,12 @@ class Rows:
                 f"{tuple(tensor.shape[1:])}."
             )
         return tensor
+
+    @property
+    def single_numbers(self) -> np.ndarray:
+        """The numbers of a variable of one column, as they came, (n,)."""
+        (column,) = self.variable.columns
+        return column.as_came(self.table.numbers[:, 0])
 
     def of(self, *names: str) -> Rows:
         """A single variable is all that there is on its side; see `Parts.of`."""

@@ -20,8 +20,7 @@ def as_features(values: Any, name: str) -> torch.Tensor:
     One-dimensional input is one feature.
     """
     if isinstance(values, torch.Tensor):
-        if values.is_complex():
-            raise ValueError(f"{name!r} must hold real numbers, got {values.dtype}. Pass real and imaginary parts.")
+        check_tensor(values, repr(name))
         # Apple's devices have no float64.
         on_device = values.detach().cpu() if values.device.type == "mps" else values.detach()
         features = on_device.to(torch.float64)
@@ -40,14 +39,30 @@ def as_features(values: Any, name: str) -> torch.Tensor:
     return features
 
 
+def check_tensor(tensor: torch.Tensor, name: str) -> None:
+    """Refuse tensors whose values cannot be read as they are."""
+    if tensor.is_complex():
+        raise ValueError(
+            f"{name} must hold real numbers, got {tensor.dtype}. Complex data not supported: pass real and imaginary "
+            "parts."
+        )
+    if tensor.layout != torch.strided:
+        raise ValueError(f"{name} must be a dense tensor, got one of layout {tensor.layout}. Use .to_dense().")
+    if tensor.device.type == "meta":
+        raise ValueError(f"{name} is a tensor on the device 'meta', which holds no values. Pass one that does.")
+
+
 def as_real(values: Any, name: str) -> Array:
     """Return real numbers (booleans and integers included) as a float64 array; never parse text or objects."""
     if np.ma.isMaskedArray(values):
         raise ValueError(f"{name!r} is a masked array. Fill the masked values, or drop them, first.")
     if isinstance(values, torch.Tensor):
-        values = values.detach().cpu()
-        values = (values if values.is_complex() else values.double()).numpy()  # numpy has no bfloat16
-    array = np.asarray(values)
+        check_tensor(values, repr(name))
+        values = values.detach().cpu().double().numpy()  # numpy has no bfloat16
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name!r} must be an array of numbers, got a ragged list ({error}).") from error
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name!r} must hold real numbers, got dtype {array.dtype}. Encode the values as numbers first."
@@ -63,6 +78,16 @@ def as_weights(weights: Any, n_rows: int) -> Array:
     if not np.isfinite(array).all() or (array < 0).any():
         raise ValueError("`weights` must be finite and non-negative. Drop the rows with a negative or NaN weight.")
     return array
+
+
+def check_same_rows(**variables: Any) -> None:
+    """Refuse variables of different lengths."""
+    lengths = {name: len(rows) for name, rows in variables.items()}
+    if len(set(lengths.values())) > 1:
+        names = " and ".join(lengths)
+        raise ValueError(
+            f"{names} must have the same rows, got inconsistent numbers of samples: {lengths}. Align them row by row."
+        )
 
 
 def as_mass(table: Array, name: str = "table") -> Array:

@@ -20,14 +20,14 @@ from featgeo.features.parts import Parts
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.validation import Array, as_features
+from featgeo.geometry.validation import Array, as_features, check_same_rows
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.learned import Component, LeftOut, Unseen
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
-from featgeo.models.modal import check_training, seed_of
+from featgeo.models.modal import check_scored, check_training, seed_of
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
 from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way
@@ -193,8 +193,7 @@ class ConditionalDecomposition(BaseEstimator):
                 f"{f.shape[1]}."
             )
         s = self.s_variable_.rows(S)
-        if len(s) != len(f):
-            raise ValueError(f"X and S must have the same rows, got {len(f)} and {len(s)}. Align them row by row.")
+        check_same_rows(X=f, S=s)
         posterior = self.posterior_ if calibrated else Posterior()
         rows, link = self._by_formula(self._scaled(f), s, self._mass_given, posterior.prior_share)
         if self.y_given_features_ is None or not calibrated:
@@ -206,10 +205,10 @@ class ConditionalDecomposition(BaseEstimator):
     def score(self, X: Any, y: Any, S: Any) -> float:
         """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""
         check_is_fitted(self)
+        check_scored(self.y_variable_.rows(y))
         part = self.learned_.components[1]
         f, g = part.f(self.x_variable_.rows(X)), part.g(self._side(S, y))
-        if len(f) != len(g):
-            raise ValueError(f"X and Y must have the same rows, got {len(f)} and {len(g)}. Align them row by row.")
+        check_same_rows(X=f, Y=g)
         if len(part) == 0:
             return 0.0
         scale = np.sqrt(part.sigma)

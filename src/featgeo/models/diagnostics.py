@@ -131,7 +131,8 @@ def panel(rows: Rows | Parts, features: FeatureFunction, seed: int) -> Panel:
     if isinstance(rows, Rows) and len(variable.columns) == 1 and variable.columns[0].kind == "number":
         numbers, first = np.unique(rows.table.numbers[:, 0], return_index=True)
         some = np.unique(np.linspace(0, len(numbers) - 1 - np.isnan(numbers[-1]), CURVE_POINTS).astype(int))
-        return Panel("curve", numbers[some], features(rows.take(first[some])))
+        at = variable.columns[0].as_came(numbers[some]).astype(np.float64)
+        return Panel("curve", at, features(rows.take(first[some])))
     if isinstance(rows, Rows) and len(variable.columns) == 1 and variable.labels:
         codes, first = np.unique(rows.table.codes[:, 0], return_index=True)
         names = [*variable.columns[0].categories, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,12 +18,13 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import Link, Recalibration
 from featgeo.assembly.support import Support
+from featgeo.features.columns import UNKNOWN
 from featgeo.features.given import given_recipe
 from featgeo.features.parts import Parts
 from featgeo.features.raw import dimensions
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.learned import Component
@@ -170,9 +172,10 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, Z: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that the modes capture there."""
+        check_is_fitted(self)
+        check_scored(self.y_variable_.rows(self._as_y(y)))
         f, g = self.transform(X, y, Z) if Z is not None else self.transform(X, y)
-        if len(f) != len(g):
-            raise ValueError(f"X and Y must have the same rows, got {len(f)} and {len(g)}. Align them row by row.")
+        check_same_rows(X=f, Y=g)
         if self.n_modes_ == 0:
             return 0.0
         scale = np.sqrt(self.singular_values_)
@@ -399,6 +402,23 @@ def _check(data: Pairs) -> None:
 def _axis_name(variable: Variable) -> str:
     named = len(variable.columns) == 1 and not variable.columns[0].name.isdigit()
     return variable.columns[0].name if named else variable.name
+
+
+def check_scored(rows: Rows) -> None:
+    """Refuse rows of Y that no score can be computed from: missing ones, and those of another alphabet altogether."""
+    if rows.variable.is_tensor:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that they count as average: here they do not
+        numbers = rows.table.numbers
+    if np.isnan(numbers).any():
+        raise ValueError("Y holds missing values (NaN), which cannot be scored. Drop these rows.")
+    for column, codes in zip(rows.variable.labels, rows.table.codes.T, strict=True):
+        if (codes == UNKNOWN).all():
+            raise ValueError(
+                f"Y has none of the labels of the fit, such as {column.categories[:3]}: there is nothing to score. "
+                "Pass labels of the same alphabet."
+            )
 
 
 def check_training(solver: Any, training: Any) -> None:

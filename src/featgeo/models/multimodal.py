@@ -27,7 +27,7 @@ from featgeo.learning.sources import LearnedSources, learn_sources
 from featgeo.models.components import DependenceComponent, mean_and_error, warn_of_doubts
 from featgeo.models.energies import Energies, Energy, energies
 from featgeo.models.identification import identify
-from featgeo.models.modal import check_training, seed_of
+from featgeo.models.modal import check_scored, check_training, seed_of
 from featgeo.models.reading import read_rows, shown
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
@@ -213,6 +213,7 @@ class MultimodalDecomposition(BaseEstimator):
             raise ValueError("Y is missing in every row: there is nothing to score. Pass rows of Y.")
         parts = [part for learned in self.learned_ for part in learned.components]
         rows = self.y_variable_.rows(taken(values, there))
+        check_scored(rows)
         scale = np.sqrt(np.concatenate([part.sigma for part in parts]))
         if not len(scale):
             return 0.0

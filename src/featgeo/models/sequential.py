@@ -19,6 +19,7 @@ from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import PRIOR_SHARES, LinearLink, prior_share
 from featgeo.features.columns import Column, column_of
 from featgeo.features.parts import Parts
+from featgeo.features.raw import RawColumn
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import MOST_SYMBOLS, TableSpace, check_not_constant
 from featgeo.features.variables import Rows, Variable, symbol_keys
@@ -229,7 +230,7 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
             return Calibration() if self.support_.continuous else Calibration(LinearLink(PRIOR_SHARES[-1]))
         rows = following.take(unseen.rows)
         if self.support_.continuous:
-            return Calibration.fit(self.support_, unseen.f, rows.table.numbers[:, 0])
+            return Calibration.fit(self.support_, unseen.f, rows.single_numbers)
         return Calibration(LinearLink(prior_share(unseen.f, self._positions(rows), self.support_)))
 
     def _positions(self, rows: Rows) -> np.ndarray:
@@ -372,7 +373,7 @@ def _symbol(arrays: list[np.ndarray]) -> Column:
             f"Numbers in a sequence must be finite, got {np.count_nonzero(~np.isfinite(values))} that are not (NaN or "
             "infinite). Fill the gaps, or cut the sequence there and pass the parts as a list."
         )
-    return column_of("symbol", values, "The sequence")
+    return column_of("symbol", RawColumn(values), "The sequence")
 
 
 def _windows(arrays: list[np.ndarray], length: int) -> np.ndarray:
