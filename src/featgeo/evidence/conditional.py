@@ -20,7 +20,7 @@ from featgeo.evidence.scored import Scored, Symbols, joint_symbols, scored_colum
 from featgeo.evidence.shuffling import check_permutations
 from featgeo.evidence.strata import MOST_CELLS, stratified_chi_square_test, stratified_probe_test
 from featgeo.features.variables import Table
-from featgeo.models.modal import seed_of
+from featgeo.geometry.arguments import check_choice, seed_of
 
 METHODS = ("auto", "products", "strata")
 FEWEST_ROWS = 4
@@ -59,8 +59,7 @@ def conditional_independence_test(
     such data hold no evidence against independence. Products of residuals hold their level as far as the regressions
     are right: what they miss of a function of S that X and Y share looks like dependence. The guide has measured cases.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    check_choice(method, "method", METHODS, "Use 'auto' to let S decide.")
     check_permutations(n_permutations)
     seed = seed_of(random_state)
     if S is None:

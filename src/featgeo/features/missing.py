@@ -14,7 +14,16 @@ import torch
 from sklearn.utils import _safe_indexing
 
 from featgeo.features.exact_numbers import is_missing
-from featgeo.features.raw import check_kind, columns_of, is_frame, list_as_array, plain, shape_of, tensor_of
+from featgeo.features.raw import (
+    check_kind,
+    check_unique_names,
+    columns_of,
+    is_frame,
+    list_as_array,
+    plain,
+    shape_of,
+    tensor_of,
+)
 
 
 def rows_of(values: Any, name: str) -> Any:
@@ -67,12 +76,14 @@ def stacked(parts: list[Any], name: str) -> Any:
         frames = [nw.from_native(part, series_only=True).alias(name).to_frame().to_native() for part in parts]
         return nw.from_native(stacked(frames, name), eager_only=True)[name].to_native()
     if all(nw.dependencies.is_into_dataframe(part) for part in parts):
+        for part in parts:
+            check_unique_names(part, name)
         frames = [nw.from_native(part, eager_only=True) for part in parts]
         first = list(frames[0].columns)
         if any(set(frame.columns) != set(first) for frame in frames):
+            columns = [list(frame.columns) for frame in frames]
             raise ValueError(
-                f"{name} must have the same columns in all parts, got {[list(f.columns) for f in frames]}. Rename or "
-                "drop some."
+                f"{name} must have the same columns in all data sets or batches, got {columns}. Rename or drop some."
             )
         return _one_frame([frame.select(first) for frame in frames], name)
     if all(isinstance(part, torch.Tensor) for part in parts) and len({part.shape[1:] for part in parts}) == 1:
@@ -82,7 +93,7 @@ def stacked(parts: list[Any], name: str) -> Any:
     texts = {array.dtype.kind in "OUS" for array in arrays}
     if len(shapes) > 1 or len(texts) > 1:
         kinds = [f"{array.dtype} of shape {array.shape}" for array in arrays]
-        raise ValueError(f"{name} must be of one kind in all parts, got {kinds}. Convert them.")
+        raise ValueError(f"{name} must be of one kind in all data sets or batches, got {kinds}. Convert them.")
     return np.concatenate(arrays)
 
 
@@ -92,7 +103,9 @@ def _one_frame(frames: list[Any], name: str) -> Any:
         joined = nw.concat(frames, how="vertical")
     except Exception as error:  # each library has its own for columns of types that do not fit
         types = [dict(frame.schema) for frame in frames]
-        raise ValueError(f"{name} must have columns of the same types in all parts, got {types}.") from error
+        raise ValueError(
+            f"{name} must have columns of the same types in all data sets or batches, got {types}."
+        ) from error
     declared = [key for key, dtype in frames[0].schema.items() if isinstance(dtype, nw.Categorical | nw.Enum)]
     lost = [key for key in declared if not isinstance(joined.schema[key], nw.Categorical | nw.Enum)]
     return (

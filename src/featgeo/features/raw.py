@@ -65,7 +65,7 @@ def shape_of(values: Any, name: str) -> tuple[int, ...]:
 def columns_of(values: Any, name: str) -> tuple[dict[str, RawColumn], bool]:
     """The columns of a table by name, and whether they came with names."""
     if nw.dependencies.is_into_dataframe(values):
-        _check_names(values, name)
+        check_unique_names(values, name)
         frame = nw.from_native(values, eager_only=True)
         columns = {
             str(key): _of_series(frame[:, i], f"Column {key!r} of {name}") for i, key in enumerate(frame.columns)
@@ -86,7 +86,8 @@ def columns_of(values: Any, name: str) -> tuple[dict[str, RawColumn], bool]:
     return columns, named
 
 
-def _check_names(frame: Any, name: str) -> None:
+def check_unique_names(frame: Any, name: str) -> None:
+    """Refuse a frame in which two columns have the same name as text."""
     names = frame.column_names if hasattr(frame, "column_names") else frame.columns  # pyarrow's columns are values
     repeated = [key for key, count in Counter(map(str, names)).items() if count > 1]
     if repeated:

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from featgeo.geometry.validation import Array, as_features, as_names, as_weights
+from featgeo.geometry.validation import Array, as_features, as_names, as_real, as_weights
 
 
 class _Affine(Protocol):
@@ -116,6 +116,10 @@ class Moments:
         Raises:
             ValueError: For empty data, lengths that differ, NaN or infinite values in rows that are present.
         """
+        if not isinstance(blocks, Mapping):
+            raise ValueError(
+                f"Features come by name, got {type(blocks).__name__}. Pass a mapping, such as {{'x': features, ...}}."
+            )
         if not blocks:
             raise ValueError("Moments need at least one block of features, got none. Pass {'x': features, ...}.")
         masks = _presence(blocks, present or {})
@@ -147,6 +151,11 @@ class Moments:
         return total
 
     def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            raise TypeError(
+                f"Moments are added to Moments only, got {type(other).__name__}. Use Moments.from_features for "
+                "features."
+            )
         for name in self.dims.keys() & other.dims.keys():
             if self.dims[name] != other.dims[name]:
                 raise ValueError(
@@ -157,6 +166,9 @@ class Moments:
         for key, pair in other._pairs.items():
             pairs[key] = pairs[key] + pair if key in pairs else pair
         return _restored({**self.dims, **other.dims}, pairs)
+
+    def __radd__(self, other: Any) -> Moments:
+        return self if isinstance(other, int) and other == 0 else self + other  # 0 is where `sum` begins
 
     def _pair(self, a: str, b: str | None) -> _Pair:
         b = a if b is None else b
@@ -240,7 +252,7 @@ def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str
             f"`present` names blocks that were not passed: {sorted(unknown)}. Pass them or drop the masks."
         )
     as_names(tuple(blocks))
-    shapes = {name: tuple(np.shape(block)) for name, block in blocks.items()}
+    shapes = {name: _shape(block, name) for name, block in blocks.items()}
     if not all(shapes.values()):
         raise ValueError(f"Blocks must have one row a sample, got shapes {shapes}. Pass arrays of shape (n, d).")
     lengths = {name: shape[0] for name, shape in shapes.items()}
@@ -257,6 +269,10 @@ def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str
             )
         masks[name] = mask
     return masks
+
+
+def _shape(block: Any, name: str) -> tuple[int, ...]:
+    return tuple(block.shape) if hasattr(block, "shape") else tuple(as_real(block, name).shape)
 
 
 def _take(block: Any, rows: np.ndarray) -> Any:

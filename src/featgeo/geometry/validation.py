@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,8 +39,8 @@ def as_features(values: Any, name: str) -> torch.Tensor:
     return features
 
 
-def check_tensor(tensor: torch.Tensor, name: str) -> None:
-    """Refuse tensors whose values cannot be read as they are."""
+def check_tensor(tensor: torch.Tensor, name: str, with_values: bool = True) -> None:
+    """Refuse tensors that cannot be computed with, or (`with_values`) whose values cannot be read."""
     if tensor.is_complex():
         raise ValueError(
             f"{name} must hold real numbers, got {tensor.dtype}. Complex data not supported: pass real and imaginary "
@@ -48,7 +48,7 @@ def check_tensor(tensor: torch.Tensor, name: str) -> None:
         )
     if tensor.layout != torch.strided:
         raise ValueError(f"{name} must be a dense tensor, got one of layout {tensor.layout}. Use .to_dense().")
-    if tensor.device.type == "meta":
+    if with_values and tensor.device.type == "meta":
         raise ValueError(f"{name} is a tensor on the device 'meta', which holds no values. Pass one that does.")
 
 
@@ -111,25 +111,30 @@ def check_mode_count(k: int | None, rank: int) -> int:
     """Return the number of modes to keep: k where it is between 1 and rank, rank where k is None."""
     if k is None:
         return rank
-    if not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"The number of modes must be a whole number, at least 1, got {k}. None keeps all modes.")
+    if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+        raise ValueError(f"The number of modes must be a whole number, at least 1, got {k!r}. None keeps all modes.")
+    if rank == 0:
+        raise ValueError(f"{k} modes were asked for but the dependence has rank 0: there is none. Use None.")
     if k > rank:
         raise ValueError(
             f"{k} modes were asked for but the dependence has rank {rank}. Use k <= {rank}, or None for all."
         )
-    return k
+    return int(k)
 
 
 def check_ridge(ridge: float) -> float:
     """Return a ridge that is finite and not negative."""
-    if not (np.isfinite(ridge) and ridge >= 0):
-        raise ValueError(f"`ridge` must be finite and at least 0, got {ridge}. Use 0 for no regularisation.")
+    if not isinstance(ridge, Real) or isinstance(ridge, bool) or not (np.isfinite(ridge) and ridge >= 0):
+        raise ValueError(f"`ridge` must be a number, finite and at least 0, got {ridge!r}. Use 0 for none.")
     return float(ridge)
 
 
 def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
     """Return a tuple of distinct names; a single string is one name."""
-    result = (names,) if isinstance(names, str) else tuple(names)
+    try:
+        result = (names,) if isinstance(names, str) else tuple(names)
+    except TypeError as error:
+        raise ValueError(f"Names must be text, or a list of texts, got {names!r}.") from error
     if not all(isinstance(name, str) for name in result):
         raise ValueError(f"Names must be text, got {result}. Convert them with str.")
     if len(set(result)) != len(result):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from featgeo.assembly import Conditional
@@ -24,6 +23,7 @@ from featgeo.features.parts import Parts
 from featgeo.features.raw import dimensions
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
+from featgeo.geometry.arguments import check_choice, check_count, check_flag, seed_of
 from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
@@ -113,8 +113,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         if y is None and Z is not None:
             raise ValueError("Z needs all rows in memory: pass fit(X, Y, Z), or make Z columns of the batches of X.")
-        data = self._stream(X) if y is None else self._pairs(X, y, Z)
         seed = seed_of(self.random_state)
+        data = self._stream(X) if y is None else self._pairs(X, y, Z)
         self.learned_ = learn(data, self._setting(), self.solver, seed, self.training, unseen=True)
         head = data.head if isinstance(data, Stream) else data
         *before, main = self.learned_.components
@@ -232,8 +232,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
     def plot(self, what: Literal["modes", "spectrum"] = "modes") -> Figure:
         """A matplotlib figure of the modes f_i and g_i, or of the spectrum on seen and held-out rows."""
         check_is_fitted(self)
-        if what not in ("modes", "spectrum"):
-            raise ValueError(f"`what` must be 'modes' or 'spectrum', got {what!r}.")
+        check_choice(what, "what", ("modes", "spectrum"))
         try:
             from featgeo.report import mode_figures
         except ModuleNotFoundError as error:
@@ -259,11 +258,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         return np.array([f"f{i + 1}" for i in range(self.n_modes_)], dtype=object)
 
     def _check_parameters(self) -> None:
-        if self.n_modes != "auto" and (not isinstance(self.n_modes, Integral) or self.n_modes < 1):
-            raise ValueError(
-                f"`n_modes` must be a whole number, at least 1, or 'auto', got {self.n_modes!r}. Use 'auto' to let "
-                "held-out rows choose."
-            )
+        check_count(self.n_modes, "n_modes")
+        check_flag(getattr(self, "calibrate", True), "calibrate")
         check_training(self.solver, self.training)
 
     def _pairs(self, X: Any, y: Any, Z: Any) -> Pairs:
@@ -423,18 +419,6 @@ def check_scored(rows: Rows) -> None:
 
 def check_training(solver: Any, training: Any) -> None:
     """Refuse a solver or options of training that are none."""
-    if solver not in ("auto", "exact", "closed", "neural"):
-        raise ValueError(f"`solver` must be 'auto', 'exact', 'closed' or 'neural', got {solver!r}.")
+    check_choice(solver, "solver", ("auto", "exact", "closed", "neural"))
     if training is not None and not isinstance(training, Training):
         raise ValueError(f"`training` must be a Training, got {training!r}. Write Training(max_epochs=20).")
-
-
-def seed_of(random_state: Any) -> int:
-    """One number for all that is random; None is always the same, so that a fit can be repeated."""
-    if random_state is None:
-        return 0
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    return int(check_random_state(random_state).randint(2**31))

@@ -23,13 +23,14 @@ from featgeo.features.raw import RawColumn
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import MOST_SYMBOLS, TableSpace, check_not_constant
 from featgeo.features.variables import Rows, Variable, symbol_keys
+from featgeo.geometry.arguments import check_count, check_flag, check_whole, is_whole, seed_of
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.histories import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent, warn_of_doubts
-from featgeo.models.modal import check_training, seed_of
+from featgeo.models.modal import check_training
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 from featgeo.watch import watched
@@ -102,6 +103,7 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
             y: Nothing; there for scikit-learn.
         """
         self.orders_ = self._check_parameters()
+        seed = seed_of(self.random_state)
         arrays = _as_sequences(sequences, self.texts)
         self.symbol_ = _symbol(arrays)
         windows = _windows(arrays, max(self.orders_) + 1)
@@ -109,7 +111,6 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         self.alphabet_ = _as_array(every) if self.symbol_.kind == "label" else None
         histories, following = self._parts(windows[:, :-1]), self._rows(windows[:, -1], "next symbol")
         check_not_constant(following.table, "The sequence")
-        seed = seed_of(self.random_state)
         if self._has_tables(histories, following):
             self._fit_tables(histories, following, self._symbols(arrays), seed)
         else:
@@ -302,13 +303,14 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         check_training(self.solver, self.training)
         if self.solver == "closed":
             raise ValueError("`solver` must be 'auto', 'exact' or 'neural' here, got 'closed'.")
-        if self.n_modes not in ("auto", "all") and (not isinstance(self.n_modes, Integral) or self.n_modes < 1):
-            raise ValueError(f"`n_modes` must be a whole number, at least 1, 'auto' or 'all', got {self.n_modes!r}.")
+        check_count(self.n_modes, "n_modes", ("auto", "all"))
+        if self.texts is not None:
+            check_flag(self.texts, "texts")
         if isinstance(self.order, Integral):
-            orders = tuple(range(1, int(self.order) + 1))
+            orders = tuple(range(1, check_whole(self.order, "order", 1, "Or pass a list of lengths.") + 1))
         else:
             orders = tuple(self.order) if isinstance(self.order, Sequence | np.ndarray) else ()
-        if not orders or any(not isinstance(order, Integral) or order < 1 for order in orders):
+        if not orders or any(not is_whole(order) or order < 1 for order in orders):
             raise ValueError(f"`order` must be a whole number, at least 1, or a list of them, got {self.order!r}.")
         if list(orders) != sorted(set(orders)):
             raise ValueError(f"The lengths in `order` must rise, got {self.order!r}. Sort them.")

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from featgeo.geometry.arguments import is_whole
 from featgeo.geometry.validation import Array, as_names, check_growth
 
 
@@ -38,7 +38,7 @@ class Level:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.dim, Integral) or isinstance(self.dim, bool) or self.dim < 1:
+        if not is_whole(self.dim) or self.dim < 1:
             raise ValueError(
                 f"A level must have a whole number of dimensions, at least 1; got {self.dim!r}. Leave empty levels out."
             )
