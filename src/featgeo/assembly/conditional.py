@@ -296,7 +296,8 @@ def _first_above(ordered: Array, levels: Array) -> np.ndarray:
 def _prior_mass(prior: Any, support: Support) -> Array:
     """Another prior as masses of the values of the support."""
     if callable(prior):
-        mass = _masses(prior(support.values)) * support.mass
+        mass = _masses(prior(support.values))
+        mass = mass * support.mass if mass.shape == support.mass.shape else mass
     elif isinstance(prior, Mapping):
         labels = support.values.tolist()
         unknown = set(prior) - set(labels)

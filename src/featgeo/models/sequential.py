@@ -18,6 +18,7 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import PRIOR_SHARES, LinearLink, prior_share
 from featgeo.features.columns import Column, column_of
+from featgeo.features.exact_numbers import is_missing
 from featgeo.features.parts import Parts
 from featgeo.features.raw import RawColumn
 from featgeo.features.recipes import is_finite
@@ -375,7 +376,15 @@ def _symbol(arrays: list[np.ndarray]) -> Column:
             f"Numbers in a sequence must be finite, got {np.count_nonzero(~np.isfinite(values))} that are not (NaN or "
             "infinite). Fill the gaps, or cut the sequence there and pass the parts as a list."
         )
-    return column_of("symbol", RawColumn(values), "The sequence")
+    present = [value for value in values.tolist() if not is_missing(value)]
+    if values.dtype == object and present and all(isinstance(value, Integral) for value in present):
+        return Column("symbol", "label", tuple(sorted(set(present))), missing=len(present) < len(values))
+    column = column_of("symbol", RawColumn(values), "The sequence")
+    if column.kind != "label" and column.missing:
+        raise ValueError(
+            "Numbers in a sequence must be finite, got some that miss (None). Fill the gaps, or cut there."
+        )
+    return column
 
 
 def _windows(arrays: list[np.ndarray], length: int) -> np.ndarray:

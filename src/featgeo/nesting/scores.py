@@ -242,7 +242,9 @@ def _check_rows(f: torch.Tensor, g: torch.Tensor, at_least: int) -> None:
             raise ValueError(f"Features must be torch tensors, got {type(features)}. Use torch.as_tensor(features).")
         check_tensor(features, "A tensor of features", with_values=False)
     if f.ndim == g.ndim == 2 and len(f) != len(g):
-        raise ValueError(f"f and g must have one row a sample, the same samples, got {len(f)} and {len(g)} rows. Align them.")
+        raise ValueError(
+            f"f and g must have one row a sample, the same samples, got {len(f)} and {len(g)} rows. Align them."
+        )
     if f.ndim != 2 or g.ndim != 2:
         raise ValueError(
             f"Features must be matrices with one row a sample, got shapes {tuple(f.shape)} and {tuple(g.shape)}. "
