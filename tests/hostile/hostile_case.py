@@ -72,7 +72,8 @@ class Case:
             if not own and not names_its_file and frame.name not in ALLOWED:
                 where = f"{frame.filename}:{frame.lineno} in {frame.name}"
                 raise AssertionError(f"unclear: {type(error).__name__} from {where}: {error}") from error
-            assert re.search(self.raises or "", str(error)), f"expected {self.raises!r}, got: {error}"
+            if not re.search(self.raises or "", str(error)):
+                raise AssertionError(f"expected {self.raises!r}, got: {error}") from error
         else:
             raise AssertionError(f"expected to be refused with {self.raises!r}, got {result!r}")
 
