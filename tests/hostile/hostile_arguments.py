@@ -51,6 +51,8 @@ PARAMETERS = [
     *[Case(f"{name}: random_state {seed!r}", lambda fit=fit, seed=seed: fit(random_state=seed), raises="`random_state` must be") for name, fit in FITS.items() for seed in SEEDS],
     *[Case(f"{name}: n_modes {count!r}", lambda fit=fit, count=count: fit(n_modes=count), raises="`n_modes` must be a whole number") for name, fit in FITS.items() for count in COUNTS],
     *[Case(f"{name}: solver {solver!r}", lambda fit=fit, solver=solver: fit(solver=solver), raises="`solver` must be") for name, fit in FITS.items() for solver in ("fast", None, 3)],
+    *[Case(f"{name}: verbose {value!r}", lambda fit=fit, value=value: fit(verbose=value), raises="`verbose` must be") for name, fit in FITS.items() for value in (True, 3, "x", None)],
+    *[Case(f"{name}: time_limit {value!r}", lambda fit=fit, value=value: fit(time_limit=value), raises="`time_limit` must be") for name, fit in FITS.items() for value in (True, 0, -1, "x", float("nan"))],
     *[Case(f"{name}: training of another kind", lambda fit=fit: fit(training={"max_epochs": 3}), raises="`training` must be a Training") for name, fit in FITS.items()],
     *[Case(f"{name}: not fitted", lambda cls=cls: cls().save("x.fg"), raises="not fitted") for name, cls in ((name, getattr(fg, name)) for name in FITS)],
     Case("random_state 2**40 is a seed", lambda: sigma(X, random_state=2**40), gives=lambda: sigma(X), rtol=0.05),

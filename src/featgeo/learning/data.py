@@ -13,6 +13,7 @@ from featgeo.features.columns import UNKNOWN
 from featgeo.features.dealing import copies_of, deal
 from featgeo.features.missing import rows_of, stacked, taken
 from featgeo.features.parts import Parts
+from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, Variable
 
 CHUNK_ROWS = 65_536

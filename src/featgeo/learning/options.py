@@ -92,7 +92,7 @@ class Training:
     def _check_devices(self) -> None:
         counts = self.devices if isinstance(self.devices, list | tuple) else [self.devices]
         least = 0 if isinstance(self.devices, list | tuple) else -1  # positions, or how many; -1 is all of them
-        whole = all(is_whole(part) and part >= least for part in counts)
+        whole = all(is_whole(part) and int(part) >= least for part in counts)
         named = isinstance(self.devices, str) and (self.devices == "auto" or self.devices.lstrip("-").isdigit())
         if not (whole and counts and self.devices != 0) and not named:
             raise ValueError(
