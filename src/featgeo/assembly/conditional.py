@@ -15,8 +15,8 @@ import numpy as np
 
 from featgeo.assembly.links import LinearLink, Link, Recalibration
 from featgeo.assembly.support import Support, unit_of
-from featgeo.geometry.arguments import as_numbers, check_level, check_whole, generator_of, shown
-from featgeo.geometry.validation import Array, as_real
+from featgeo.geometry.arguments import as_numbers, check_level, check_whole, generator_of
+from featgeo.geometry.validation import Array, as_real, shown
 
 _MOST_DRAWS = 2**30  # 8 GiB of them
 _CELLS_AT_ONCE = 1 << 17  # a megabyte: what several passes run over stays close to the processor
@@ -132,7 +132,7 @@ class Conditional:
         n = check_whole(n, "n", 0, "Use 1 for one value a row.")
         if n * len(self) > _MOST_DRAWS:
             raise ValueError(
-                f"{n} values for each of {len(self)} rows are more than {_MOST_DRAWS:,} at once. Draw fewer, or some "
+                f"{shown(n)} values for each of {len(self)} rows are more than {_MOST_DRAWS:,} at once. Draw fewer, or some "
                 "rows at a time."
             )
         rng = np.random.default_rng() if random_state is None else generator_of(random_state)
@@ -158,6 +158,9 @@ class Conditional:
         at = as_numbers(y, "y", "Pass a value of Y for each row.")
         if at.shape != (len(self),):
             raise ValueError(f"`y` must have one value for each of {len(self)} rows, got shape {at.shape}.")
+        shares = as_numbers(share, "share", "Use 1 for P(Y <= y).")
+        if shares.shape not in ((), at.shape) or not ((shares >= 0) & (shares <= 1)).all():
+            raise ValueError(f"`share` must lie between 0 and 1, one for all rows or one a row, got {shown(share)}.")
         position, inside = self._place(at)
         before = (position - self._is_atom(at)).clip(min=0)
         parts, start = [np.empty((0, 2))], 0
@@ -168,7 +171,7 @@ class Conditional:
             start = rows.stop
         below, up_to = self._outer(np.concatenate(parts)).T
         below = np.where(before == position, up_to, below)
-        return np.asarray(below + np.asarray(share, dtype=np.float64) * (up_to - below))
+        return np.asarray(below + shares * (up_to - below))
 
     @cached_property
     def _marginal_density(self) -> Array:

@@ -29,8 +29,7 @@ from featgeo.evidence.reading import varies
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.shuffling import permutation_evidence
 from featgeo.features.variables import Rows
-from featgeo.geometry.arguments import shown
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, shown
 from featgeo.models import ModalDecomposition
 
 FEWEST_ROWS = 20

@@ -32,7 +32,7 @@ def rows_of(values: Any, name: str) -> Any:
     check_kind(values, name)
     if (isinstance(values, np.ndarray | torch.Tensor) and values.ndim) or is_frame(values):
         return values
-    if isinstance(values, list | tuple):
+    if isinstance(values, list | tuple | range):
         return list_as_array(values, name)
     raise ValueError(
         f"{name} must have one row a sample, got {type(values).__name__}. Pass an array, a tensor, a frame, a series "

@@ -18,7 +18,7 @@ from featgeo.features.index import IndexRegressor
 from featgeo.features.spaces import KernelSpace, LinearSpace, Space, SplineSpace, TableSpace, TransformerSpace
 from featgeo.features.variables import Rows, Variable, distinct
 from featgeo.features.windows import WindowSpace
-from featgeo.geometry.arguments import shown
+from featgeo.geometry.validation import shown
 
 # A variable with at most this many values is a finite alphabet; with few rows, at most the square root of them.
 FINITE_VALUES = 32

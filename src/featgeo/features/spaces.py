@@ -25,8 +25,7 @@ from sklearn.preprocessing import SplineTransformer
 
 from featgeo.features.encoding import Encoding, Scores
 from featgeo.features.variables import Rows, Table, symbol_keys
-from featgeo.geometry.arguments import shown
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, shown
 
 KERNEL_FEATURES = 32  # of one number
 JOINT_FEATURES = 300  # of several columns together

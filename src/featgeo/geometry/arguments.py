@@ -5,23 +5,16 @@ Every message says the rule, what came, and the way out.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, shown
 
 MOST_SEED = 2**31  # seeds are passed on to libraries that want no more, some of them plus 1
-_SHOWN = 80  # characters of what came
-
-
-def shown(value: Any) -> str:
-    """What came, short enough for a message."""
-    text = repr(value) if not hasattr(value, "shape") else f"{type(value).__name__} of shape {tuple(value.shape)}"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def is_whole(value: Any) -> bool:
@@ -50,15 +43,20 @@ def check_count(value: Any, name: str, words: Collection[str] = ("auto",), way_o
 
 def check_number(value: Any, name: str, rule: str, way_out: str, least: float = 0.0, above: bool = False) -> float:
     """Return a finite number, at least or above some other; `rule` says which in words."""
-    good = isinstance(value, Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
-    if not good or value < least or (above and value == least):
+    good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if (
+        not good
+        or not -sys.float_info.max <= value <= sys.float_info.max
+        or value < least
+        or (above and value == least)
+    ):
         raise ValueError(f"`{name}` must be {rule}, got {shown(value)}. {way_out}")
     return float(value)
 
 
 def check_level(value: Any, name: str, way_out: str) -> float:
     """Return a number strictly between 0 and 1."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not 0 < float(value) < 1:
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not 0 < value < 1:  # type: ignore[operator]
         raise ValueError(f"`{name}` must be a number that lies between 0 and 1, got {shown(value)}. {way_out}")
     return float(value)
 

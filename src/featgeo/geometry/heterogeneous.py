@@ -95,6 +95,10 @@ def heterogeneous_estimate(
     Raises:
         ValueError: If R_X cannot be had, or a table holds symbols that R_X never shows.
     """
+    if not isinstance(datasets, list | tuple):
+        raise ValueError(f"`datasets` must be a list of FiniteJoint, got {type(datasets).__name__}.")
+    if not isinstance(y, str):
+        raise ValueError(f"`y` must be the name of the target, got {str(y)[:80]}.")
     _check_alphabets([*datasets, *([] if sources is None else [sources])])
     x, target = _metric(datasets, y, sources)
     total = sum(dataset.total for dataset in datasets)

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from featgeo.geometry.validation import Array, as_features, as_names, as_real, as_weights
+from featgeo.geometry.validation import Array, as_features, as_mask, as_names, as_real, as_weights, shown
 
 
 class _Affine(Protocol):
@@ -122,6 +122,10 @@ class Moments:
             )
         if not blocks:
             raise ValueError("Moments need at least one block of features, got none. Pass {'x': features, ...}.")
+        if not isinstance(present, Mapping | None):
+            raise ValueError(
+                f"`present` must be a mapping from block to a boolean array, got {type(present).__name__}."
+            )
         masks = _presence(blocks, present or {})
         n_rows = next(iter(masks.values())).size
         row_weights = np.ones(n_rows) if weights is None else as_weights(weights, n_rows)
@@ -144,6 +148,8 @@ class Moments:
     def from_chunks(cls, chunks: Iterable[Mapping[str, Any] | Moments]) -> Moments:
         """Moments of a stream of chunks, each a mapping of features by name or already `Moments`."""
         total = _NOTHING
+        if not isinstance(chunks, Iterable) or getattr(chunks, "ndim", 1) == 0:
+            raise ValueError(f"Chunks must be a list or another iterable of mappings, got {type(chunks).__name__}.")
         for chunk in chunks:
             total = total + (chunk if isinstance(chunk, Moments) else cls.from_features(chunk))
         if not total.dims:
@@ -173,8 +179,8 @@ class Moments:
     def _pair(self, a: str, b: str | None) -> _Pair:
         b = a if b is None else b
         for name in (a, b):
-            if name not in self.dims:
-                raise ValueError(f"There is no block {name!r}. The blocks are {sorted(self.dims)}.")
+            if not isinstance(name, str) or name not in self.dims:
+                raise ValueError(f"There is no block {shown(name)}. The blocks are {sorted(self.dims)}.")
         pair = self._pairs.get((min(a, b), max(a, b)))
         if pair is None:
             raise ValueError(f"No row carries both {a!r} and {b!r}. Add data where the two are seen together.")
@@ -262,7 +268,7 @@ def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str
     masks = {}
     for name in blocks:
         given = present.get(name, np.ones(n_rows, dtype=bool))
-        mask = np.asarray(given.cpu() if isinstance(given, torch.Tensor) else given)
+        mask = as_mask(given, name)
         if mask.dtype != bool or mask.shape != (n_rows,):
             raise ValueError(
                 f"`present[{name!r}]` must be boolean of shape ({n_rows},), got {mask.dtype} of shape {mask.shape}."

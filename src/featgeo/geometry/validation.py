@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Integral, Real
@@ -12,6 +13,16 @@ import torch
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
+
+_SHOWN = 80  # characters of what came
+
+
+def shown(value: Any) -> str:
+    """What came, short enough for a message."""
+    if isinstance(value, int) and abs(value) > 10**_SHOWN:  # Python refuses to print the longest
+        return f"a whole number of {value.bit_length()} bits"
+    text = repr(value) if not hasattr(value, "shape") else f"{type(value).__name__} of shape {tuple(value.shape)}"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def as_features(values: Any, name: str) -> torch.Tensor:
@@ -70,6 +81,14 @@ def as_real(values: Any, name: str) -> Array:
     return array.astype(np.float64)
 
 
+def as_mask(mask: Any, name: str) -> np.ndarray:
+    """Return what tells which rows carry a block as an array."""
+    try:
+        return np.asarray(mask.cpu() if isinstance(mask, torch.Tensor) else mask)
+    except ValueError as error:
+        raise ValueError(f"`present[{name!r}]` must be a boolean array, got a ragged list.") from error
+
+
 def as_weights(weights: Any, n_rows: int) -> Array:
     """Return finite, non-negative row weights of shape (n,)."""
     array = as_real(weights, "weights")
@@ -112,20 +131,22 @@ def check_mode_count(k: int | None, rank: int) -> int:
     if k is None:
         return rank
     if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-        raise ValueError(f"The number of modes must be a whole number, at least 1, got {k!r}. None keeps all modes.")
+        raise ValueError(
+            f"The number of modes must be a whole number, at least 1, got {shown(k)}. None keeps all modes."
+        )
     if rank == 0:
-        raise ValueError(f"{k} modes were asked for but the dependence has rank 0: there is none. Use None.")
+        raise ValueError(f"{shown(k)} modes were asked for but the dependence has rank 0: there is none. Use None.")
     if k > rank:
         raise ValueError(
-            f"{k} modes were asked for but the dependence has rank {rank}. Use k <= {rank}, or None for all."
+            f"{shown(k)} modes were asked for but the dependence has rank {rank}. Use k <= {rank}, or None for all."
         )
     return int(k)
 
 
 def check_ridge(ridge: float) -> float:
     """Return a ridge that is finite and not negative."""
-    if not isinstance(ridge, Real) or isinstance(ridge, bool) or not (np.isfinite(ridge) and ridge >= 0):
-        raise ValueError(f"`ridge` must be a number, finite and at least 0, got {ridge!r}. Use 0 for none.")
+    if not isinstance(ridge, Real) or isinstance(ridge, bool) or not 0 <= ridge <= sys.float_info.max:
+        raise ValueError(f"`ridge` must be a number, finite and at least 0, got {shown(ridge)}. Use 0 for none.")
     return float(ridge)
 
 

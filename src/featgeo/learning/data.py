@@ -244,8 +244,12 @@ def _first_rows(x: Any) -> np.ndarray:
     return np.unique(np.concatenate(firsts))
 
 
+def _has_rows(values: Any) -> bool:
+    return hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0
+
+
 def _two(batch: Any) -> tuple[Any, Any]:
-    if not isinstance(batch, tuple | list) or len(batch) != 2 or not hasattr(batch[1], "__len__"):
+    if not isinstance(batch, tuple | list) or len(batch) != 2 or not _has_rows(batch[1]):
         raise ValueError(
             f"Without Y, X must be an iterable of batches (x, y) of arrays, got {type(batch).__name__} in it. "
             "Pass fit(X, Y), or yield tuples of two arrays."

@@ -19,6 +19,7 @@ from featgeo.assembly.links import Link, Recalibration
 from featgeo.assembly.support import Support
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.given import given_recipe
+from featgeo.features.missing import rows_of
 from featgeo.features.parts import Parts
 from featgeo.features.raw import dimensions
 from featgeo.features.spaces import check_not_constant
@@ -198,6 +199,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
                 `solver_` is "exact", where Y has several columns, or where fewer than 50 rows were held out.
         """
         check_is_fitted(self)
+        check_flag(aligned, "aligned")
+        check_flag(calibrated, "calibrated")
         rows = self._x_side(X, Z)
         calibration = (self.aligned_calibration_ if aligned else self.calibration_) if calibrated else Calibration()
         support, f = self.support_, self._main.f(rows) * self.singular_values_
@@ -369,6 +372,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         return Parts({"x": self._x_rows(X), "z": self.z_variable_.rows(Z)})
 
     def _x_rows(self, X: Any) -> Rows:
+        rows_of(X, "X")
         if hasattr(self, "n_features_in_") and not self.x_variable_.is_tensor and dimensions(X) != 1:
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.x_variable_.rows(X)

@@ -153,8 +153,12 @@ class MultimodalDecomposition(BaseEstimator):
                 as {"a": ..., "y": ...}, {"b": ..., "y": ...} and {"a": ..., "b": ...} are enough for the bivariate
                 component.
         """
-        datasets = [datasets] if isinstance(datasets, Mapping) else list(datasets)
-        if not datasets or not all(isinstance(part, Mapping) for part in datasets):
+        datasets = [datasets] if isinstance(datasets, Mapping) else datasets
+        if (
+            not isinstance(datasets, list | tuple)
+            or not datasets
+            or not all(isinstance(part, Mapping) for part in datasets)
+        ):
             raise ValueError("`datasets` must be a list of mappings from name to rows, one for each set of rows.")
         for i, part in enumerate(datasets):
             lengths = {name: len(rows_of(values, shown(name))) for name, values in part.items()}

@@ -38,6 +38,7 @@ from featgeo.watch import watched
 
 ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come back
 SMALLEST_SHARE = 1e-9  # of the prior: no symbol of the alphabet is impossible
+MOST_ORDER = 10**6  # steps back; sequences are shorter
 MOST_WORK = 10**9  # multiplications of the decomposition of a table
 
 
@@ -308,9 +309,10 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         if self.texts is not None:
             check_flag(self.texts, "texts")
         if isinstance(self.order, Integral):
-            orders = tuple(range(1, check_whole(self.order, "order", 1, "Or pass a list of lengths.") + 1))
+            orders = tuple(range(1, check_whole(self.order, "order", 1, "Use 3.", MOST_ORDER) + 1))
         else:
-            orders = tuple(self.order) if isinstance(self.order, Sequence | np.ndarray) else ()
+            listed = isinstance(self.order, Sequence) or (isinstance(self.order, np.ndarray) and self.order.ndim == 1)
+            orders = tuple(self.order) if listed else ()  # type: ignore[arg-type]
         if not orders or any(not is_whole(order) or order < 1 for order in orders):
             raise ValueError(f"`order` must be a whole number, at least 1, or a list of them, got {self.order!r}.")
         if list(orders) != sorted(set(orders)):
@@ -319,7 +321,7 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
 
 
 def _as_array(labels: list[Any]) -> np.ndarray:
-    if None not in labels:
+    if len({type(label) for label in labels}) == 1:
         return np.array(labels)
     result = np.empty(len(labels), dtype=object)
     result[:] = labels
@@ -333,7 +335,7 @@ def _back(step: int) -> str:
 def _as_sequences(sequences: Any, texts: bool | None) -> list[np.ndarray]:
     values = sequences.detach().cpu().numpy() if hasattr(sequences, "detach") else sequences
     values = [values] if isinstance(values, str) else values
-    if not hasattr(values, "__len__") or len(values) == 0:
+    if not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0 or len(values) == 0:
         raise ValueError(f"Sequences must be a list or an array of symbols or of sequences, got {values!r}. Pass some.")
     if _all_strings(values):
         values = _letters_or_symbols(values, texts)
@@ -350,7 +352,8 @@ def _as_sequences(sequences: Any, texts: bool | None) -> list[np.ndarray]:
 
 
 def _all_strings(values: Any) -> bool:
-    return getattr(values, "ndim", 1) == 1 and all(isinstance(part, str) for part in values)
+    listed = isinstance(values, list | tuple) or getattr(values, "ndim", 0) == 1
+    return listed and all(isinstance(part, str) for part in values)
 
 
 def _letters_or_symbols(strings: Any, texts: bool | None) -> Any:

@@ -69,8 +69,7 @@ def nested_h_score(
         ValueError: For shapes that do not fit, too few rows, or (on the CPU) a score that is not finite.
     """
     _check_features(f, g, unbiased)
-    if not isinstance(nesting, Nesting):
-        raise ValueError(f"`nesting` must be a Nesting, got {nesting!r}. Write Nesting({nesting!r}).")
+    _checked(nesting)
     if f.shape[1] != nesting.k:
         raise ValueError(
             f"The nesting has {' + '.join(map(str, nesting.dims))} = {nesting.k} dimensions but the features have "
@@ -81,6 +80,12 @@ def nested_h_score(
     with _full_precision(f.device):
         score = (_sequential if mode == "sequential" else _joint)(f.to(precision), g.to(precision), nesting, unbiased)
     return _finite(score)
+
+
+def _checked(nesting: Nesting) -> Nesting:
+    if not isinstance(nesting, Nesting):
+        raise ValueError(f"`nesting` must be a Nesting, got {str(nesting)[:80]}. Write Nesting([1, 1]).")
+    return nesting
 
 
 def _joint(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
@@ -154,7 +159,7 @@ def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "
     if not isinstance(moments, Moments):
         raise ValueError(f"`moments` must be Moments, got {type(moments).__name__}. Use Moments.from_features.")
     moments.weight(f, g)  # says which blocks there are, where these are not among them
-    nesting = _plain(moments.dims[f]) if nesting is None else nesting
+    nesting = _plain(moments.dims[f]) if nesting is None else _checked(nesting)
     if not moments.dims[f] == moments.dims[g] == nesting.k:
         raise ValueError(
             f"The nesting has {nesting.k} dimensions, {f!r} has {moments.dims[f]} and {g!r} has {moments.dims[g]}. "
