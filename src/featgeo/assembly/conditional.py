@@ -132,7 +132,7 @@ class Conditional:
         n = check_whole(n, "n", 0, "Use 1 for one value a row.")
         if n * len(self) > _MOST_DRAWS:
             raise ValueError(
-                f"{shown(n)} values for each of {len(self)} rows are more than {_MOST_DRAWS:,} at once. Draw fewer, or some "
+                f"{shown(n)} values for each of {len(self)} rows are more than {_MOST_DRAWS:,}. Draw fewer, or some "
                 "rows at a time."
             )
         rng = np.random.default_rng() if random_state is None else generator_of(random_state)
