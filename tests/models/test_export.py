@@ -369,5 +369,5 @@ def test_columns_too_many_or_too_few_are_refused(change) -> None:
     model = ModalDecomposition(1, x_space="linear", y_space="linear")
     X = np.random.default_rng(0).normal(size=(200, 3))
     inputs = encode_inputs(model.fit(X, X[:, 0]), X)
-    with pytest.raises(ValueError, match=r"the 3 columns that encode_inputs gives, got shape"):
+    with pytest.raises(ValueError, match=r"rows of shape \(3,\) as in the fit, got"):
         as_module(model, "f")(change(inputs))

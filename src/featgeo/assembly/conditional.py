@@ -15,8 +15,10 @@ import numpy as np
 
 from featgeo.assembly.links import LinearLink, Link, Recalibration
 from featgeo.assembly.support import Support, unit_of
-from featgeo.geometry.validation import Array
+from featgeo.geometry.arguments import as_numbers, check_level, check_whole, generator_of
+from featgeo.geometry.validation import Array, as_real, shown
 
+_MOST_DRAWS = 2**30  # 8 GiB of them
 _CELLS_AT_ONCE = 1 << 17  # a megabyte: what several passes run over stays close to the processor
 _MODEL_CELLS_AT_ONCE = 4_000_000  # where each call asks a model, calls cost more than memory does
 
@@ -91,7 +93,9 @@ class Conditional:
                 f"Y takes labels such as {self._support.values[0]!r}, which have no mean. Pass psi, a function from an "
                 "array of labels to numbers."
             )
-        values = np.asarray(self._support.values if psi is None else psi(self._support.values), dtype=np.float64)
+        if psi is not None and not callable(psi):
+            raise ValueError(f"`psi` must be a function of the array of all values of Y, got {shown(psi)}. Pass one.")
+        values = as_real(self._support.values if psi is None else psi(self._support.values), "psi(classes)")
         if len(np.atleast_1d(values)) != self._support.m or values.ndim not in (1, 2):
             raise ValueError(
                 f"psi must give one number, or one row of numbers, for each of the {self._support.m} values of Y, got "
@@ -103,7 +107,8 @@ class Conditional:
 
     def cdf(self, y: Any) -> Array:
         """P(Y <= y | x): for a single number y one value a row, (n,); for an array (m,) of them, (n, m)."""
-        at = np.atleast_1d(np.asarray(y, dtype=np.float64))
+        self._ordered("A distribution function")
+        at = np.atleast_1d(as_numbers(y, "y", "Pass values of Y."))
         position, share = self._place(at)
         rows = (_below(cumulative, position, share) for cumulative in self._cumulative())
         result = self._outer(self._filled((len(at),), rows))
@@ -111,21 +116,26 @@ class Conditional:
 
     def quantile(self, q: Any) -> Array:
         """The q-quantile of Y for each row, (n,); for an array (m,) of levels, (n, m)."""
-        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        levels = np.atleast_1d(as_numbers(q, "q", "Use 0.5 for the median."))
         if not ((levels >= 0) & (levels <= 1)).all():
-            raise ValueError(f"Quantile levels must lie between 0 and 1, got {q}. Divide percentages by 100.")
+            raise ValueError(f"Quantile levels must lie between 0 and 1, got {shown(q)}. Divide percentages by 100.")
         result = self._quantiles(np.broadcast_to(levels, (len(self), len(levels))))
         return result[:, 0] if np.ndim(q) == 0 else result
 
     def interval(self, level: float = 0.9) -> Array:
         """Lower and upper end, (n, 2), of the interval that leaves (1 - level) / 2 on either side."""
-        if not 0 < level < 1:
-            raise ValueError(f"The level of an interval must lie between 0 and 1, got {level}. Use 0.9 for 90 %.")
+        check_level(level, "level", "Use 0.9 for 90 %.")
         return self.quantile([(1 - level) / 2, (1 + level) / 2])
 
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw n values of Y for each row, (n rows, n) or (n rows, n, columns)."""
-        rng = np.random.default_rng(random_state)
+        n = check_whole(n, "n", 0, "Use 1 for one value a row.")
+        if n * len(self) > _MOST_DRAWS:
+            raise ValueError(
+                f"{shown(n)} values for each of {len(self)} rows are more than {_MOST_DRAWS:,}. Draw fewer, or some "
+                "rows at a time."
+            )
+        rng = np.random.default_rng() if random_state is None else generator_of(random_state)
         uniform = rng.random((len(self), n))
         if self._support.kind == "numbers" and self._support.continuous:
             return self._quantiles(uniform)
@@ -144,9 +154,13 @@ class Conditional:
             share: How much of the probability of exactly y_i counts, where it has any: 1 for P(Y <= y_i), 0 for
                 P(Y < y_i), numbers drawn evenly between, one a row, for what is uniform there too.
         """
-        at = np.asarray(y, dtype=np.float64)
+        self._ordered("A distribution function")
+        at = as_numbers(y, "y", "Pass a value of Y for each row.")
         if at.shape != (len(self),):
             raise ValueError(f"`y` must have one value for each of {len(self)} rows, got shape {at.shape}.")
+        shares = as_numbers(share, "share", "Use 1 for P(Y <= y).")
+        if shares.shape not in ((), at.shape) or not ((shares >= 0) & (shares <= 1)).all():
+            raise ValueError(f"`share` must lie between 0 and 1, one for all rows or one a row, got {shown(share)}.")
         position, inside = self._place(at)
         before = (position - self._is_atom(at)).clip(min=0)
         parts, start = [np.empty((0, 2))], 0
@@ -157,7 +171,7 @@ class Conditional:
             start = rows.stop
         below, up_to = self._outer(np.concatenate(parts)).T
         below = np.where(before == position, up_to, below)
-        return np.asarray(below + np.asarray(share, dtype=np.float64) * (up_to - below))
+        return np.asarray(below + shares * (up_to - below))
 
     @cached_property
     def _marginal_density(self) -> Array:
@@ -285,7 +299,8 @@ def _first_above(ordered: Array, levels: Array) -> np.ndarray:
 def _prior_mass(prior: Any, support: Support) -> Array:
     """Another prior as masses of the values of the support."""
     if callable(prior):
-        mass = np.asarray(prior(support.values), dtype=np.float64) * support.mass
+        mass = _masses(prior(support.values))
+        mass = mass * support.mass if mass.shape == support.mass.shape else mass
     elif isinstance(prior, Mapping):
         labels = support.values.tolist()
         unknown = set(prior) - set(labels)
@@ -294,12 +309,23 @@ def _prior_mass(prior: Any, support: Support) -> Array:
         missing = [label for label in labels if label not in prior]
         if missing:
             raise ValueError(f"`prior` needs a mass for every value of Y; {missing} are missing. Add them.")
-        mass = np.array([float(prior[label]) for label in labels])
+        mass = _masses([prior[label] for label in labels])
     else:
-        mass = np.asarray(prior, dtype=np.float64)
+        mass = _masses(prior)
     if mass.shape != support.mass.shape or not np.isfinite(mass).all() or (mass < 0).any() or not mass.sum() > 0:
         raise ValueError(
             f"`prior` must give {support.m} finite masses that are not negative, one for each of `classes`, got shape "
             f"{mass.shape}. Pass an array in that order, a mapping from value to mass, or a function of the values."
         )
     return mass / mass.sum()
+
+
+def _masses(values: Any) -> Array:
+    """Numbers as they came; anything else is no mass, which the shape will say."""
+    try:
+        return as_real(values, "prior")
+    except ValueError as error:
+        raise ValueError(
+            f"`prior` must give masses, one for each value of Y, got {shown(values)}. Pass an array in the order of "
+            "`classes`, a mapping from value to mass, or a function of the values."
+        ) from error

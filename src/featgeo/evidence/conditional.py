@@ -20,7 +20,7 @@ from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Scored, Symbols, scored_columns
 from featgeo.evidence.shuffling import check_permutations
 from featgeo.evidence.strata import MOST_CELLS, stratified_chi_square_test, stratified_probe_test
-from featgeo.models.modal import seed_of
+from featgeo.geometry.arguments import seed_of
 
 METHODS = ("auto", "products", "strata")
 FEWEST_ROWS = 4
@@ -70,8 +70,7 @@ def conditional_independence_test(
 
 def check_options(method: str, n_permutations: int, random_state: Any) -> int:
     """Refuse options that are none; the seed."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    check_choice(method, "method", METHODS, "Use 'auto' to let S decide.")
     check_permutations(n_permutations)
     return seed_of(random_state)
 

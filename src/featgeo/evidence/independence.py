@@ -10,12 +10,13 @@ from featgeo.evidence.bartlett import linear_evidence
 from featgeo.evidence.blocks import block_evidence
 from featgeo.evidence.counts import table_evidence
 from featgeo.evidence.ladders import linear_ladder, smooth_ladders
-from featgeo.evidence.learned import learned_evidence
+from featgeo.evidence.learned import check_model, learned_evidence
 from featgeo.evidence.reading import check_tables, check_varies, read_rows
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.shuffling import check_permutations
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, symbol_keys
+from featgeo.geometry.arguments import check_choice, generator_of
 from featgeo.models import ModalDecomposition
 
 Method = Literal["auto", "table", "smooth", "linear", "learned"]
@@ -63,12 +64,12 @@ def independence_test(
     References:
         The harmonic mean of tail probabilities: D. J. Wilson (2019), PNAS 116:1195.
     """
-    if method not in METHODS:
-        raise ValueError(f"`method` must be one of {METHODS}, got {method!r}. Use 'auto' to let the columns decide.")
+    check_choice(method, "method", METHODS, "Use 'auto' to let the columns decide.")
     check_permutations(n_permutations)
     if model is not None and method != "learned":
         raise ValueError(f"`model` is for method='learned', got method={method!r}. Pass that, or leave the model out.")
-    rng = np.random.default_rng(0 if random_state is None else random_state)
+    check_model(model)
+    rng = generator_of(random_state)
     x, y = read_rows(X=X, Y=Y)
     if method == "learned" or (method == "auto" and (x.variable.is_tensor or y.variable.is_tensor)):
         check_varies(X=x, Y=y)

@@ -18,6 +18,8 @@ nothing, whose p-value is 1, would silence the other.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.stats import norm
 from sklearn.base import clone
@@ -27,7 +29,7 @@ from featgeo.evidence.reading import varies
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.shuffling import permutation_evidence
 from featgeo.features.variables import Rows
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, shown
 from featgeo.models import ModalDecomposition
 
 FEWEST_ROWS = 20
@@ -56,6 +58,15 @@ def halves(x: Rows, y: Rows, rng: np.random.Generator, otherwise: str) -> tuple[
         )
     one, other = ((x.take(part), y.take(part)) for part in np.array_split(rng.permutation(n), 2))
     return one, other
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is no model to learn with."""
+    if model is not None and not isinstance(model, ModalDecomposition):
+        raise ValueError(
+            f"`model` must be a ModalDecomposition, got {shown(model)}. Leave it out for a default one, or write "
+            "ModalDecomposition(n_modes=2)."
+        )
 
 
 def learned_on(model: ModalDecomposition | None, seen: Half) -> ModalDecomposition:

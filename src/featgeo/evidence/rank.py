@@ -20,6 +20,8 @@ from featgeo.evidence.bartlett import bartlett_statistics, check_dimensions, lin
 from featgeo.evidence.ladders import linear_ladder
 from featgeo.evidence.null import less_spread, weighted_chi_square_tail
 from featgeo.evidence.reading import read_tables
+from featgeo.evidence.shuffling import check_permutations
+from featgeo.geometry.arguments import generator_of
 from featgeo.geometry.validation import Array
 
 MOST_PRODUCTS = 1024  # beyond, the weights are taken as equal, with the same sum and sum of squares
@@ -42,10 +44,11 @@ def mode_pvalues(X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any
         that is not correlation. For i = 0 they are exact where X and Y are independent; otherwise they need many rows
         and finite fourth moments.
     """
+    check_permutations(n_permutations)
+    rng = generator_of(random_state)
     x, y = (linear_ladder(rows) for rows in read_tables(X=X, Y=Y))
     check_dimensions(x, y)
     pvalues = rank_pvalues(x.features, y.features)
-    rng = np.random.default_rng(0 if random_state is None else random_state)
     # The larger of two: one is right where X and Y are independent, the other in the limit where they are uncorrelated.
     pvalues[0] = max(pvalues[0], linear_evidence(x, y, n_permutations, rng).pvalue)
     return np.maximum.accumulate(pvalues)

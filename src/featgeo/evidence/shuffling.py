@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, permutations
-from numbers import Integral
 
 import numpy as np
 
 from featgeo.evidence.result import Evidence
+from featgeo.geometry.arguments import check_whole
 from featgeo.geometry.validation import Array
 
 _BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in the cache
+MOST_PERMUTATIONS = 10**7  # of a thousand rows, more take longer than anyone waits
 _TIE = 1e-9  # statistics that differ by less, relatively, are equal: sums in another order
 
 
 def check_permutations(n_permutations: int) -> None:
     """Refuse what is not a number of permutations."""
-    if not isinstance(n_permutations, Integral) or n_permutations < 1:
-        raise ValueError(f"`n_permutations` must be a whole number, at least 1, got {n_permutations!r}. 999 is usual.")
+    check_whole(n_permutations, "n_permutations", 1, "999 is usual.", MOST_PERMUTATIONS)
 
 
 def arrangements(n_rows: int, n_permutations: int, rng: np.random.Generator) -> Iterator[np.ndarray]:

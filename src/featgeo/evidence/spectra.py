@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from featgeo.evidence.learned import Half, halves, learned_on
+from featgeo.evidence.learned import Half, check_model, halves, learned_on
 from featgeo.evidence.null import rests_on_few_rows
 from featgeo.evidence.reading import read_rows
-from featgeo.evidence.shuffling import arrangements, permutation_pvalue
+from featgeo.evidence.shuffling import arrangements, check_permutations, permutation_pvalue
+from featgeo.geometry.arguments import check_level, generator_of
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 
@@ -83,10 +84,11 @@ def held_out_spectrum(
         of the rows teach; those of a fit to all rows are, if anything, stronger. Where strengths lie close together the
         order of modes is arbitrary, and only the group is meaningful.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must lie between 0 and 1, got {level}. 0.95 is usual.")
+    check_level(level, "level", "0.95 is usual.")
+    check_permutations(n_permutations)
+    check_model(model)
     x, y = read_rows(X=X, Y=Y)
-    rng = np.random.default_rng(0 if random_state is None else random_state)
+    rng = generator_of(random_state)
     half, rest = halves(x, y, rng, "ask `independence_test` whether there is any dependence")
     one, other = (_measured(model, *pair, n_permutations, rng) for pair in ((half, rest), (rest, half)))
     return _combined(one, other, len(x), level)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 
-from featgeo.features.raw import is_missing
+from featgeo.features.exact_numbers import check_finite, in_units, is_missing, is_number, out_of_units, units_of
+from featgeo.features.raw import RawColumn
 from featgeo.geometry.validation import Array
 
 UNKNOWN = -1
@@ -25,6 +27,9 @@ class Column:
         categories: For labels, those seen, in order.
         missing: Whether some values were missing.
         parts: For dates, the recurring parts that vary (month, weekday, hour), each a number of its own.
+        form: For numbers "span" where they are time spans, in seconds; for dates "zoned" where they had a time zone.
+        origin: What is subtracted from numbers when they are read, see `featgeo.features.exact_numbers`.
+        exponent: The power of two that they are divided by then.
     """
 
     name: str
@@ -32,35 +37,91 @@ class Column:
     categories: tuple[Any, ...] = ()
     missing: bool = False
     parts: tuple[str, ...] = ()
+    form: Literal["", "span", "zoned"] = ""
+    origin: int = 0
+    exponent: int = 0
+
+    def as_came(self, numbers: Array) -> np.ndarray:
+        """Numbers, once read, as they were before: floats, or whole numbers that floats would not tell apart."""
+        return out_of_units(numbers, self.origin, self.exponent)
 
 
-def column_of(key: str, array: np.ndarray, name: str, categories: list[Any] | None = None) -> Column:
-    """What a column holds; `categories` are those that it was declared to hold, in order."""
+def column_of(key: str, raw: RawColumn, name: str) -> Column:
+    """What a column holds."""
+    array, what = raw.values, f"Column {key!r} of {name}"
     if array.dtype.kind == "M":
         days = array[~np.isnat(array)]
         parts = tuple(part for part in _DATE_PARTS if len(np.unique(_date_part(days, part))) > 1)
-        return Column(key, "date", missing=bool(np.isnat(array).any()), parts=parts)
-    if array.dtype.kind in "biuf":
-        values = array.astype(np.float64)
-        _check_finite(values, key, name)
-        return Column(key, "number", missing=bool(np.isnan(values).any()))
-    if array.dtype.kind in "US":
+        return Column(key, "date", (), bool(np.isnat(array).any()), parts, "zoned" if raw.zoned else "")
+    if array.dtype.kind in "US" and raw.categories is None:
         return Column(key, "label", tuple(np.unique(array).tolist()))
     if array.dtype.kind == "m":
-        return Column(key, "number", missing=bool(np.isnat(array).any()))
+        return _number_column(key, _seconds(array, what), what, "span")
+    if array.dtype.kind in "biuf" and raw.categories is None:
+        return _number_column(key, array, what)
     present = [value for value in array.tolist() if not is_missing(value)]
-    numeric = all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in present)
-    if present and numeric and categories is None:
-        return column_of(key, _object_numbers(array), name)
-    for value in present:
-        if not isinstance(value, str | bytes | int | float | bool | np.generic):
-            raise TypeError(
-                f"Column {key!r} of {name} holds {value!r}: each argument must be a string or a number. "
-                "Convert the values first."
-            )
+    if present and raw.categories is None and all(map(is_number, present)):
+        return _number_column(key, array, what)
+    _check_labels(present, what)
     seen = set(present)
-    order = _sorted(seen) if categories is None else [label for label in categories if label in seen]
+    order = _sorted(seen) if raw.categories is None else [label for label in raw.categories if label in seen]
     return Column(key, "label", tuple(order), missing=len(present) < len(array))
+
+
+def _number_column(key: str, array: np.ndarray, what: str, form: Literal["", "span"] = "") -> Column:
+    known = array[~_missing_numbers(array)]
+    return Column(key, "number", (), len(known) < len(array), (), form, *units_of(known, what))
+
+
+def _missing_numbers(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind == "O":
+        return np.array([is_missing(value) for value in array.tolist()], dtype=bool)
+    return np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), dtype=bool)
+
+
+def _seconds(array: np.ndarray, what: str) -> Array:
+    try:
+        return array / np.timedelta64(1, "s")
+    except TypeError as error:  # months and years have no length
+        raise ValueError(f"{what} holds time spans of {array.dtype}, which have no fixed length. Use days.") from error
+
+
+def _check_labels(labels: list[Any], what: str) -> None:
+    """Refuse what is no label, and labels of different kinds that Python holds for one, such as True and 1."""
+    typed = set(zip(map(type, labels), labels, strict=True)) if _hashable(labels) else set()
+    for value in labels if not typed else (value for _, value in typed):
+        if family_of(value) is None:
+            raise TypeError(
+                f"{what} holds {str(value)[:80]} of {type(value).__name__}: each argument must be a string or a "
+                "number. Convert the values first."
+            )
+    first: dict[Any, Any] = {}
+    for _, value in typed:
+        other = first.setdefault(value, value)
+        if (family_of(value), isinstance(value, Integral)) != (family_of(other), isinstance(other, Integral)):
+            raise ValueError(
+                f"{what} holds labels that are equal but of different types, such as {value!r} and {other!r}. Convert "
+                "them to one type, or to text."
+            )
+
+
+def _hashable(labels: list[Any]) -> bool:
+    try:
+        set(labels)
+    except TypeError:
+        return False
+    return True
+
+
+def family_of(label: Any) -> str | None:
+    """What kind of label it is; None for what is none."""
+    if isinstance(label, str):
+        return "text"
+    if isinstance(label, bytes):
+        return "bytes"
+    if isinstance(label, bool | np.bool_):
+        return "truth value"
+    return "number" if is_number(label) else None
 
 
 def _sorted(labels: set[Any]) -> list[Any]:
@@ -70,70 +131,68 @@ def _sorted(labels: set[Any]) -> list[Any]:
         return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
 
 
-def _object_numbers(array: np.ndarray) -> Array:
-    return np.array([np.nan if is_missing(value) else float(value) for value in array.tolist()])
-
-
-def _check_finite(values: Array, key: str, name: str) -> None:
-    if np.isinf(values).any():
-        raise ValueError(
-            f"Column {key!r} of {name} holds infinite values (inf). Replace them by NaN where they mean missing, or by "
-            "the largest finite value."
-        )
-
-
-def codes_of(column: Column, array: np.ndarray, name: str) -> np.ndarray:
+def codes_of(column: Column, raw: RawColumn, name: str) -> np.ndarray:
     """Labels as positions among the categories, (n,); -1 where unknown."""
-    if array.dtype.kind in "iuf" and all(isinstance(label, str) for label in column.categories):
-        raise ValueError(
-            f"Column {column.name!r} of {name} held labels such as {column.categories[:1]} in the fit, got numbers. "
-            "Convert them to the same labels."
-        )
-    if (
-        array.dtype.kind in "US"
-        and column.categories
-        and not any(isinstance(c, str | bytes) for c in column.categories)
-    ):
-        raise ValueError(
-            f"Column {column.name!r} of {name} held labels such as {column.categories[:1]} in the fit, got texts. "
-            "Convert them to the same labels."
-        )
-    position = {label: i for i, label in enumerate(column.categories)}
-    unknown = len(position) if column.missing else UNKNOWN  # where values missed in the fit, missing is a label
+    array = raw.values
     # Values of one type can be sorted, and each then has to be looked up once only.
     values, place = (array, slice(None)) if array.dtype.kind == "O" else np.unique(array, return_inverse=True)
-    found = [unknown if is_missing(value) else position.get(value, UNKNOWN) for value in values.tolist()]
+    present = [None if is_missing(value) else value for value in values.tolist()]
+    families = [family_of(value) for value in present]
+    known, came = {family_of(label) for label in column.categories}, set(families) - {None}
+    strange = next((v for v, family in zip(present, families, strict=True) if v is not None and family is None), None)
+    if strange is not None or (known and came and not known & came):
+        got = f"{type(strange).__name__}s" if strange is not None else " and ".join(f"{family}s" for family in came)
+        raise ValueError(
+            f"Column {column.name!r} of {name} held labels such as {column.categories[:1]} in the fit, got {got}. "
+            "Convert them to the same labels."
+        )
+    position = {(family_of(label), label): i for i, label in enumerate(column.categories)}
+    missing = len(position) if column.missing else UNKNOWN  # where values missed in the fit, missing is a label
+    pairs = zip(families, present, strict=True)
+    found = [missing if value is None else position.get((family, value), UNKNOWN) for family, value in pairs]
     return np.array(found, dtype=np.int64)[place]
 
 
-def numbers_of(column: Column, array: np.ndarray, name: str) -> list[Array]:
+def numbers_of(column: Column, raw: RawColumn, name: str) -> list[Array]:
     """A column of numbers, or a date as days since 1970 and its recurring parts, each (n,)."""
+    array, what = raw.values, f"Column {column.name!r} of {name}"
     if column.kind == "date":
         if array.dtype.kind != "M":
-            raise ValueError(f"Column {column.name!r} of {name} held dates in the fit, got {array.dtype}. Pass dates.")
-        whole = (array.astype("datetime64[us]") - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+            raise ValueError(f"{what} held dates in the fit, got {array.dtype}. Pass dates.")
+        if raw.zoned != (column.form == "zoned"):
+            had, has = ("with" if zoned else "without" for zoned in (column.form == "zoned", raw.zoned))
+            raise ValueError(f"{what} held dates {had} a time zone in the fit, got dates {has} one. Convert them.")
+        whole = (array - np.datetime64(0, "us")) / np.timedelta64(1, "D")
         return [whole, *(_date_part(array, part) for part in column.parts)]
+    if (array.dtype.kind == "m") != (column.form == "span") and not _is_all_missing(array):
+        had, has = ("time spans", "others") if column.form == "span" else ("numbers", "time spans")
+        raise ValueError(f"{what} held {had} in the fit, got {has} ({array.dtype}). Convert them to {had}.")
     if array.dtype.kind == "m":
-        array = array / np.timedelta64(1, "s")
-    if array.dtype.kind == "O":
-        try:
-            array = _object_numbers(array)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"Column {column.name!r} of {name} held numbers in the fit, got {error}. Convert it to numbers."
-            ) from error
-    if array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"Column {column.name!r} of {name} held numbers in the fit, got dtype {array.dtype}. Convert it to numbers."
-        )
-    values = array.astype(np.float64)
-    _check_finite(values, column.name, name)
-    if np.isnan(values).any() and not column.missing:
-        warnings.warn(
-            f"Column {column.name!r} of {name} has missing values, and had none in the fit. They count as average.",
-            stacklevel=2,
-        )
-    return [values]
+        array = _seconds(array, what)
+    _check_numbers(array, what)
+    numbers = in_units(array, column.origin, column.exponent)
+    check_finite(numbers, what)
+    if np.isnan(numbers).any() and not column.missing:
+        warnings.warn(f"{what} has missing values, and had none in the fit. They count as average.", stacklevel=2)
+    return [numbers]
+
+
+def _is_all_missing(array: np.ndarray) -> bool:
+    return array.dtype.kind in "fO" and bool(_missing_numbers(array).all())
+
+
+def _check_numbers(array: np.ndarray, what: str) -> None:
+    """Texts are never taken for numbers, even where they could be parsed."""
+    strange = next((v for v in array.tolist() if not (_is_number_or_flag(v) or is_missing(v))), None) if (
+        array.dtype.kind == "O"
+    ) else None  # fmt: skip
+    if strange is not None or array.dtype.kind not in "biufO":
+        got = f"dtype {array.dtype}" if strange is None else f"{str(strange)[:80]!r} of {type(strange).__name__}"
+        raise ValueError(f"{what} held numbers in the fit, got {got}. Convert it to numbers.")
+
+
+def _is_number_or_flag(value: Any) -> bool:
+    return is_number(value) or isinstance(value, bool | np.bool_)
 
 
 def _date_part(array: np.ndarray, part: str) -> Array:

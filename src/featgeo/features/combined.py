@@ -68,7 +68,11 @@ class CombinedSpace:
 
 def as_columns(columns: Any) -> tuple[Any, ...]:
     """A single name or position as a group of one."""
-    return (columns,) if isinstance(columns, str | int) else tuple(columns)
+    if isinstance(columns, str | int):
+        return (columns,)
+    if not isinstance(columns, list | tuple) or not all(isinstance(column, str | int) for column in columns):
+        raise ValueError(f"Columns must be a name, a position, or a list of them, got {columns!r}.")
+    return tuple(columns)
 
 
 def group_of(rows: Rows, columns: tuple[Any, ...]) -> Any:

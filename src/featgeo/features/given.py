@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from featgeo.features.combined import CombinedSpace, as_columns, group_of
 from featgeo.features.raw import is_frame
 from featgeo.features.recipes import Recipe
-from featgeo.features.spaces import LinearSpace, NetworkSpace, Space, TransformerSpace
+from featgeo.features.spaces import LinearSpace, NetworkSpace, Space, TransformerSpace, check_module
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 
@@ -109,17 +109,8 @@ def _as_names(features: Any) -> tuple[Any, ...]:
 
 
 def _module(rows: Rows, module: torch.nn.Module) -> NetworkSpace:
-    space = NetworkSpace(module, None, "orthogonal_to")
-    one = rows.take(slice(0, 1))
-    try:
-        space(one)
-    except (RuntimeError, TypeError) as error:
-        shape = tuple(space.inputs(one).shape[1:])
-        raise ValueError(
-            f"The given module must read the rows of {rows.variable.name}, of shape {shape} each, and cannot: {error}. "
-            "Pass a module of that input, or a function that picks what yours reads."
-        ) from error
-    return space
+    check_module(module, rows)
+    return NetworkSpace(module, None, "orthogonal_to")
 
 
 def _transformer(rows: Rows, transformer: Any) -> TransformerSpace:

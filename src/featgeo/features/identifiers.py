@@ -8,34 +8,32 @@ set aside. Numbers and dates are not labels, and a column that is declared to ho
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from featgeo.features.columns import Column, codes_of
+from featgeo.features.raw import RawColumn
 
 # Labels drawn from m equally frequent ones fall below this share where m is over twenty times the number of rows.
 FEWEST_SHARED = 0.05
 FEWEST_ROWS = 20  # with fewer, so many labels can be there by chance
 
 
-def identifiers(
-    columns: tuple[Column, ...], arrays: Mapping[str, np.ndarray], declared: Collection[str], name: str
-) -> tuple[int, ...]:
+def identifiers(columns: tuple[Column, ...], raw: Mapping[str, RawColumn], name: str) -> tuple[int, ...]:
     """Positions of the columns that identify rows, with a warning that names them.
 
     Where there is no other column, none is set aside: then it is all that the user asks about.
 
     Args:
         columns: What each column holds.
-        arrays: Their values.
-        declared: Columns that are declared to hold categories.
+        raw: The columns as they came.
         name: What messages call the variable.
     """
     own = tuple(
         i
-        for i, (column, array) in enumerate(zip(columns, arrays.values(), strict=True))
-        if column.kind == "label" and column.name not in declared and _identifies(column, array, name)
+        for i, (column, came) in enumerate(zip(columns, raw.values(), strict=True))
+        if column.kind == "label" and came.categories is None and _identifies(column, came, name)
     )
     if not own or len(own) == len(columns):
         return ()
@@ -48,11 +46,11 @@ def identifiers(
     return own
 
 
-def _identifies(column: Column, array: np.ndarray, name: str) -> bool:
+def _identifies(column: Column, came: RawColumn, name: str) -> bool:
     """Whether hardly any of the labels that are there is shared by several rows."""
-    if not column.missing and len(column.categories) <= (1 - FEWEST_SHARED) * len(array):
+    if not column.missing and len(column.categories) <= (1 - FEWEST_SHARED) * len(came.values):
         return False  # the same, sooner: labels of single rows alone cannot be as many
-    codes = codes_of(column, array, name)
+    codes = codes_of(column, came, name)
     counts = np.bincount(codes[codes < len(column.categories)])
     present = counts.sum()
     return bool(present >= FEWEST_ROWS and present - np.sum(counts == 1) < FEWEST_SHARED * present)

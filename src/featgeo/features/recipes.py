@@ -20,6 +20,7 @@ from featgeo.features.index import IndexRegressor
 from featgeo.features.spaces import KernelSpace, LinearSpace, Space, SplineSpace, TableSpace, TransformerSpace
 from featgeo.features.variables import Rows, Variable, distinct
 from featgeo.features.windows import WindowSpace
+from featgeo.geometry.validation import shown
 
 # A variable with at most this many values is a finite alphabet; with few rows, at most the square root of them.
 FINITE_VALUES = 32
@@ -76,7 +77,7 @@ def recipes(space: Any, rows: Rows) -> list[Recipe]:
     """The spaces that an argument such as `x_space` stands for, the simplest first."""
     if isinstance(space, Recipe):
         return [space]
-    if isinstance(space, list) and all(isinstance(recipe, Recipe) for recipe in space):
+    if isinstance(space, list) and space and all(isinstance(recipe, Recipe) for recipe in space):
         return space
     if isinstance(space, torch.nn.Module):
         return [Recipe("module", learned="network", argument=space)]
@@ -84,19 +85,28 @@ def recipes(space: Any, rows: Rows) -> list[Recipe]:
         return _named(space, rows)
     if isinstance(space, Sum | Joint):
         return [Recipe(type(space).__name__.lower(), lambda rows, seed: _combined(space, rows, seed))]
+    if isinstance(space, type):
+        raise ValueError(f"A space must be an object, got the class {space.__name__}. Write {space.__name__}().")
     if hasattr(space, "fit") and hasattr(space, "predict") and is_regressor(space):
         return [Recipe(type(space).__name__, learned="regressor", argument=space)]
     if hasattr(space, "fit") and hasattr(space, "transform"):
         return [Recipe(type(space).__name__, lambda rows, seed: TransformerSpace.fit(rows, space))]
     raise ValueError(
-        f"A space must be one of {NAMES}, a scikit-learn transformer or regressor, or a torch module, got {space!r}."
+        f"A space must be one of {NAMES}, a scikit-learn transformer or regressor, or a torch module, got "
+        f"{shown(space)}. For several spaces together write Sum or Joint."
     )
 
 
 def _combined(space: Sum | Joint, rows: Rows, seed: int) -> CombinedSpace:
     """Fit the space of each group of columns."""
-    if len(space.parts) == 0:
-        raise ValueError(f"A {type(space).__name__} needs at least one pair of columns and a space, got none.")
+    pairs = isinstance(space.parts, list | tuple) and all(
+        isinstance(part, list | tuple) and len(part) == 2 for part in space.parts
+    )
+    if not pairs or len(space.parts) == 0:
+        raise ValueError(
+            f"A {type(space).__name__} needs at least one pair of columns and a space, got {shown(space.parts)}. Write "
+            f"{type(space).__name__}([('column', 'spline'), ...])."
+        )
     groups = tuple(as_columns(columns) for columns, _ in space.parts)
     variables, spaces = [], []
     for columns, (_, part) in zip(groups, space.parts, strict=True):

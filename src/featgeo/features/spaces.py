@@ -25,7 +25,7 @@ from sklearn.preprocessing import SplineTransformer
 
 from featgeo.features.encoding import Encoding, Scores
 from featgeo.features.variables import Rows, Table, symbol_keys
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, shown
 
 KERNEL_FEATURES = 32  # of one number
 JOINT_FEATURES = 300  # of several columns together
@@ -291,6 +291,27 @@ def network_inputs(rows: Rows, encoding: Encoding | None) -> torch.Tensor:
         return torch.from_numpy(encoding(rows)).float()
     tensor = rows.tensor
     return tensor if tensor.dtype in (torch.uint8, torch.float32) else tensor.float()
+
+
+def check_module(module: torch.nn.Module, rows: Rows) -> None:
+    """Refuse a module that cannot read the rows, or gives no features of them."""
+    inputs = network_inputs(rows.take(slice(0, 2)), None)
+    was_training = module.training
+    try:
+        with torch.no_grad():
+            features = module.eval()(inputs)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"The given module must read the rows of {rows.variable.name}, of shape {tuple(inputs.shape[1:])} each, "
+            f"and cannot: {error}. Pass a module of that input, or a function that picks what yours reads."
+        ) from error
+    finally:
+        module.train(was_training)
+    if not isinstance(features, torch.Tensor) or features.ndim != 2 or len(features) != len(inputs):
+        raise ValueError(
+            f"The given module must give features (n, d) of {rows.variable.name}, got {shown(features)} for "
+            f"{len(inputs)} rows. Flatten what it gives."
+        )
 
 
 def two_dimensional(rows: Rows) -> Any:

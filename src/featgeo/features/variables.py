@@ -20,7 +20,7 @@ from sklearn.utils import _safe_indexing
 
 from featgeo.features.columns import Column, codes_of, column_of, numbers_of
 from featgeo.features.identifiers import identifiers
-from featgeo.features.raw import arrays_of, as_tensor, declared_categories, is_frame, plain
+from featgeo.features.raw import as_tensor, columns_of, is_frame, plain, shape_of
 from featgeo.geometry.validation import Array
 
 
@@ -66,14 +66,13 @@ class Variable:
     def seen(cls, values: Any, name: str) -> Variable:
         """Learn the columns, or the shape, of a variable."""
         values = plain(values)
-        shape = np.shape(values) if not is_frame(values) else ()
+        shape = shape_of(values, name) if not is_frame(values) else ()
         if len(shape) > 2:
             as_tensor(values, name)
             return cls(name, shape=tuple(shape[1:]))
-        arrays, named = arrays_of(values, name)
-        declared = declared_categories(values)
-        columns = tuple(column_of(key, array, name, declared.get(key)) for key, array in arrays.items())
-        aside = identifiers(columns, arrays, declared, name)
+        raw, named = columns_of(values, name)
+        columns = tuple(column_of(key, column, name) for key, column in raw.items())
+        aside = identifiers(columns, raw, name)
         read = tuple(column for i, column in enumerate(columns) if i not in aside)
         return cls(name, read, named=named, set_aside=tuple((i, columns[i].name) for i in aside))
 
@@ -98,33 +97,33 @@ class Variable:
 
     def read(self, values: Any) -> Table:
         """The columns of the given rows as numbers and codes."""
-        arrays, named = arrays_of(values, self.name)
+        raw, named = columns_of(values, self.name)
         by_name = self.named and named
         if by_name:  # what identifies rows need not be there
             aside = {name for _, name in self.set_aside}
-            arrays = {key: array for key, array in arrays.items() if key not in aside}
-        if by_name and set(arrays) != {column.name for column in self.columns}:
+            raw = {key: column for key, column in raw.items() if key not in aside}
+        if by_name and set(raw) != {column.name for column in self.columns}:
             raise ValueError(
                 f"{self.name} must have the columns of the fit, {[column.name for column in self.columns]}, "
-                f"got {list(arrays)}. Add the missing ones and drop the others."
+                f"got {list(raw)}. Add the missing ones and drop the others."
             )
         due = len(self.columns) + (0 if by_name else len(self.set_aside))
-        if len(arrays) != due:
+        if len(raw) != due:
             raise ValueError(
-                f"{self.name} has {len(arrays)} features, but the fit had {due}. Pass the same columns. "
+                f"{self.name} has {len(raw)} features, but the fit had {due}. Pass the same columns. "
                 "Reshape your data with .reshape(1, -1) if it is a single row."
             )
         if not by_name:
             positions = {i for i, _ in self.set_aside}
-            arrays = {key: array for i, (key, array) in enumerate(arrays.items()) if i not in positions}
-        in_order = [arrays[column.name] for column in self.columns] if by_name else list(arrays.values())
+            raw = {key: column for i, (key, column) in enumerate(raw.items()) if i not in positions}
+        in_order = [raw[column.name] for column in self.columns] if by_name else list(raw.values())
         numbers, codes = [], []
-        for column, array in zip(self.columns, in_order, strict=True):
+        for column, came in zip(self.columns, in_order, strict=True):
             if column.kind == "label":
-                codes.append(codes_of(column, array, self.name))
+                codes.append(codes_of(column, came, self.name))
             else:
-                numbers += numbers_of(column, array, self.name)
-        n = len(in_order[0])
+                numbers += numbers_of(column, came, self.name)
+        n = len(in_order[0].values)
         return Table(
             np.stack(numbers, axis=1) if numbers else np.empty((n, 0)),
             np.stack(codes, axis=1) if codes else np.empty((n, 0), dtype=np.int64),
@@ -183,6 +182,12 @@ class Rows:
                 f"{tuple(tensor.shape[1:])}."
             )
         return tensor
+
+    @property
+    def single_numbers(self) -> np.ndarray:
+        """The numbers of a variable of one column, as they came, (n,)."""
+        (column,) = self.variable.columns
+        return column.as_came(self.table.numbers[:, 0])
 
     def of(self, *names: str) -> Rows:
         """A single variable is all that there is on its side; see `Parts.of`."""

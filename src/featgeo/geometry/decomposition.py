@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.problem import SpanModes, SpanProblem
+from featgeo.geometry.validation import check_ridge, shown
 
 
 def decompose(
@@ -41,4 +42,15 @@ def decompose(
     Returns:
         One `SpanModes` a level, with all modes of non-zero singular value.
     """
+    if not isinstance(moments, Moments):
+        raise ValueError(f"`moments` must be Moments, got {type(moments).__name__}. Use Moments.from_features.")
+    pairs = isinstance(levels, Sequence) and all(
+        isinstance(level, tuple | list) and len(level) == 2 for level in levels
+    )
+    if not pairs or not levels:
+        raise ValueError(
+            "`levels` must list pairs (names of blocks of x, names of blocks of y), such as [('x', 'y')], got "
+            f"{shown(levels)}."
+        )
+    check_ridge(ridge)
     return SpanProblem.from_moments(moments, levels).modes(ridge)

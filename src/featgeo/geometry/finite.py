@@ -192,6 +192,10 @@ class FiniteJoint:
         """
         if self.is_sparse:
             self._needs_dense("Components")
+        if not (isinstance(x_spaces, list | tuple) and isinstance(y_spaces, list | tuple)):
+            raise ValueError(
+                f"Spaces must be lists, one space a level, got {type(x_spaces).__name__} and {type(y_spaces).__name__}."
+            )
         if len(x_spaces) != len(y_spaces) or not x_spaces:
             raise ValueError(
                 f"Each level needs a space on either side, got {len(x_spaces)} of x and {len(y_spaces)} of y. "
@@ -249,7 +253,7 @@ class FiniteJoint:
         Order t holds what functions of t sources together capture and sums of functions of fewer do not: a functional
         analysis of variance of the dependence.
         """
-        x_names, _ = self._split(None if sources is None else tuple(sources), y)
+        x_names, _ = self._split(None if sources is None else as_names(sources), y)
         if len(x_names) < 2:
             raise ValueError(f"Multimodal components need at least two sources, got {x_names}. Name more sources.")
         spaces: list[Space] = [_subsets(x_names, size) for size in range(1, len(x_names))]
@@ -264,6 +268,8 @@ class FiniteJoint:
             margins: Groups of variables whose joint marginals are kept; all pairs when None.
         """
         pairs = _subsets(self.names, min(2, len(self.names)))
+        if not isinstance(margins, list | tuple | None):
+            raise ValueError(f"`margins` must list groups of variables, got {type(margins).__name__}.")
         groups = pairs if margins is None else [as_names(group) for group in margins]
         axes = [tuple(self._axis(name) for name in group) for group in groups]
         fitted = iterative_proportional_fitting(self.probability(), axes)

@@ -95,6 +95,10 @@ def heterogeneous_estimate(
     Raises:
         ValueError: If R_X cannot be had, or a table holds symbols that R_X never shows.
     """
+    if not isinstance(datasets, list | tuple):
+        raise ValueError(f"`datasets` must be a list of FiniteJoint, got {type(datasets).__name__}.")
+    if not isinstance(y, str):
+        raise ValueError(f"`y` must be the name of the target, got {str(y)[:80]}.")
     _check_alphabets([*datasets, *([] if sources is None else [sources])])
     x, target = _metric(datasets, y, sources)
     total = sum(dataset.total for dataset in datasets)
@@ -124,6 +128,11 @@ def heterogeneous_estimate(
 
 def _check_alphabets(tables: Sequence[FiniteJoint]) -> None:
     """Check that a variable has the same symbols, in the same order, wherever it occurs."""
+    for table in tables:
+        if not isinstance(table, FiniteJoint):
+            raise ValueError(
+                f"Tables must be FiniteJoint, got {type(table).__name__}. Write FiniteJoint(counts, names)."
+            )
     first: dict[str, FiniteJoint] = {}
     for table in tables:
         for name in table.names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,10 @@ def symbol_labels(
     """The labels of the symbols of each variable, checked against the shape of the table."""
     if categories is None:
         return None
-    result = tuple(tuple(labels) for labels in categories)
+    try:
+        result = tuple(tuple(labels) for labels in categories)
+    except TypeError as error:
+        raise ValueError(f"`categories` must list the labels of each variable, got {str(categories)[:80]}.") from error
     sizes = tuple(len(labels) for labels in result)
     if sizes != shape:
         raise ValueError(f"Each symbol of {names} needs one label: expected {shape} labels, got {sizes}.")
@@ -42,7 +45,17 @@ def symbol_labels(
 
 def as_column(values: Any) -> np.ndarray:
     """Labels as they are: left to itself, numpy would turn a missing label among texts into the text "nan"."""
-    return np.asarray(values) if hasattr(values, "dtype") else np.array(list(values), dtype=object)
+    if hasattr(values, "dtype"):
+        column = np.asarray(values)
+    elif isinstance(values, Iterable) and not isinstance(values, str | Mapping):
+        items = list(values)
+        column = np.empty(len(items), dtype=object)
+        column[:] = items
+    else:
+        raise ValueError(f"Samples must be columns of labels, got {type(values).__name__}. Pass lists or arrays.")
+    if column.dtype.kind == "V":
+        raise ValueError(f"Samples must be columns of labels, got {column.dtype}. Pass each field as a column.")
+    return column
 
 
 def coded(column: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from featgeo.geometry.validation import Array, as_features, as_names, as_weights
+from featgeo.geometry.validation import Array, as_features, as_mask, as_names, as_real, as_weights, shown
 
 
 class _Affine(Protocol):
@@ -116,8 +116,16 @@ class Moments:
         Raises:
             ValueError: For empty data, lengths that differ, NaN or infinite values in rows that are present.
         """
+        if not isinstance(blocks, Mapping):
+            raise ValueError(
+                f"Features come by name, got {type(blocks).__name__}. Pass a mapping, such as {{'x': features, ...}}."
+            )
         if not blocks:
             raise ValueError("Moments need at least one block of features, got none. Pass {'x': features, ...}.")
+        if not isinstance(present, Mapping | None):
+            raise ValueError(
+                f"`present` must be a mapping from block to a boolean array, got {type(present).__name__}."
+            )
         masks = _presence(blocks, present or {})
         n_rows = next(iter(masks.values())).size
         row_weights = np.ones(n_rows) if weights is None else as_weights(weights, n_rows)
@@ -140,6 +148,8 @@ class Moments:
     def from_chunks(cls, chunks: Iterable[Mapping[str, Any] | Moments]) -> Moments:
         """Moments of a stream of chunks, each a mapping of features by name or already `Moments`."""
         total = _NOTHING
+        if not isinstance(chunks, Iterable) or getattr(chunks, "ndim", 1) == 0:
+            raise ValueError(f"Chunks must be a list or another iterable of mappings, got {type(chunks).__name__}.")
         for chunk in chunks:
             total = total + (chunk if isinstance(chunk, Moments) else cls.from_features(chunk))
         if not total.dims:
@@ -147,6 +157,11 @@ class Moments:
         return total
 
     def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            raise TypeError(
+                f"Moments are added to Moments only, got {type(other).__name__}. Use Moments.from_features for "
+                "features."
+            )
         for name in self.dims.keys() & other.dims.keys():
             if self.dims[name] != other.dims[name]:
                 raise ValueError(
@@ -158,11 +173,14 @@ class Moments:
             pairs[key] = pairs[key] + pair if key in pairs else pair
         return _restored({**self.dims, **other.dims}, pairs)
 
+    def __radd__(self, other: Any) -> Moments:
+        return self if isinstance(other, int) and other == 0 else self + other  # 0 is where `sum` begins
+
     def _pair(self, a: str, b: str | None) -> _Pair:
         b = a if b is None else b
         for name in (a, b):
-            if name not in self.dims:
-                raise ValueError(f"There is no block {name!r}. The blocks are {sorted(self.dims)}.")
+            if not isinstance(name, str) or name not in self.dims:
+                raise ValueError(f"There is no block {shown(name)}. The blocks are {sorted(self.dims)}.")
         pair = self._pairs.get((min(a, b), max(a, b)))
         if pair is None:
             raise ValueError(f"No row carries both {a!r} and {b!r}. Add data where the two are seen together.")
@@ -240,7 +258,7 @@ def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str
             f"`present` names blocks that were not passed: {sorted(unknown)}. Pass them or drop the masks."
         )
     as_names(tuple(blocks))
-    shapes = {name: tuple(np.shape(block)) for name, block in blocks.items()}
+    shapes = {name: _shape(block, name) for name, block in blocks.items()}
     if not all(shapes.values()):
         raise ValueError(f"Blocks must have one row a sample, got shapes {shapes}. Pass arrays of shape (n, d).")
     lengths = {name: shape[0] for name, shape in shapes.items()}
@@ -250,13 +268,17 @@ def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str
     masks = {}
     for name in blocks:
         given = present.get(name, np.ones(n_rows, dtype=bool))
-        mask = np.asarray(given.cpu() if isinstance(given, torch.Tensor) else given)
+        mask = as_mask(given, name)
         if mask.dtype != bool or mask.shape != (n_rows,):
             raise ValueError(
                 f"`present[{name!r}]` must be boolean of shape ({n_rows},), got {mask.dtype} of shape {mask.shape}."
             )
         masks[name] = mask
     return masks
+
+
+def _shape(block: Any, name: str) -> tuple[int, ...]:
+    return tuple(block.shape) if hasattr(block, "shape") else tuple(as_real(block, name).shape)
 
 
 def _take(block: Any, rows: np.ndarray) -> Any:

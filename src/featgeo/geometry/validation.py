@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,16 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
 
+_SHOWN = 80  # characters of what came
+
+
+def shown(value: Any) -> str:
+    """What came, short enough for a message."""
+    if isinstance(value, int) and abs(value) > 10**_SHOWN:  # Python refuses to print the longest
+        return f"a whole number of {value.bit_length()} bits"
+    text = repr(value) if not hasattr(value, "shape") else f"{type(value).__name__} of shape {tuple(value.shape)}"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
 
 def as_features(values: Any, name: str) -> torch.Tensor:
     """Return real, finite features as a float64 tensor of shape (n, d), on the device they came on.
@@ -20,8 +31,7 @@ def as_features(values: Any, name: str) -> torch.Tensor:
     One-dimensional input is one feature.
     """
     if isinstance(values, torch.Tensor):
-        if values.is_complex():
-            raise ValueError(f"{name!r} must hold real numbers, got {values.dtype}. Pass real and imaginary parts.")
+        check_tensor(values, repr(name))
         # Apple's devices have no float64.
         on_device = values.detach().cpu() if values.device.type == "mps" else values.detach()
         features = on_device.to(torch.float64)
@@ -40,19 +50,43 @@ def as_features(values: Any, name: str) -> torch.Tensor:
     return features
 
 
+def check_tensor(tensor: torch.Tensor, name: str, with_values: bool = True) -> None:
+    """Refuse tensors that cannot be computed with, or (`with_values`) whose values cannot be read."""
+    if tensor.is_complex():
+        raise ValueError(
+            f"{name} must hold real numbers, got {tensor.dtype}. Complex data not supported: pass real and imaginary "
+            "parts."
+        )
+    if tensor.layout != torch.strided:
+        raise ValueError(f"{name} must be a dense tensor, got one of layout {tensor.layout}. Use .to_dense().")
+    if with_values and tensor.device.type == "meta":
+        raise ValueError(f"{name} is a tensor on the device 'meta', which holds no values. Pass one that does.")
+
+
 def as_real(values: Any, name: str) -> Array:
     """Return real numbers (booleans and integers included) as a float64 array; never parse text or objects."""
     if np.ma.isMaskedArray(values):
         raise ValueError(f"{name!r} is a masked array. Fill the masked values, or drop them, first.")
     if isinstance(values, torch.Tensor):
-        values = values.detach().cpu()
-        values = (values if values.is_complex() else values.double()).numpy()  # numpy has no bfloat16
-    array = np.asarray(values)
+        check_tensor(values, repr(name))
+        values = values.detach().cpu().double().numpy()  # numpy has no bfloat16
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name!r} must be an array of numbers, got a ragged list ({error}).") from error
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name!r} must hold real numbers, got dtype {array.dtype}. Encode the values as numbers first."
         )
     return array.astype(np.float64)
+
+
+def as_mask(mask: Any, name: str) -> np.ndarray:
+    """Return what tells which rows carry a block as an array."""
+    try:
+        return np.asarray(mask.cpu() if isinstance(mask, torch.Tensor) else mask)
+    except ValueError as error:
+        raise ValueError(f"`present[{name!r}]` must be a boolean array, got a ragged list.") from error
 
 
 def as_weights(weights: Any, n_rows: int) -> Array:
@@ -63,6 +97,16 @@ def as_weights(weights: Any, n_rows: int) -> Array:
     if not np.isfinite(array).all() or (array < 0).any():
         raise ValueError("`weights` must be finite and non-negative. Drop the rows with a negative or NaN weight.")
     return array
+
+
+def check_same_rows(**variables: Any) -> None:
+    """Refuse variables of different lengths."""
+    lengths = {name: len(rows) for name, rows in variables.items()}
+    if len(set(lengths.values())) > 1:
+        names = " and ".join(lengths)
+        raise ValueError(
+            f"{names} must have the same rows, got inconsistent numbers of samples: {lengths}. Align them row by row."
+        )
 
 
 def as_mass(table: Array, name: str = "table") -> Array:
@@ -86,25 +130,32 @@ def check_mode_count(k: int | None, rank: int) -> int:
     """Return the number of modes to keep: k where it is between 1 and rank, rank where k is None."""
     if k is None:
         return rank
-    if not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"The number of modes must be a whole number, at least 1, got {k}. None keeps all modes.")
+    if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+        raise ValueError(
+            f"The number of modes must be a whole number, at least 1, got {shown(k)}. None keeps all modes."
+        )
+    if rank == 0:
+        raise ValueError(f"{shown(k)} modes were asked for but the dependence has rank 0: there is none. Use None.")
     if k > rank:
         raise ValueError(
-            f"{k} modes were asked for but the dependence has rank {rank}. Use k <= {rank}, or None for all."
+            f"{shown(k)} modes were asked for but the dependence has rank {rank}. Use k <= {rank}, or None for all."
         )
-    return k
+    return int(k)
 
 
 def check_ridge(ridge: float) -> float:
     """Return a ridge that is finite and not negative."""
-    if not (np.isfinite(ridge) and ridge >= 0):
-        raise ValueError(f"`ridge` must be finite and at least 0, got {ridge}. Use 0 for no regularisation.")
+    if not isinstance(ridge, Real) or isinstance(ridge, bool) or not 0 <= ridge <= sys.float_info.max:
+        raise ValueError(f"`ridge` must be a number, finite and at least 0, got {shown(ridge)}. Use 0 for none.")
     return float(ridge)
 
 
 def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
     """Return a tuple of distinct names; a single string is one name."""
-    result = (names,) if isinstance(names, str) else tuple(names)
+    try:
+        result = (names,) if isinstance(names, str) else tuple(names)
+    except TypeError as error:
+        raise ValueError(f"Names must be text, or a list of texts, got {names!r}.") from error
     if not all(isinstance(name, str) for name in result):
         raise ValueError(f"Names must be text, got {result}. Convert them with str.")
     if len(set(result)) != len(result):

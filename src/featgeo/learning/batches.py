@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 
+from featgeo.geometry.arguments import check_whole
 from featgeo.geometry.validation import as_names
 
 Batch = dict[str, torch.Tensor]
@@ -148,7 +148,7 @@ class StreamBatches:
             )
         self.batches = batches
         self.encode = encode
-        self.validation_batches = _check_count(validation_batches)
+        self.validation_batches = check_whole(validation_batches, "validation_batches", 0, "Use 1.")
         self._held_out: list[Batch] | None = None
         self._n_batches: int | None = None
 
@@ -199,17 +199,7 @@ class StreamBatches:
 
 def check_batch_size(batch_size: Any) -> int:
     """Return a batch size that the unbiased H-score can work with."""
-    if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < SMALLEST_BATCH:
-        raise ValueError(
-            f"`batch_size` must be a whole number, at least {SMALLEST_BATCH}, got {batch_size!r}. None chooses one."
-        )
-    return int(batch_size)
-
-
-def _check_count(validation_batches: Any) -> int:
-    if not isinstance(validation_batches, Integral) or isinstance(validation_batches, bool) or validation_batches < 0:
-        raise ValueError(f"`validation_batches` must be a whole number, at least 0, got {validation_batches!r}. Use 1.")
-    return int(validation_batches)
+    return check_whole(batch_size, "batch_size", SMALLEST_BATCH, "None chooses one.")
 
 
 def _check_rows(inputs: Mapping[str, torch.Tensor]) -> int:

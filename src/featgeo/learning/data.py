@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-import narwhals.stable.v1 as nw
 import numpy as np
-import torch
 
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.dealing import copies_of, deal
+from featgeo.features.missing import rows_of, stacked, taken
 from featgeo.features.parts import Parts
+from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, Variable
 
 CHUNK_ROWS = 65_536
+MOST_LATE_LABELS = 10_000  # rows that are kept beside the first ones; more labels than that tell rows apart, no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,11 @@ class Pairs:
             raise ValueError("Y holds missing values (NaN). Drop these rows: what they say about X is not known.")
         if not y.variable.is_tensor and (y.table.codes == UNKNOWN).any():
             raise ValueError("Y has labels that the first rows of the stream did not show. Shuffle the rows.")
+        if any(column.origin for column in y.variable.numbers) and not is_finite(y):
+            raise ValueError(
+                "Y holds whole numbers beyond 2**53 that are one and the same as floats, which is what predictions of "
+                "it are. Subtract what they have in common, such as Y - Y.min()."
+            )
 
     def chunks(self) -> Iterator[Pairs]:
         """All rows, some at a time, in order."""
@@ -137,7 +143,9 @@ def rows_by_pattern(has: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 class Stream:
     """Batches (x, y) that are read one after the other; the first rows are kept, to learn spaces from.
 
-    Batches should come in random order: spaces are fitted to the first rows.
+    Batches should come in random order: spaces are fitted to the first rows. Labels of X that these do not show are
+    looked for in a further pass, and a row of each is kept with them; batches that can be read only once must not bring
+    any.
     """
 
     cells = float("inf")  # nobody knows
@@ -146,18 +154,43 @@ class Stream:
         self.batches = batches
         self._iterator = iter(batches)
         self._repeatable = self._iterator is not batches
-        head: list[tuple[Any, Any]] = []
-        rows = 0
-        while rows < head_rows and (batch := next(self._iterator, None)) is not None:
-            head.append(_two(batch))
-            rows += len(head[-1][1])
-        if not head:
+        self._head: list[tuple[Any, Any]] = []
+        rows, ended = 0, False
+        while rows < head_rows and not ended:
+            batch = next(self._iterator, None)
+            ended = batch is None
+            if batch is not None:
+                self._head.append(_two(batch))
+                rows += len(self._head[-1][1])
+        if not self._head:
             raise ValueError("The stream of batches is empty. Pass an iterable of (x, y) batches.")
-        self._head = head
-        x, y = _concatenated([x for x, _ in head]), _concatenated([y for _, y in head])
+        x, y = stacked([x for x, _ in self._head], "X"), stacked([y for _, y in self._head], "Y")
         self.x_variable, self.y_variable = Variable.seen(x, "X"), Variable.seen(y, "Y")
+        if self.x_variable.labels and self._repeatable and not ended:
+            x, y = self._with_all_labels(x, y)
         self.head = Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
         self._used = False
+
+    def _with_all_labels(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """The head, and a row for each label of X that it does not show."""
+        n_labels = 0
+        for batch in self.batches:
+            more_x, more_y = _two(batch)
+            codes = self.x_variable.rows(more_x).table.codes
+            new = np.flatnonzero((codes == UNKNOWN).any(axis=1))
+            if not len(new):
+                continue
+            first = new[_first_rows(taken(rows_of(more_x, "X"), new))]
+            n_labels += len(first)
+            if n_labels > MOST_LATE_LABELS:
+                raise ValueError(
+                    f"X brings more than {MOST_LATE_LABELS} labels that its first {CHUNK_ROWS} rows do not show. Drop "
+                    "the column that tells nearly every row from all others, or merge its rare labels."
+                )
+            x = stacked([x, taken(rows_of(more_x, "X"), first)], "X")
+            y = stacked([y, taken(rows_of(more_y, "Y"), first)], "Y")
+            self.x_variable = Variable.seen(x, "X")
+        return x, y
 
     def chunks(self) -> Iterator[Pairs]:
         """All batches, in order; again from the start where the iterable allows it."""
@@ -184,6 +217,11 @@ class Stream:
         x, y = _two(batch)
         pair = Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
         pair.check_y()
+        if self.x_variable.labels and (pair.x.of("x").table.codes == UNKNOWN).any():
+            raise ValueError(
+                "X has labels that the first rows of the stream did not show, and these batches can be read only once. "
+                "Pass a DataLoader, a list or another iterable that can start again, or shuffle the rows."
+            )
         return pair
 
     @property
@@ -199,18 +237,21 @@ class Stream:
         return self.head.sample(n_rows, seed)
 
 
+def _first_rows(x: Any) -> np.ndarray:
+    """Positions of rows that between them show every label, (m,)."""
+    codes = Variable.seen(x, "X").rows(x).table.codes
+    firsts = [np.unique(column, return_index=True)[1] for column in codes.T]
+    return np.unique(np.concatenate(firsts))
+
+
+def _has_rows(values: Any) -> bool:
+    return hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0
+
+
 def _two(batch: Any) -> tuple[Any, Any]:
-    if not isinstance(batch, tuple | list) or len(batch) != 2 or not hasattr(batch[1], "__len__"):
+    if not isinstance(batch, tuple | list) or len(batch) != 2 or not _has_rows(batch[1]):
         raise ValueError(
             f"Without Y, X must be an iterable of batches (x, y) of arrays, got {type(batch).__name__} in it. "
             "Pass fit(X, Y), or yield tuples of two arrays."
         )
     return batch[0], batch[1]
-
-
-def _concatenated(parts: list[Any]) -> Any:
-    if isinstance(parts[0], torch.Tensor):
-        return torch.cat(parts)
-    if hasattr(parts[0], "columns"):
-        return nw.concat([nw.from_native(part) for part in parts]).to_native()
-    return np.concatenate([np.asarray(part) for part in parts])

@@ -14,7 +14,7 @@ from featgeo.features import networks
 from featgeo.features.dealing import deal
 from featgeo.features.encoding import Encoding
 from featgeo.features.recipes import Recipe, is_finite, recipes
-from featgeo.features.spaces import NetworkSpace, Space, network_inputs
+from featgeo.features.spaces import NetworkSpace, Space, check_module, network_inputs
 from featgeo.features.variables import Rows
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, complement
@@ -230,6 +230,7 @@ def _trunk(block: Block, side: str, key: str, rows_of_side: Any, seed: int) -> _
         basis = complement(Moments.from_features({"z": fixed(rows)}), "z", ())
         return _Trunk(side, block, key, recipe.name, Orthonormal(), fixed=fixed, basis=basis)
     if recipe.argument is not None:
+        check_module(recipe.argument, rows)
         return _Trunk(side, block, key, recipe.name, recipe.argument)
     if recipe.name == "sequence":
         return _Trunk(side, block, key, recipe.name, networks.sequence(*_sequence_shape(rows)))

@@ -6,12 +6,11 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 import torch
 
+from featgeo.geometry.arguments import check_choice, check_flag, check_number, check_whole, is_whole
 from featgeo.learning.batches import SMALLEST_BATCH, TensorBatches, check_batch_size, default_batch_size
 
 MOST_APART = 5000
@@ -67,37 +66,33 @@ class Training:
     restarts: int = 1
 
     def __post_init__(self) -> None:
-        _check_whole("max_epochs", self.max_epochs, 1, "None chooses from the number of rows")
-        _check_whole("patience", self.patience, 1, "None never stops early")
+        if self.max_epochs is not None:
+            check_whole(self.max_epochs, "max_epochs", 1, "None chooses from the number of rows.")
+        if self.patience is not None:
+            check_whole(self.patience, "patience", 1, "None never stops early.")
         if self.batch_size is not None:
             check_batch_size(self.batch_size)
         for name, least in {"surplus": 0, "restarts": 1, "num_nodes": 1}.items():
-            if getattr(self, name) is None:
-                raise ValueError(f"`{name}` must be a whole number, got None. Use {least}.")
-            _check_whole(name, getattr(self, name), least, f"Use {least}")
-        for name, above in {"learning_rate": True, "weight_decay": False}.items():
-            value = getattr(self, name)
-            if value is None and name == "learning_rate":
-                continue
-            if not isinstance(value, Real) or not math.isfinite(value) or value < 0 or (above and value == 0):
-                rule = "a positive number" if above else "a number, at least 0"
-                raise ValueError(f"`{name}` must be {rule}, got {value!r}. Leave it out for the default.")
+            check_whole(getattr(self, name), name, least, f"Use {least}.")
+        default = "Leave it out for the default."
+        if self.learning_rate is not None:
+            check_number(self.learning_rate, "learning_rate", "a positive number", default, above=True)
+        check_number(self.weight_decay, "weight_decay", "a number, at least 0", default)
+        share = "a share of the rows, at least 0 and below 1"
+        if check_number(self.validation, "validation", share, "Use 0.1.") >= 1:
+            raise ValueError(f"`validation` must be {share}, got {self.validation!r}. Use 0.1.")
+        if self.progress is not None:
+            check_flag(self.progress, "progress")
         for name, names in {"precision": PRECISIONS, "accelerator": ACCELERATORS}.items():
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in names:
-                raise ValueError(f"`{name}` must be one of {', '.join(names)}, got {value!r}. Use {names[0]!r}.")
+            check_choice(getattr(self, name), name, names, f"Use {names[0]!r}.")
         self._check_devices()
         if not isinstance(self.checkpoint, str | os.PathLike | None):
             raise ValueError(f"`checkpoint` must be the path of a folder, got {self.checkpoint!r}. None keeps nothing.")
-        if not isinstance(self.validation, Real) or not 0 <= self.validation < 1:
-            raise ValueError(
-                f"`validation` must be a share of the rows, at least 0 and below 1, got {self.validation!r}. Use 0.1."
-            )
 
     def _check_devices(self) -> None:
         counts = self.devices if isinstance(self.devices, list | tuple) else [self.devices]
         least = 0 if isinstance(self.devices, list | tuple) else -1  # positions, or how many; -1 is all of them
-        whole = all(isinstance(part, Integral) and not isinstance(part, bool) and part >= least for part in counts)
+        whole = all(is_whole(part) and int(part) >= least for part in counts)
         named = isinstance(self.devices, str) and (self.devices == "auto" or self.devices.lstrip("-").isdigit())
         if not (whole and counts and self.devices != 0) and not named:
             raise ValueError(
@@ -137,8 +132,3 @@ class Training:
         if self.max_epochs is not None:
             return self.max_epochs
         return min(max(math.ceil(FEWEST_STEPS / n_batches), FEWEST_EPOCHS), MOST_EPOCHS)
-
-
-def _check_whole(name: str, value: Any, least: int, way_out: str) -> None:
-    if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < least):
-        raise ValueError(f"`{name}` must be a whole number, at least {least}, got {value!r}. {way_out}.")

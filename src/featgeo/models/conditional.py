@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -20,14 +19,15 @@ from featgeo.features.parts import Parts
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.validation import Array, as_features
+from featgeo.geometry.arguments import check_count, seed_of
+from featgeo.geometry.validation import Array, as_features, check_same_rows
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.learned import Component, LeftOut, Unseen
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
-from featgeo.models.modal import check_training, seed_of
+from featgeo.models.modal import check_scored, check_training
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
 from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way
@@ -116,6 +116,7 @@ class ConditionalDecomposition(BaseEstimator):
             S: Rows of the side information: numbers, labels, several columns, or mixed.
         """
         self._check_parameters()
+        seed = seed_of(self.random_state)
         self.x_variable_, self.y_variable_, self.s_variable_ = (
             Variable.seen(values, name) for values, name in ((X, "X"), (y, "Y"), (S, "S"))
         )
@@ -125,7 +126,6 @@ class ConditionalDecomposition(BaseEstimator):
         for name, rows in (("X", data.x.of("x")), ("Y", y_rows), ("S", s_rows)):
             if not rows.variable.is_tensor:
                 check_not_constant(rows.table, name)
-        seed = seed_of(self.random_state)
         self.support_ = support_of(self.y_variable_, y_rows, lambda rows: np.zeros((len(rows), 0)), seed)
         if self.y_given_s is not None:
             check_model(self.y_given_s, self.support_)
@@ -193,8 +193,7 @@ class ConditionalDecomposition(BaseEstimator):
                 f"{f.shape[1]}."
             )
         s = self.s_variable_.rows(S)
-        if len(s) != len(f):
-            raise ValueError(f"X and S must have the same rows, got {len(f)} and {len(s)}. Align them row by row.")
+        check_same_rows(X=f, S=s)
         posterior = self.posterior_ if calibrated else Posterior()
         rows, link = self._by_formula(self._scaled(f), s, self._mass_given, posterior.prior_share)
         if self.y_given_features_ is None or not calibrated:
@@ -206,10 +205,10 @@ class ConditionalDecomposition(BaseEstimator):
     def score(self, X: Any, y: Any, S: Any) -> float:
         """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""
         check_is_fitted(self)
+        check_scored(self.y_variable_.rows(y))
         part = self.learned_.components[1]
         f, g = part.f(self.x_variable_.rows(X)), part.g(self._side(S, y))
-        if len(f) != len(g):
-            raise ValueError(f"X and Y must have the same rows, got {len(f)} and {len(g)}. Align them row by row.")
+        check_same_rows(X=f, Y=g)
         if len(part) == 0:
             return 0.0
         scale = np.sqrt(part.sigma)
@@ -329,12 +328,7 @@ class ConditionalDecomposition(BaseEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("n_modes", "n_markov_modes"):
-            value = getattr(self, name)
-            if value != "auto" and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
-                raise ValueError(
-                    f"`{name}` must be a whole number, at least 1, or 'auto', got {value!r}. Use 'auto' to let "
-                    "held-out rows choose."
-                )
+            check_count(getattr(self, name), name)
         check_training(self.solver, self.training)
 
 

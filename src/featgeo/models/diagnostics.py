@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -132,7 +132,9 @@ def panel(rows: Rows | Parts, features: FeatureFunction, seed: int) -> Panel:
     if isinstance(rows, Rows) and len(variable.columns) == 1 and variable.columns[0].kind == "number":
         numbers, first = np.unique(rows.table.numbers[:, 0], return_index=True)
         some = np.unique(np.linspace(0, len(numbers) - 1 - np.isnan(numbers[-1]), CURVE_POINTS).astype(int))
-        return Panel("curve", numbers[some], features(rows.take(first[some])))
+        column = replace(variable.columns[0], origin=0)  # what no float can hold is shown from its smallest value on
+        at = column.as_came(numbers[some])
+        return Panel("curve", at, features(rows.take(first[some])))
     if isinstance(rows, Rows) and len(variable.columns) == 1 and variable.labels:
         codes, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
         frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_BARS])

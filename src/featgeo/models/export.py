@@ -152,7 +152,19 @@ def _check_kind(model: Any) -> None:
 def _variable(model: ModalDecomposition, part: Part) -> Variable:
     if part not in ("f", "g", "posterior"):
         raise ValueError(f"`part` must be 'f', 'g' or 'posterior', got {part!r}.")
-    return model.y_variable_ if part == "g" else model.x_variable_
+    if not hasattr(model, "_main"):
+        raise ValueError(
+            f"ModalDecomposition, FeatureClassifier and FeatureRegressor can be exported, got {type(model).__name__}. "
+            "Keep the model itself with `save`."
+        )
+    variable: Variable = model.y_variable_ if part == "g" else model.x_variable_
+    for column in variable.columns:
+        if column.origin or column.exponent:
+            raise NotImplementedError(
+                f"Column {column.name!r} of {variable.name} holds numbers too large or too small for a tensor of them "
+                "to be exact. Subtract what they have in common, or scale them, and fit again."
+            )
+    return variable
 
 
 def _example(variable: Variable) -> Tensor:
@@ -178,7 +190,7 @@ def _function(function: FeatureFunction, variable: Variable) -> nn.Module:
 
 def _space(space: Space, variable: Variable) -> nn.Module:
     if isinstance(space, NetworkSpace) and space.encoding is None:
-        return NetworkModule(space.module)
+        return NetworkModule(space.module, variable.shape or (len(are_labels(variable)),))
     return OfColumns(variable, _space_of_columns(space, variable.name))
 
 

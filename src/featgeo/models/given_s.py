@@ -50,7 +50,7 @@ class FeaturesModel:
         encoding = Encoding.fit(s, "standard")
         inputs = np.hstack([f, encoding(s)])
         if support.continuous:  # here trees would have many targets, and take long
-            numbers = y.table.numbers[:, 0]
+            numbers = y.single_numbers
             return cls(encoding, FeatureRegressor(x_space="kernel", random_state=seed).fit(inputs, numbers))
         return cls(encoding, default_model(support, False, "auto", "table", seed, None).fit(inputs, y.raw))
 
@@ -75,7 +75,7 @@ class WithResiduals:
     @classmethod
     def fit(cls, regressor: Any, s: Rows, y: Rows) -> WithResiduals:
         """Fit a copy, or keep one that is fitted: then the residuals of these rows are those that it has."""
-        inputs, numbers = two_dimensional(s), y.table.numbers[:, 0]
+        inputs, numbers = two_dimensional(s), y.single_numbers
         if _is_fitted(regressor):
             return cls(copy.deepcopy(regressor), np.sort(numbers - np.ravel(regressor.predict(inputs))))
         unseen = np.ravel(cross_val_predict(regressor, inputs, numbers))

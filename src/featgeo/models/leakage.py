@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Variable
-from featgeo.geometry.validation import Array
+from featgeo.geometry.arguments import seed_of
+from featgeo.geometry.validation import Array, as_real
 from featgeo.learning.data import Pairs
 from featgeo.learning.exact import correlations, score
 from featgeo.learning.learn import learn
@@ -81,7 +82,7 @@ class Leakage:
         )
 
 
-def leakage(features: Any, Z: Any, random_state: int = 0) -> Leakage:
+def leakage(features: Any, Z: Any, random_state: Any = 0) -> Leakage:
     """How much features tell about Z, linearly and by their own modal decomposition.
 
     Args:
@@ -89,7 +90,7 @@ def leakage(features: Any, Z: Any, random_state: int = 0) -> Leakage:
         Z: What they should not tell: numbers, labels, or several columns, of the same rows.
         random_state: Seed of folds and spaces.
     """
-    values = _numbers(features)
+    seed, values = seed_of(random_state), _numbers(features)
     if values.shape[1] == 0:
         return Leakage(0.0, 0.0, 0.0, 0.0, 0.0)  # no features tell nothing
     x_variable, z_variable = Variable.seen(values, "features"), Variable.seen(Z, "Z")
@@ -101,18 +102,17 @@ def leakage(features: Any, Z: Any, random_state: int = 0) -> Leakage:
     data = Pairs(x, z)
     if len(data) < FEWEST_ROWS:
         raise ValueError(f"Leakage is measured on at least {FEWEST_ROWS} rows, got {len(data)}. Pass more.")
-    linear, linear_error = _linear(values, Encoding.fit(data.y.of("y"), "standard")(data.y.of("y")), random_state)
-    return Leakage(linear, linear_error, *_nonlinear(data, random_state))
+    linear, linear_error = _linear(values, Encoding.fit(data.y.of("y"), "standard")(data.y.of("y")), seed)
+    return Leakage(linear, linear_error, *_nonlinear(data, seed))
 
 
 def _numbers(features: Any) -> Array:
-    array = features.detach().cpu().numpy() if hasattr(features, "detach") else np.asarray(features)
     try:
-        values = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+        values = as_real(features, "features")
+    except ValueError as error:
         raise ValueError(
-            f"Features must be numbers, (n, k), got {array.dtype}: {error}. Encode labels as numbers first, or measure "
-            "what the columns tell by independence_test(X, Z), which reads labels."
+            f"Features must be numbers, (n, k). {error} Or measure what the columns tell by independence_test(X, Z), "
+            "which reads labels."
         ) from error
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2:

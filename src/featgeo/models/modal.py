@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import Link, Recalibration
 from featgeo.assembly.support import Support
+from featgeo.features.columns import UNKNOWN
 from featgeo.features.given import given_recipe
+from featgeo.features.missing import rows_of
 from featgeo.features.parts import Parts
 from featgeo.features.raw import dimensions
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.validation import Array
+from featgeo.geometry.arguments import check_choice, check_count, check_flag, seed_of
+from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.learned import Component
@@ -111,8 +114,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         if y is None and Z is not None:
             raise ValueError("Z needs all rows in memory: pass fit(X, Y, Z), or make Z columns of the batches of X.")
-        data = self._stream(X) if y is None else self._pairs(X, y, Z)
         seed = seed_of(self.random_state)
+        data = self._stream(X) if y is None else self._pairs(X, y, Z)
         self.learned_ = learn(data, self._setting(), self.solver, seed, self.training, unseen=True)
         head = data.head if isinstance(data, Stream) else data
         *before, main = self.learned_.components
@@ -170,9 +173,10 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, Z: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that the modes capture there."""
+        check_is_fitted(self)
+        check_scored(self.y_variable_.rows(self._as_y(y)))
         f, g = self.transform(X, y, Z) if Z is not None else self.transform(X, y)
-        if len(f) != len(g):
-            raise ValueError(f"X and Y must have the same rows, got {len(f)} and {len(g)}. Align them row by row.")
+        check_same_rows(X=f, Y=g)
         if self.n_modes_ == 0:
             return 0.0
         scale = np.sqrt(self.singular_values_)
@@ -195,6 +199,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
                 `solver_` is "exact", where Y has several columns, or where fewer than 50 rows were held out.
         """
         check_is_fitted(self)
+        check_flag(aligned, "aligned")
+        check_flag(calibrated, "calibrated")
         rows = self._x_side(X, Z)
         calibration = (self.aligned_calibration_ if aligned else self.calibration_) if calibrated else Calibration()
         support, f = self.support_, self._main.f(rows) * self.singular_values_
@@ -229,8 +235,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
     def plot(self, what: Literal["modes", "spectrum"] = "modes") -> Figure:
         """A matplotlib figure of the modes f_i and g_i, or of the spectrum on seen and held-out rows."""
         check_is_fitted(self)
-        if what not in ("modes", "spectrum"):
-            raise ValueError(f"`what` must be 'modes' or 'spectrum', got {what!r}.")
+        check_choice(what, "what", ("modes", "spectrum"))
         try:
             from featgeo.report import mode_figures
         except ModuleNotFoundError as error:
@@ -256,11 +261,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         return np.array([f"f{i + 1}" for i in range(self.n_modes_)], dtype=object)
 
     def _check_parameters(self) -> None:
-        if self.n_modes != "auto" and (not isinstance(self.n_modes, Integral) or self.n_modes < 1):
-            raise ValueError(
-                f"`n_modes` must be a whole number, at least 1, or 'auto', got {self.n_modes!r}. Use 'auto' to let "
-                "held-out rows choose."
-            )
+        check_count(self.n_modes, "n_modes")
+        check_flag(getattr(self, "calibrate", True), "calibrate")
         check_training(self.solver, self.training)
 
     def _pairs(self, X: Any, y: Any, Z: Any) -> Pairs:
@@ -370,6 +372,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         return Parts({"x": self._x_rows(X), "z": self.z_variable_.rows(Z)})
 
     def _x_rows(self, X: Any) -> Rows:
+        rows_of(X, "X")
         if hasattr(self, "n_features_in_") and not self.x_variable_.is_tensor and dimensions(X) != 1:
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.x_variable_.rows(X)
@@ -401,20 +404,25 @@ def _axis_name(variable: Variable) -> str:
     return variable.columns[0].name if named else variable.name
 
 
+def check_scored(rows: Rows) -> None:
+    """Refuse rows of Y that no score can be computed from: missing ones, and those of another alphabet altogether."""
+    if rows.variable.is_tensor:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that they count as average: here they do not
+        numbers = rows.table.numbers
+    if np.isnan(numbers).any():
+        raise ValueError("Y holds missing values (NaN), which cannot be scored. Drop these rows.")
+    for column, codes in zip(rows.variable.labels, rows.table.codes.T, strict=True):
+        if (codes == UNKNOWN).all():
+            raise ValueError(
+                f"Y has none of the labels of the fit, such as {column.categories[:3]}: there is nothing to score. "
+                "Pass labels of the same alphabet."
+            )
+
+
 def check_training(solver: Any, training: Any) -> None:
     """Refuse a solver or options of training that are none."""
-    if solver not in ("auto", "exact", "closed", "neural"):
-        raise ValueError(f"`solver` must be 'auto', 'exact', 'closed' or 'neural', got {solver!r}.")
+    check_choice(solver, "solver", ("auto", "exact", "closed", "neural"))
     if training is not None and not isinstance(training, Training):
         raise ValueError(f"`training` must be a Training, got {training!r}. Write Training(max_epochs=20).")
-
-
-def seed_of(random_state: Any) -> int:
-    """One number for all that is random; None is always the same, so that a fit can be repeated."""
-    if random_state is None:
-        return 0
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    return int(check_random_state(random_state).randint(2**31))

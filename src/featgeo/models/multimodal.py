@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ from featgeo.assembly import Conditional
 from featgeo.features.missing import present, rows_of, taken
 from featgeo.features.parts import Parts
 from featgeo.features.variables import Rows
+from featgeo.geometry.arguments import check_count, check_whole, seed_of
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.learn import Solver
@@ -28,7 +28,7 @@ from featgeo.learning.sources import LearnedSources, learn_sources
 from featgeo.models.components import DependenceComponent, mean_and_error, warn_of_doubts
 from featgeo.models.energies import Energies, Energy, energies
 from featgeo.models.identification import identify
-from featgeo.models.modal import check_training, seed_of
+from featgeo.models.modal import check_scored, check_training
 from featgeo.models.reading import read_rows, shown
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
@@ -158,8 +158,12 @@ class MultimodalDecomposition(BaseEstimator):
                 as {"a": ..., "y": ...}, {"b": ..., "y": ...} and {"a": ..., "b": ...} are enough for the bivariate
                 component.
         """
-        datasets = [datasets] if isinstance(datasets, Mapping) else list(datasets)
-        if not datasets or not all(isinstance(part, Mapping) for part in datasets):
+        datasets = [datasets] if isinstance(datasets, Mapping) else datasets
+        if (
+            not isinstance(datasets, list | tuple)
+            or not datasets
+            or not all(isinstance(part, Mapping) for part in datasets)
+        ):
             raise ValueError("`datasets` must be a list of mappings from name to rows, one for each set of rows.")
         for i, part in enumerate(datasets):
             lengths = {name: len(rows_of(values, shown(name))) for name, values in part.items()}
@@ -218,6 +222,7 @@ class MultimodalDecomposition(BaseEstimator):
             raise ValueError("Y is missing in every row: there is nothing to score. Pass rows of Y.")
         parts = [part for learned in self.learned_ for part in learned.components]
         rows = self.y_variable_.rows(taken(values, there))
+        check_scored(rows)
         scale = np.sqrt(np.concatenate([part.sigma for part in parts]))
         if not len(scale):
             return 0.0
@@ -300,12 +305,12 @@ class MultimodalDecomposition(BaseEstimator):
 
     def _fit(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any] | None) -> MultimodalDecomposition:
         self._check_parameters()
-        data = read_rows(datasets, masks or {})
+        seed = seed_of(self.random_state)
+        data = read_rows(datasets, {} if masks is None else masks)
         self.sources_ = tuple(name for name in data.rows if name != "y")
         _check_groups(len(self.sources_), int(self.max_order))
         self.variables_ = {name: data.rows[name].variable for name in self.sources_}
         self.y_variable_ = data.rows["y"].variable
-        seed = seed_of(self.random_state)
         self.teams_, self.identified_ = identify(data, self.sources_, int(self.max_order))
         if not self.teams_:
             raise ValueError(
@@ -435,14 +440,9 @@ class MultimodalDecomposition(BaseEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("n_modes", "n_interaction_modes"):
-            value = getattr(self, name)
-            if value != "auto" and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
-                raise ValueError(
-                    f"`{name}` must be a whole number, at least 1, or 'auto', got {value!r}. Use 'auto' to let "
-                    "held-out rows choose, and max_order=1 for no interactions."
-                )
-        if not isinstance(self.max_order, Integral) or isinstance(self.max_order, bool) or self.max_order < 1:
-            raise ValueError(f"`max_order` must be a whole number, at least 1, got {self.max_order!r}. Use 2.")
+            way_out = "Use 'auto' to let held-out rows choose, and max_order=1 for no interactions."
+            check_count(getattr(self, name), name, way_out=way_out)
+        check_whole(self.max_order, "max_order", 1, "Use 2.")
         check_training(self.solver, self.training)
 
 
@@ -458,7 +458,7 @@ def _check_groups(n_sources: int, max_order: int) -> None:
 
 
 def _count(n_modes: Any) -> ModeCount:
-    return int(n_modes) if isinstance(n_modes, Integral) else n_modes
+    return "auto" if isinstance(n_modes, str) else int(n_modes)
 
 
 def _interactions(order: int, sources: tuple[str, ...]) -> str:

@@ -6,20 +6,24 @@ trusted. The features stay.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import Tags, column_or_1d
+from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import r2_score
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite
 
 from featgeo.assembly.support import Support
-from featgeo.features.raw import arrays_of, dimensions, plain
+from featgeo.features.columns import column_of, family_of
+from featgeo.features.exact_numbers import in_units
+from featgeo.features.missing import rows_of
+from featgeo.features.raw import RawColumn, columns_of, dimensions, plain, shape_of
 from featgeo.features.variables import Rows
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, as_weights, check_same_rows
 from featgeo.learning.learn import Solver
 from featgeo.learning.solve import MODE_COUNTS
 from featgeo.models.diagnostics import Panel
@@ -87,14 +91,8 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
             )
         if dimensions(X) <= 2:
-            arrays_of(plain(X), "X")  # first of all, whether there are any rows
-        labels = _one_column(y)
-        if labels.dtype.kind == "f":
-            assert_all_finite(labels, input_name="y")
-        if labels.dtype == object and any(label is None or label != label for label in labels.tolist()):
-            raise ValueError(
-                "y holds missing labels (None or NaN). Drop these rows, or give them a label of their own."
-            )
+            columns_of(plain(X), "X")  # first of all, whether there are any rows
+        labels = _labels(y)
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
@@ -114,8 +112,12 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         return self.given(X, Z=Z).proba()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
-        """Accuracy on the given rows."""
-        return float(accuracy_score(y, self.predict(X, Z), sample_weight=sample_weight))
+        """Accuracy on the given rows; a label that the fit never saw is never right."""
+        labels, predicted = _labels(y), self.predict(X, Z)
+        check_same_rows(X=predicted, y=labels)
+        weights = None if sample_weight is None else as_weights(sample_weight, len(labels))
+        right = np.array([a == b for a, b in zip(labels.tolist(), predicted.tolist(), strict=True)])
+        return float(np.average(right, weights=weights))
 
     def _n_modes(self) -> int | Literal["auto"]:
         return min(len(self.classes_) - 1, max(MODE_COUNTS)) if self.n_modes == "auto" else self.n_modes
@@ -125,7 +127,8 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
 
     def _as_y(self, y: Any) -> Any:
         """Labels as positions among `classes_`."""
-        labels = _one_column(y)
+        labels = _labels(y)
+        check_same_family(labels, self.classes_)
         position = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
         unknown = self.classes_[position] != labels
         if unknown.any():
@@ -218,19 +221,27 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Coefficient of determination R^2 of the means."""
-        return float(r2_score(y, self.predict(X, Z), sample_weight=sample_weight))
+        numbers, predicted = self._as_y(y), self.predict(X, Z)
+        check_same_rows(X=predicted, y=numbers)
+        weights = None if sample_weight is None else as_weights(sample_weight, len(numbers))
+        return float(r2_score(numbers, predicted, sample_weight=weights))
 
     def _as_y(self, y: Any) -> Any:
         values = _one_column(y)
-        if values.dtype.kind not in "biuf":
-            try:
-                values = values.astype(np.float64)
-            except (TypeError, ValueError) as error:
-                raise ValueError(
-                    f"A regressor needs numbers as y, got {values.dtype}: {error}. Convert them."
-                ) from error
-        assert_all_finite(values, input_name="y")
-        return values.astype(np.float64)
+        column = column_of("y", RawColumn(values), "the target")
+        if column.kind != "number" or column.form:
+            raise ValueError(
+                f"A regressor needs numbers as y, got {_example(values)}. Convert them, or use FeatureClassifier for "
+                "labels."
+            )
+        if column.missing:
+            raise ValueError("Input y contains NaN or other missing values. Drop these rows.")
+        if column.origin:
+            raise ValueError(
+                "y holds whole numbers beyond 2**53 that are one and the same as floats, which is what predictions "
+                "are. Subtract what they have in common, such as y - y.min()."
+            )
+        return in_units(values, 0, 0)
 
     def _calibrates(self) -> bool:
         return self.calibrate
@@ -238,5 +249,48 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
 
 def _one_column(y: Any) -> np.ndarray:
     """Labels or numbers as an array (n,)."""
-    array = y.detach().cpu().numpy() if hasattr(y, "detach") else y
-    return np.asarray(column_or_1d(array, warn=True))
+    values = rows_of(y, "y")
+    shape = shape_of(values, "y")
+    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+        raise ValueError(f"y must have one value a row, (n,), got shape {shape}. Pass a single column.")
+    if len(shape) == 2:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Pass shape (n,), such as y.ravel().",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+    columns, _ = columns_of(values, "y")
+    (column,) = columns.values()
+    return column.values
+
+
+def _labels(y: Any) -> np.ndarray:
+    """Labels of one kind that can be put in order, none missing, as an array (n,)."""
+    labels = _one_column(y)
+    if labels.dtype.kind in "mM":
+        raise ValueError(f"A classifier needs labels as y, got {_example(labels)}. Use FeatureRegressor for numbers.")
+    column = column_of("y", RawColumn(labels), "the target")  # no infinite ones, and what can be a label
+    if column.missing:
+        raise ValueError(
+            "Input y contains NaN or other missing labels. Drop these rows, or give them a label of their own."
+        )
+    if labels.dtype != object:
+        return labels
+    plain = np.array(labels.tolist())
+    kinds = {family_of(label) for label in labels.tolist()}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"y must hold labels of one kind, got {' and '.join(sorted(map(str, kinds)))}s. Convert them to text."
+        )
+    return plain if plain.dtype.kind in "biuf" else labels
+
+
+def check_same_family(labels: np.ndarray, classes: np.ndarray) -> None:
+    """Refuse texts where the fit had numbers, and the like."""
+    new, known = family_of(labels.tolist()[0]), family_of(classes.tolist()[0])
+    if new != known:
+        raise ValueError(f"The labels of the fit were {known}s such as {classes[0]!r}, got {new}s. Convert them.")
+
+
+def _example(values: np.ndarray) -> str:
+    return f"{str(values.tolist()[0])[:80]!r} of {values.dtype}"

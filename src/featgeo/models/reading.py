@@ -25,6 +25,8 @@ def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -
     """
     names = list(dict.fromkeys(name for part in datasets for name in part))
     _check_names(names)
+    if not isinstance(masks, Mapping):
+        raise ValueError(f"`present` must be a mapping from name to a boolean array, got {type(masks).__name__}.")
     unknown = set(masks) - set(names)
     if unknown:
         raise ValueError(f"`present` names {sorted(unknown)}, which are no variables here: {names}.")

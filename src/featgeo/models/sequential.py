@@ -18,23 +18,27 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import PRIOR_SHARES, LinearLink, prior_share
 from featgeo.features.columns import Column, column_of
+from featgeo.features.exact_numbers import is_missing
 from featgeo.features.parts import Parts
+from featgeo.features.raw import RawColumn
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import MOST_SYMBOLS, TableSpace, check_not_constant
 from featgeo.features.variables import Rows, Variable, symbol_keys
+from featgeo.geometry.arguments import check_count, check_flag, check_whole, is_whole, seed_of
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.histories import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import Solver, learn
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent, warn_of_doubts
-from featgeo.models.modal import check_training, seed_of
+from featgeo.models.modal import check_training
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 from featgeo.watch import watched
 
 ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come back
 SMALLEST_SHARE = 1e-9  # of the prior: no symbol of the alphabet is impossible
+MOST_ORDER = 10**6  # steps back; sequences are shorter
 MOST_WORK = 10**9  # multiplications of the decomposition of a table
 
 MOST_STEPS = 1000  # of all networks together: 20 lengths, with 210 steps, take half a minute, and time grows with steps
@@ -103,6 +107,7 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
             y: Nothing; there for scikit-learn.
         """
         self.orders_ = self._check_parameters()
+        seed = seed_of(self.random_state)
         arrays = _as_sequences(sequences, self.texts)
         self.symbol_ = _symbol(arrays)
         windows = _windows(arrays, max(self.orders_) + 1)
@@ -110,7 +115,6 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         self.alphabet_ = _as_array(every) if self.symbol_.kind == "label" else None
         histories, following = self._parts(windows[:, :-1]), self._rows(windows[:, -1], "next symbol")
         check_not_constant(following.table, "The sequence")
-        seed = seed_of(self.random_state)
         if self._has_tables(histories, following):
             self._fit_tables(histories, following, self._symbols(arrays), seed)
         else:
@@ -231,7 +235,7 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
             return Calibration() if self.support_.continuous else Calibration(LinearLink(PRIOR_SHARES[-1]))
         rows = following.take(unseen.rows)
         if self.support_.continuous:
-            return Calibration.fit(self.support_, unseen.f, rows.table.numbers[:, 0])
+            return Calibration.fit(self.support_, unseen.f, rows.single_numbers)
         return Calibration(LinearLink(prior_share(unseen.f, self._positions(rows), self.support_)))
 
     def _positions(self, rows: Rows) -> np.ndarray:
@@ -310,13 +314,15 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         check_training(self.solver, self.training)
         if self.solver == "closed":
             raise ValueError("`solver` must be 'auto', 'exact' or 'neural' here, got 'closed'.")
-        if self.n_modes not in ("auto", "all") and (not isinstance(self.n_modes, Integral) or self.n_modes < 1):
-            raise ValueError(f"`n_modes` must be a whole number, at least 1, 'auto' or 'all', got {self.n_modes!r}.")
+        check_count(self.n_modes, "n_modes", ("auto", "all"))
+        if self.texts is not None:
+            check_flag(self.texts, "texts")
         if isinstance(self.order, Integral):
-            orders = tuple(range(1, int(self.order) + 1))
+            orders = tuple(range(1, check_whole(self.order, "order", 1, "Use 3.", MOST_ORDER) + 1))
         else:
-            orders = tuple(self.order) if isinstance(self.order, Sequence | np.ndarray) else ()
-        if not orders or any(not isinstance(order, Integral) or order < 1 for order in orders):
+            listed = isinstance(self.order, Sequence) or (isinstance(self.order, np.ndarray) and self.order.ndim == 1)
+            orders = tuple(self.order) if listed else ()  # type: ignore[arg-type]
+        if not orders or any(not is_whole(order) or order < 1 for order in orders):
             raise ValueError(f"`order` must be a whole number, at least 1, or a list of them, got {self.order!r}.")
         if list(orders) != sorted(set(orders)):
             raise ValueError(f"The lengths in `order` must rise, got {self.order!r}. Sort them.")
@@ -324,7 +330,7 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
 
 
 def _as_array(labels: list[Any]) -> np.ndarray:
-    if None not in labels:
+    if len({type(label) for label in labels}) == 1:
         return np.array(labels)
     result = np.empty(len(labels), dtype=object)
     result[:] = labels
@@ -344,7 +350,7 @@ def _back(step: int) -> str:
 def _as_sequences(sequences: Any, texts: bool | None) -> list[np.ndarray]:
     values = sequences.detach().cpu().numpy() if hasattr(sequences, "detach") else sequences
     values = [values] if isinstance(values, str) else values
-    if not hasattr(values, "__len__") or len(values) == 0:
+    if not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0 or len(values) == 0:
         raise ValueError(f"Sequences must be a list or an array of symbols or of sequences, got {values!r}. Pass some.")
     if _all_strings(values):
         values = _letters_or_symbols(values, texts)
@@ -361,7 +367,8 @@ def _as_sequences(sequences: Any, texts: bool | None) -> list[np.ndarray]:
 
 
 def _all_strings(values: Any) -> bool:
-    return getattr(values, "ndim", 1) == 1 and all(isinstance(part, str) for part in values)
+    listed = isinstance(values, list | tuple) or getattr(values, "ndim", 0) == 1
+    return listed and all(isinstance(part, str) for part in values)
 
 
 def _letters_or_symbols(strings: Any, texts: bool | None) -> Any:
@@ -387,7 +394,15 @@ def _symbol(arrays: list[np.ndarray]) -> Column:
             f"Numbers in a sequence must be finite, got {np.count_nonzero(~np.isfinite(values))} that are not (NaN or "
             "infinite). Fill the gaps, or cut the sequence there and pass the parts as a list."
         )
-    return column_of("symbol", values, "The sequence")
+    present = [value for value in values.tolist() if not is_missing(value)]
+    if values.dtype == object and present and all(isinstance(value, Integral) for value in present):
+        return Column("symbol", "label", tuple(sorted(set(present))), missing=len(present) < len(values))
+    column = column_of("symbol", RawColumn(values), "The sequence")
+    if column.kind != "label" and column.missing:
+        raise ValueError(
+            "Numbers in a sequence must be finite, got some that miss (None). Fill the gaps, or cut there."
+        )
+    return column
 
 
 def _windows(arrays: list[np.ndarray], length: int) -> np.ndarray:

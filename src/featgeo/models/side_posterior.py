@@ -131,7 +131,7 @@ class SideReport:
 def _loss_of(y: Rows, support: Support) -> Callable[[Array], Array]:
     """From masses, (n, m), to the loss of each row, (n,)."""
     if support.continuous:
-        happened = y.table.numbers[:, :1] <= support.values[:-1]
+        happened = y.single_numbers[:, None] <= support.values[:-1]
         widths = np.diff(support.values)
         return lambda mass: (np.cumsum(mass, axis=1)[:, :-1] - happened) ** 2 @ widths
     index = positions(y, support.values)[:, None]
@@ -142,12 +142,12 @@ def _recalibrated(mass: Array, y: Rows, support: Support) -> Recalibration | Non
     """How masses, (n, m), are to be mapped for numbers to fall below their quantiles as often as they should."""
     if not support.continuous:
         return None
-    numbers = y.table.numbers[:, 0]
+    numbers = y.single_numbers
     return Recalibration.fit(Conditional(support, mass, link=MassLink()).pit(numbers, spread(numbers)))
 
 
 def _r2(mass: Array, y: Rows, support: Support) -> float:
-    numbers = y.table.numbers[:, 0]
+    numbers = y.single_numbers
     return float(1 - np.mean((numbers - mass @ support.values) ** 2) / numbers.var())
 
 

@@ -23,7 +23,7 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     if len(variable.columns) == 1 and variable.labels:
         return _labels(variable, rows, g)
     if len(variable.columns) == 1 and variable.columns[0].kind == "number":
-        numbers = rows.table.numbers[:, 0]
+        numbers = rows.single_numbers
         if is_finite(rows) if finite is None else finite:
             values, first, counts = np.unique(numbers, return_index=True, return_counts=True)
             return Support("numbers", _as_came(values, rows), counts / counts.sum(), g(rows.take(first)))
@@ -44,14 +44,14 @@ def happened(y: Rows, support: Support) -> np.ndarray:
     """What Y was, (n,): for continuous numbers itself, for other single values its position in the support."""
     if support.kind == "rows":
         return np.zeros(len(y), dtype=int)  # nobody asks
-    return y.table.numbers[:, 0] if support.continuous else positions(y, support.values)
+    return y.single_numbers if support.continuous else positions(y, support.values)
 
 
 def positions(y: Rows, values: np.ndarray) -> np.ndarray:
     """Where each row's value stands among those of a finite support, (n,)."""
     position = {value: i for i, value in enumerate(values.tolist())}
     if not y.variable.labels:
-        return np.array([position[number] for number in y.table.numbers[:, 0].tolist()])
+        return np.array([position[number] for number in y.single_numbers.tolist()])
     every = [*y.variable.columns[0].categories, None]
     return np.array([position[every[code]] for code in y.table.codes[:, 0]])
 

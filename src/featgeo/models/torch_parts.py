@@ -98,19 +98,23 @@ class OfColumns(nn.Module):
         is_label = are_labels(variable)
         self.numbers = [j for j, label in enumerate(is_label) if not label]
         self.labels = [j for j, label in enumerate(is_label) if label]
+        self.n_columns = len(is_label)
         self.body = body
         self.register_buffer("missing_codes", _doubles([_missing_code(column) for column in variable.labels]))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        n_columns = len(self.numbers) + len(self.labels)
-        if inputs.ndim != 2 or inputs.shape[1] != n_columns:
-            raise ValueError(
-                f"The input must have a row a sample and the {n_columns} columns that encode_inputs gives, got shape "
-                f"{tuple(inputs.shape)}. Pass those columns, in that order."
-            )
+        _check_shape(inputs, (self.n_columns,))
         values = inputs.double()
         codes = values[:, self.labels]
         return self.body(values[:, self.numbers], torch.where(torch.isnan(codes), self.missing_codes, codes))
+
+
+def _check_shape(inputs: Tensor, row: tuple[int, ...]) -> None:
+    if tuple(inputs.shape[1:]) != row:
+        raise ValueError(
+            f"The input must have rows of shape {row} as in the fit, got {tuple(inputs.shape)}. `encode_inputs` makes "
+            "it."
+        )
 
 
 def _missing_code(column: Column) -> int:
@@ -338,11 +342,14 @@ def _additive(space: SplineSpace | LinearSpace) -> nn.Module:
 class NetworkModule(nn.Module):
     """`NetworkSpace` of values as they are."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, shape: tuple[int, ...] | None = None) -> None:
         super().__init__()
+        self.shape = shape  # of a row; None where it was checked before
         self.network = copy.deepcopy(network).cpu()
 
     def forward(self, inputs: Tensor) -> Tensor:
+        if self.shape is not None:
+            _check_shape(inputs, self.shape)
         return self.network(inputs.float()).double()
 
 

@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from featgeo.geometry.validation import Array, as_names, check_growth
+from featgeo.geometry.arguments import is_whole
+from featgeo.geometry.validation import Array, as_names, check_growth, shown
+
+MOST_DIMENSIONS = 100_000  # their Gram matrices would fill 80 GB
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,18 @@ class Level:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.dim, Integral) or isinstance(self.dim, bool) or self.dim < 1:
+        if not is_whole(self.dim) or not 1 <= self.dim <= MOST_DIMENSIONS:
             raise ValueError(
-                f"A level must have a whole number of dimensions, at least 1; got {self.dim!r}. Leave empty levels out."
+                f"A level must have a whole number of dimensions, at least 1 and at most {MOST_DIMENSIONS}; got "
+                f"{shown(self.dim)}. Leave empty levels out."
             )
         try:
             weight = float(self.weight)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             weight = math.nan
         if not (math.isfinite(weight) and weight > 0):
             raise ValueError(
-                f"Aggregation weights must be finite and strictly positive, got {self.weight!r}. "
+                f"Aggregation weights must be finite and strictly positive, got {shown(self.weight)}. "
                 "To leave a level out, merge its dimensions into the next one."
             )
         spaces = {"x": as_names(self.x), "y": as_names(self.y)}
@@ -79,7 +82,7 @@ class Nesting:
         x: str | tuple[str, ...] | list[str | tuple[str, ...]] | None = None,
         y: str | tuple[str, ...] | list[str | tuple[str, ...]] | None = None,
     ) -> None:
-        if not isinstance(dims, Sequence | np.ndarray):
+        if not isinstance(dims, Sequence | np.ndarray) or getattr(dims, "ndim", 1) == 0:
             raise ValueError(f"`dims` must list the dimensions of the levels, got {dims}. Use Nesting([{dims}]).")
         if len(dims) == 0:
             raise ValueError("A nesting needs at least one level, got none. Use Nesting([k]) for a plain H-score.")
@@ -90,7 +93,7 @@ class Nesting:
             )
         if not given:
             spaces = ("x" if x is None else x, "y" if y is None else y)
-            level_weights = [1.0] * len(dims) if weights is None else list(np.atleast_1d(np.asarray(weights)))
+            level_weights = [1.0] * len(dims) if weights is None else _listed(weights)
             options = zip(("x", "y", "weights"), (*spaces, level_weights), strict=True)
             columns = [_per_level(option, len(dims), name) for name, option in options]
             given = [Level(*level) for level in zip(dims, *columns, strict=True)]
@@ -161,6 +164,13 @@ class Nesting:
 
     def __repr__(self) -> str:
         return f"Nesting([{', '.join(map(repr, self.levels))}])"
+
+
+def _listed(weights: Any) -> list[Any]:
+    """Weights one by one; a single one stands for a list of one."""
+    if isinstance(weights, list | tuple):
+        return list(weights)
+    return list(np.atleast_1d(np.asarray(weights)))
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

@@ -25,8 +25,10 @@ from typing import Literal
 import numpy as np
 import torch
 
+from featgeo.geometry.arguments import check_choice, check_flag
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import COLLINEAR_ENERGY, CONSTANT_SPREAD
+from featgeo.geometry.validation import check_tensor
 from featgeo.nesting.nesting import Nesting
 
 Mode = Literal["joint", "sequential"]
@@ -67,19 +69,23 @@ def nested_h_score(
         ValueError: For shapes that do not fit, too few rows, or (on the CPU) a score that is not finite.
     """
     _check_features(f, g, unbiased)
-    if not isinstance(nesting, Nesting):
-        raise ValueError(f"`nesting` must be a Nesting, got {nesting!r}. Write Nesting({nesting!r}).")
+    _checked(nesting)
     if f.shape[1] != nesting.k:
         raise ValueError(
             f"The nesting has {' + '.join(map(str, nesting.dims))} = {nesting.k} dimensions but the features have "
             f"{f.shape[1]}. Make them agree."
         )
-    if mode not in ("joint", "sequential"):
-        raise ValueError(f"`mode` must be 'joint' or 'sequential', got {mode!r}. Leave it out for 'joint'.")
+    check_choice(mode, "mode", ("joint", "sequential"), "Leave it out for 'joint'.")
     precision = torch.promote_types(torch.promote_types(f.dtype, g.dtype), torch.float32)
     with _full_precision(f.device):
         score = (_sequential if mode == "sequential" else _joint)(f.to(precision), g.to(precision), nesting, unbiased)
     return _finite(score)
+
+
+def _checked(nesting: Nesting) -> Nesting:
+    if not isinstance(nesting, Nesting):
+        raise ValueError(f"`nesting` must be a Nesting, got {str(nesting)[:80]}. Write Nesting([1, 1]).")
+    return nesting
 
 
 def _joint(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
@@ -150,8 +156,10 @@ def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "
         f: Name of the block of features of x.
         g: Name of the block of features of y, of the same dimension.
     """
+    if not isinstance(moments, Moments):
+        raise ValueError(f"`moments` must be Moments, got {type(moments).__name__}. Use Moments.from_features.")
     moments.weight(f, g)  # says which blocks there are, where these are not among them
-    nesting = _plain(moments.dims[f]) if nesting is None else nesting
+    nesting = _plain(moments.dims[f]) if nesting is None else _checked(nesting)
     if not moments.dims[f] == moments.dims[g] == nesting.k:
         raise ValueError(
             f"The nesting has {nesting.k} dimensions, {f!r} has {moments.dims[f]} and {g!r} has {moments.dims[g]}. "
@@ -225,7 +233,7 @@ def _level_sums(product: torch.Tensor, nesting: Nesting) -> torch.Tensor:
 
 
 def _check_features(f: torch.Tensor, g: torch.Tensor, unbiased: bool) -> None:
-    _check_rows(f, g, 2 if unbiased else 1)
+    _check_rows(f, g, 2 if check_flag(unbiased, "unbiased") else 1)
     if f.shape != g.shape or f.shape[1] == 0:
         raise ValueError(
             f"f and g must have the same shape (n, k) with k >= 1, got {tuple(f.shape)} and {tuple(g.shape)}. "
@@ -237,13 +245,20 @@ def _check_rows(f: torch.Tensor, g: torch.Tensor, at_least: int) -> None:
     for features in (f, g):
         if not isinstance(features, torch.Tensor):
             raise ValueError(f"Features must be torch tensors, got {type(features)}. Use torch.as_tensor(features).")
-    if f.ndim != 2 or g.ndim != 2 or len(f) != len(g):
+        check_tensor(features, "A tensor of features", with_values=False)
+    if f.ndim == g.ndim == 2 and len(f) != len(g):
+        raise ValueError(
+            f"f and g must have one row a sample, the same samples, got {len(f)} and {len(g)} rows. Align them."
+        )
+    if f.ndim != 2 or g.ndim != 2:
         raise ValueError(
             f"Features must be matrices with one row a sample, got shapes {tuple(f.shape)} and {tuple(g.shape)}. "
             "Use z[:, None] for a single feature."
         )
     if len(f) < at_least:
         raise ValueError(f"At least {at_least} rows are needed, got {len(f)}. Use larger batches.")
+    if f.device != g.device:
+        raise ValueError(f"f and g must be on one device, got {f.device} and {g.device}. Move one of them with .to().")
     for features in (f, g):
         if not features.is_floating_point():
             raise ValueError(f"Features must be floating point, got {features.dtype}. Convert them with .float().")
