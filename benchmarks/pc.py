@@ -5,8 +5,8 @@
 Data:
 
 - sachs: rows of the proteins of Sachs et al. (2005) at random, 11 columns, 18 known edges, out of PyPI's cdt 0.6.0.
-- drawn: 11 columns in a random order, each with 0 to 3 of those before it as causes: a sum of w h(cause), every h one of
-  u, u^2 / 2, tanh(2 u), w of size 0.6 to 1.4 and either sign, plus standard normal noise; standardised.
+- drawn: 11 columns in a random order, each with 0 to 3 of those before it as causes: a sum of w h(cause), every h one
+  of u, u^2 / 2, tanh(2 u), w of size 0.6 to 1.4 and either sign, plus standard normal noise; standardised.
 
 Both searches are causal-learn's `pc`, with its defaults, on the same rows, one after the other in this process. A test
 that sees more keeps more edges, and is then asked more questions: the time of a question is given beside the total.

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -113,8 +114,9 @@ class Regression:
     @property
     def rounded(self) -> Regression:
         """The same in single precision, which takes half the time where six digits are enough."""
-        parts = (self.free, self.features, self.within, self.rotation)
-        return Regression(*(part.astype(np.float32) for part in parts), self.eigenvalues)
+        parts: list[Any] = [part.astype(np.float32) for part in (self.free, self.features, self.within, self.rotation)]
+        free, features, within, rotation = parts
+        return Regression(free, features, within, rotation, self.eigenvalues)
 
 
 def kernel_features(columns: Sequence[Scored], n: int, seed: int) -> Array:
