@@ -299,12 +299,14 @@ class Recorder:
 class Witness:
     """A pytest plugin that remembers how the first test failed, and ends tests that take far longer than recorded."""
 
-    def __init__(self, seconds: dict[str, float]) -> None:
+    def __init__(self, seconds: dict[str, float], running: Path) -> None:
         self.seconds = seconds
+        self.running = running
         self.verdict = "unnoticed"
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """The process ends by a signal when the CPU seconds are spent."""
+        """Say which test runs, also to those who live on: the process ends when its CPU seconds are spent."""
+        self.running.write_text(nodeid)
         signal.setitimer(signal.ITIMER_PROF, 10 + 5 * self.seconds.get(nodeid, 10))
 
     def pytest_exception_interact(self, node, call) -> None:
@@ -368,19 +370,62 @@ def enter(tree: Path, writes: bool = False) -> None:
 
 
 def run_tests(tree: Path, tests: dict[str, float]) -> str:
-    """How the first of some tests fails."""
+    """How the first of some tests fails; `running` beside the tree names it, or nothing where none could start."""
+    running = tree.parent / "running"
+    running.write_text("")
     enter(tree)
-    witness = Witness(tests)
-    pytest.main([*PYTEST, "-x", *tests], plugins=[witness])
+    witness = Witness(tests, running)
+    code = pytest.main([*PYTEST, "-x", *tests], plugins=[witness])
     here = importlib.import_module("featgeo").__file__ or ""
-    return witness.verdict if here.startswith(str(tree)) else "crash"
+    if code > pytest.ExitCode.INTERRUPTED or not here.startswith(str(tree)):
+        return "crash"
+    return witness.verdict
+
+
+class Collected:
+    """A pytest plugin that writes the names of all tests to a file."""
+
+    def __init__(self, to: Path) -> None:
+        self.to = to
+
+    def pytest_collection_finish(self, session) -> None:
+        """All tests are known."""
+        self.to.write_text("\n".join(item.nodeid for item in session.items))
 
 
 def collect(tree: Path) -> str:
-    """Import everything once."""
+    """Import everything once, and list the tests there are."""
     enter(tree, writes=True)
-    pytest.main([*PYTEST, "--collect-only", "tests"])
+    pytest.main([*PYTEST, "--collect-only", "tests"], plugins=[Collected(tree.parent / "tests")])
     return "unnoticed"
+
+
+def judged(tree: Path, fault: Fault, tests: dict[str, float], broken: set[str]) -> str:
+    """How tests notice a fault; those that also fail without it are told apart and left out from then on.
+
+    Args:
+        tree: The copy to plant it in, which is left as it was.
+        fault: What to plant.
+        tests: CPU seconds of each test.
+        broken: Tests that fail by themselves; it grows.
+    """
+    path = tree / PACKAGE / fault.file
+    source, times = path.read_bytes(), (path.stat().st_atime, path.stat().st_mtime)
+
+    def verdict_of(some: dict[str, float]) -> str:
+        limit = 300 + 10 * sum(some.values())
+        return in_a_process(lambda: run_tests(tree, some), limit) if some else "unnoticed"
+
+    while True:
+        path.write_bytes(fault.plant(source))
+        os.utime(path, (0, fault.span[0]))  # what was compiled of another version is not taken for it
+        verdict = verdict_of({name: tests[name] for name in tests if name not in broken})
+        noticed_by = (tree.parent / "running").read_text() if verdict != "unnoticed" else ""
+        path.write_bytes(source)
+        os.utime(path, times)
+        if not noticed_by or verdict_of({noticed_by: tests.get(noticed_by, 10)}) == "unnoticed":
+            return verdict
+        broken.add(noticed_by)
 
 
 def record(files: list[Path], to: Path) -> str:
@@ -474,17 +519,10 @@ def work_off(faults: list[Fault], plans: list[dict[str, float]], results, number
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache"))
         in_a_process(lambda: collect(tree), wall_seconds=3600)  # so that all but one file are compiled already
+        there, broken = set((tree.parent / "tests").read_text().splitlines()), set()
         for i in range(number, len(faults), processes):
-            path = tree / PACKAGE / faults[i].file
-            source, times = path.read_bytes(), (path.stat().st_atime, path.stat().st_mtime)
-            path.write_bytes(faults[i].plant(source))
-            os.utime(path, (0, i))  # a time of its own: what was compiled of another version is not taken for it
-            tests = plans[i]
-            limit = 300 + 10 * sum(tests.values())
-            verdict = in_a_process(lambda tests=tests: run_tests(tree, tests), limit) if tests else "unnoticed"
-            path.write_bytes(source)
-            os.utime(path, times)
-            results.put((i, verdict))
+            tests = {name: seconds for name, seconds in plans[i].items() if name in there}
+            results.put((i, judged(tree, faults[i], tests, broken)))
 
 
 def main() -> None:

@@ -109,9 +109,10 @@ def test_a_label_that_the_fit_never_saw_is_missing_to_trees():
     np.testing.assert_array_equal(np.isnan(matrix), [[False, False], [True, False]])
 
 
-@pytest.mark.parametrize(("n_labels", "as_sets"), [(MAX_CATEGORIES, [0]), (MAX_CATEGORIES + 1, None)])
+@pytest.mark.parametrize(("n_labels", "as_sets"), [(MAX_CATEGORIES, [1]), (MAX_CATEGORIES + 1, None)])
 def test_labels_are_split_as_sets_up_to_what_the_trees_can_take(n_labels, as_sets):
-    rows = _rows(pd.DataFrame({"word": [f"w{i:03d}" for i in range(n_labels)]}))
+    words = [f"w{i:03d}" for i in range(n_labels)] * 3  # a label of a single row would name that row
+    rows = _rows(pd.DataFrame({"word": words, "number": np.arange(len(words)) % 7.0}))
     model = trees(rows, 0, max_iter=2)
     assert model.categorical_features == as_sets
-    model.fit(as_matrix(rows), np.arange(n_labels, dtype=float))
+    model.fit(as_matrix(rows), np.arange(len(words), dtype=float))
