@@ -7,8 +7,7 @@ All that follows is moments of rows that carry different blocks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,16 +16,17 @@ from featgeo.features.parts import Parts
 from featgeo.features.spaces import Space, TableSpace
 from featgeo.geometry.modes import ZERO_CORRELATION
 from featgeo.geometry.observed import Metric
-from featgeo.geometry.problem import Between, SpanModes
+from featgeo.geometry.problem import SpanModes
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.learn import NO_RIDGE, mode_counts
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
 from featgeo.learning.setting import Block, ModeCount, Setting, Step
-from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve, solve_levels
+from featgeo.learning.solve import RIDGES, Folds, Solution, solve_levels
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.nesting import Nesting
 
+TAU_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)  # of what fills in for missing sources
 CONSISTENT = 1e-9  # share of energy that rounding may cost
 
 
@@ -150,8 +150,9 @@ def _learned(
     if not exact:
         # Interactions are often absent: then none is learned.
         counts = [blocks.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
-        folds = replace(folds, between=_between(folds, {name: blocks.of[name] for name in levels[0]}))
-        solution = solve_levels(folds, nesting, counts, own_ridges=True)
+        incomplete = len(folds.whole.parts) > 1
+        tau_ridges = TAU_RIDGES if incomplete else (None,)
+        solution = solve_levels(folds, nesting, counts, own_ridges=True, tau_ridges=tau_ridges)
     of = {name: blocks.of[name] for name in names}
     spaces = {name: blocks.spaces[name] for name in names}
     steps = tuple(Step("auto", level, ("y",) if i == 0 else ()) for i, level in enumerate(levels))
@@ -159,7 +160,7 @@ def _learned(
     record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), "closed", None)
     weight = np.hstack([modes.f.weight for modes in solution.levels])
     singles = [name for name, group in of.items() if len(group) == 1]
-    ridge = 0.0 if exact else projection_ridge(solution, singles)
+    ridge = 0.0 if exact else projection_ridge(solution, singles) if solution.tau_ridge is None else solution.tau_ridge
     return LearnedSources(
         SourceFeatures(of, spaces, solution.problem.x, weight, ridge),
         record.components,
@@ -171,20 +172,6 @@ def _learned(
         solution.ridge,
         solution.folds,
     )
-
-
-def _between(folds: Folds, of: Mapping[str, Group]) -> Between:
-    """How the sources depend on each other, where rows miss some: few may have two, so only modes count that held-out
-    rows confirm.
-    """
-    if len(folds.whole.parts) == 1:
-        return {}
-    found = {}
-    for a, b in combinations(of, 2):
-        if of[a] != of[b]:
-            solution = solve(folds, Nesting([1], x=a, y=b), RIDGES, [0, *MODE_COUNTS])
-            found[a, b] = len(solution.levels[0]), solution.ridge, solution.amplitudes(0)
-    return found
 
 
 def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
