@@ -12,8 +12,9 @@ coordinates L of the density ratio, the rows give  (sum_D eta_D P_D) L = sum_D e
 onto what rows of kind D carry (`featgeo.geometry.observed`). Complete rows have P = 1, and L is their covariance.
 
 That equation takes the metric, and conditional expectations in it, for known. Where they rest on few rows, small errors
-of a metric that is nearly singular become large ones of L. With a "tau ridge" the rows themselves are fitted instead, by
-least squares: what a row misses is filled in by conditional expectations under that ridge, as it will be for new rows,
+of a metric that is nearly singular become large ones of L. With a "tau ridge" the rows themselves are fitted instead,
+by least squares: what a row misses is filled in by conditional expectations under that ridge, as it will be for new
+rows,
 
     (sum_D eta_D T_D G_D T_D^T) L = sum_D eta_D T_D C_D,
 
@@ -37,6 +38,7 @@ from featgeo.geometry.observed import Metric, Patterns
 from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
 from featgeo.geometry.validation import Array, as_names, check_growth
 
+LevelChoice = tuple[float, int | None]  # the ridge of a level, and how many modes it keeps at most
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
 
 
@@ -125,7 +127,10 @@ class SpanProblem:
         removed: Share of energy by which the moments did not fit together.
         tau_ridge: The ridge of what fills in for missing blocks, where the rows themselves are fitted; else None.
         right: The right side of their equation, (r_x, r_y).
+        rows: What they say.
         memo: What several numbers of modes share, for each ridge that was asked for.
+        strongest: The same where levels are fitted one by one, by what was chosen before.
+        fitted: Levels that were fitted so.
     """
 
     x_flag: Flag
@@ -137,7 +142,10 @@ class SpanProblem:
     removed: float
     tau_ridge: float | None = None
     right: Array | None = None
+    rows: tuple[Kind, ...] = ()
     memo: dict[float, tuple[Array, list[Directions]]] = field(default_factory=dict)
+    strongest: dict[tuple[Any, ...], tuple[tuple[Array, Array], Array]] = field(default_factory=dict)
+    fitted: dict[tuple[LevelChoice, ...], tuple[Directions, Array]] = field(default_factory=dict)
 
     @classmethod
     def from_moments(
@@ -151,8 +159,8 @@ class SpanProblem:
         Args:
             moments: Moments of all blocks named in the levels.
             levels: (names of x blocks, names of y blocks) for each level.
-            tau_ridge: Where rows miss blocks of x, the ridge of what fills in for them; None for the equation that takes
-                the metric for known.
+            tau_ridge: Where rows miss blocks of x, the ridge of what fills in for them; None for the equation that
+                takes the metric for known.
         """
         x_steps = _growth([as_names(x) for x, _ in levels], "x")
         y_steps = _growth([as_names(y) for _, y in levels], "y")
@@ -206,13 +214,13 @@ class SpanProblem:
             kinds: What the rows say (`kinds`).
             tau_ridge: Relative to features of unit variance.
         """
-        empty = replace(self, tau_ridge=tau_ridge, memo={})
+        empty = replace(self, tau_ridge=tau_ridge, memo={}, strongest={}, fitted={})
         precision, right = np.zeros((len(self.core), len(self.core))), np.zeros(self.core.shape)
         for kind in empty.seen_by(kinds):
             gram = kind.placed(kind.gram)
             precision += kind.share * (gram if kind.inside is None else gram @ kind.inside.T)
             right += kind.share * kind.placed(kind.covariance)
-        return replace(empty, precision=precision, right=right)
+        return replace(empty, precision=precision, right=right, rows=tuple(kinds))
 
     def seen_by(self, kinds: Sequence[Kind]) -> list[Kind]:
         """The same kinds of rows, as they see functions of x under the tau ridge of this problem."""
@@ -297,7 +305,7 @@ class SpanProblem:
         ridges = [float(ridge)] * len(dims) if isinstance(ridge, int | float) else list(ridge)
         choices = list(enumerate(zip(dims, ridges, strict=True)))
         if self.right is not None:
-            return self._one_by_one([(0.0 if k is None else own, k) for _, (k, own) in choices])
+            return self._one_by_one(tuple((0.0 if k is None else own, k) for _, (k, own) in choices))
         if self.precision is not None:
             return self._fitted(self.precision, [self._chosen(i, k, level_ridge) for i, (k, level_ridge) in choices])
         result = []
@@ -332,31 +340,54 @@ class SpanProblem:
             result.append((left @ u, sigma.clip(max=1), right @ vt.T))
         return result
 
-    def _one_by_one(self, choices: Sequence[tuple[float, int | None]]) -> list[Directions]:
+    def _one_by_one(self, choices: tuple[LevelChoice, ...]) -> list[Directions]:
         """Levels fitted one after the other, each to what those before it left over, where rows were filled in.
 
         Args:
             choices: The ridge of each level, and how many modes it keeps at most.
         """
-        if self.precision is None or self.right is None:
-            raise ValueError("Only rows that were filled in are fitted one level after the other.")
-        left_over = self.right.copy()
-        result = []
-        for start, end, (ridge, k) in zip((0, *self.x_flag.ends), self.x_flag.ends, choices, strict=False):
-            part = slice(start, end)
-            seen, right_side = self.precision[part, part], left_over[part]
-            # Rows see at most all of a direction: more is noise of directions that hardly vary in the metric.
-            typical = np.minimum(np.diag(seen), 1).mean() if end > start else 0.0
-            system = seen + np.diag((1 / self.x_flag.shrinkage(ridge)[part] ** 2 - 1) * typical)
-            left, right = _strongest(system, _solved(system, right_side) * self.y_flag.shrinkage(ridge), k)
-            right = np.linalg.qr(self.y_flag.shrinkage(ridge)[:, None] * right)[0]
-            fitted = _solved(left.T @ seen @ left, left.T @ right_side) @ right
+        return [self._after(choices[:i], choices[i])[0] for i in range(len(choices))]
+
+    def _after(self, before: tuple[LevelChoice, ...], choice: LevelChoice) -> tuple[Directions, Array]:
+        """The directions of the next level, and the right side that it leaves over."""
+        key = (*before, choice)
+        if key not in self.fitted:
+            (ridge, k), start = choice, (0, *self.x_flag.ends)[len(before)]
+            part = slice(start, self.x_flag.ends[len(before)])
+            strongest, left_over = self._under_ridge(before, ridge, part)
+            left, right = (np.linalg.qr(side[:, :k])[0] for side in strongest)
+            seen = self._precision[part, part]
+            fitted = _solved(left.T @ seen @ left, left.T @ left_over[part]) @ right
             u, sigma, vt = np.linalg.svd(fitted, full_matrices=False)
+            sigma, right = sigma.clip(max=1), right @ vt.T
             placed = np.zeros((len(self.core), len(sigma)))
             placed[part] = left @ u
-            result.append((placed, sigma.clip(max=1), right @ vt.T))
-            left_over = left_over - self.precision[:, part] @ (placed[part] * sigma.clip(max=1)) @ (right @ vt.T).T
-        return result
+            self.fitted[key] = (placed, sigma, right), left_over - self._precision @ (placed * sigma) @ right.T
+        return self.fitted[key]
+
+    def _under_ridge(
+        self, before: tuple[LevelChoice, ...], ridge: float, part: slice
+    ) -> tuple[tuple[Array, Array], Array]:
+        """Directions of all modes of the next level under a ridge, strongest first, and the right side before it."""
+        key = (*before, ridge)
+        if key not in self.strongest:
+            left_over = self._after(before[:-1], before[-1])[1] if before else self._right
+            seen = self._precision[part, part]
+            # Rows see at most all of a direction: more is noise of directions that hardly vary in the metric.
+            typical = np.minimum(np.diag(seen), 1).sum() / max(len(seen), 1)
+            shrinkage, y_length = self.x_flag.shrinkage(ridge)[part], self.y_flag.shrinkage(ridge)
+            back = _inverse_root(seen + np.diag((1 / shrinkage**2 - 1) * typical))
+            u, _, vt = np.linalg.svd(back.T @ left_over[part] * y_length, full_matrices=False)
+            self.strongest[key] = (back @ u, y_length[:, None] * vt.T), left_over
+        return self.strongest[key]
+
+    @property
+    def _precision(self) -> Array:
+        return np.eye(len(self.core)) if self.precision is None else self.precision
+
+    @property
+    def _right(self) -> Array:
+        return self.core if self.right is None else self.right
 
     def span_modes(self, directions: Directions) -> SpanModes:
         """Directions in the coordinates of the flags as functions of the features."""
@@ -418,19 +449,16 @@ def combined(kinds: Sequence[Kind], shape: tuple[int, int]) -> tuple[Array, Arra
 
 def _solved(system: Array, right: Array) -> Array:
     """The solution of a positive semidefinite system; 0 in directions that it does not reach."""
+    back = _inverse_root(system)
+    return back @ (back.T @ right)
+
+
+def _inverse_root(system: Array) -> Array:
+    """B with B B^T the inverse of a positive semidefinite system, in the directions that it reaches."""
     size = np.sqrt(np.diag(system).clip(min=SMALLEST_PRECISION))  # a ridge can make some rows huge
     energies, turn = np.linalg.eigh(system / size / size[:, None])
     kept = energies > SMALLEST_PRECISION
-    turn = turn[:, kept] / size[:, None]
-    return (turn / energies[kept]) @ (turn.T @ right)
-
-
-def _strongest(system: Array, solution: Array, k: int | None) -> tuple[Array, Array]:
-    """Orthonormal directions of the k strongest modes of a solution, in the metric that its equation gives."""
-    energies, turn = np.linalg.eigh(system)
-    root = np.sqrt(energies.clip(min=SMALLEST_PRECISION))
-    u, _, vt = np.linalg.svd((turn * root).T @ solution, full_matrices=False)
-    return np.linalg.qr((turn / root) @ u[:, :k])[0], vt[:k].T
+    return turn[:, kept] / size[:, None] / np.sqrt(energies[kept])
 
 
 def _paired(left: Array, correlation: Array, right: Array) -> Directions:

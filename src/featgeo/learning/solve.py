@@ -20,7 +20,7 @@ from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Patterns
 from featgeo.geometry.problem import SpanModes, SpanProblem
 from featgeo.geometry.spans import AffineFeatures
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, as_names
 from featgeo.learning.held_out import HeldOut
 from featgeo.nesting import Nesting
 from featgeo.threads import bounded_threads
@@ -207,14 +207,16 @@ def _solve(
     tau_ridges: Sequence[float | None],
 ) -> Solution:
     kept_whole = [False] * len(nesting.dims) if everything is None else everything
-    counts = [nesting.dims[-1]] if mode_counts is None else list(mode_counts)
+    dims = folds.whole.dims
+    most = min(sum(dims[name] for name in as_names(side)) for side in nesting.spaces[-1])
+    counts = sorted({min(count, most) for count in ([nesting.dims[-1]] if mode_counts is None else mode_counts)})
     earlier = list(before) or [(dim, None) for dim in nesting.dims[:-1]]
     choices = []
     for ridge, stays in product(ridges, steady):
         for count in counts:
             levels = [*earlier, (count, ridge)]
-            dims = [None if whole else k for (k, _), whole in zip(levels, kept_whole, strict=True)]
-            choices.append((dims, [ridge if own is None else own for _, own in levels], stays))
+            n_modes = [None if whole else k for (k, _), whole in zip(levels, kept_whole, strict=True)]
+            choices.append((n_modes, [ridge if own is None else own for _, own in levels], stays))
     left_out = tuple(range(len(folds.parts)) if held_out is None else held_out)
     if len(folds.parts) < 2:
         left_out = ()
@@ -265,14 +267,10 @@ def _seen_without(
     folds: Folds, fold: int, nesting: Nesting, tau_ridges: Sequence[float | None]
 ) -> list[tuple[SpanProblem, HeldOut]]:
     """The problem of all rows but those of a fold, and the fold in it, for each tau ridge."""
-    moments = folds.without(fold)
-    problem = SpanProblem.from_moments(moments, nesting.spaces, tau_ridges[0])
+    problem = SpanProblem.from_moments(folds.without(fold), nesting.spaces, tau_ridges[0])
     view = HeldOut.of(problem, folds.parts[fold])
-    if problem.precision is None:  # no row misses anything: there is nothing to fill in
-        return [(problem, view)] * len(tau_ridges)
-    kinds = problem.kinds(moments)
-    filled = [problem if ridge is None else problem.filled_in(kinds, ridge) for ridge in tau_ridges]
-    return [(other, view.seen_in(other)) for other in filled]
+    others = [problem.filled_in(problem.rows, ridge) for ridge in tau_ridges[1:] if ridge is not None]
+    return [(problem, view), *((other, view.seen_in(other)) for other in others)]
 
 
 def solve_levels(

@@ -138,7 +138,13 @@ class SourceBlocks:
         return names
 
     def _interaction(self, group: Group) -> list[str]:
+        return [*self.products(group), *(self.joint(group) if self.may_join(group) else [])]
+
+    def products(self, group: Group) -> list[str]:
+        """The block of products of one function of each source."""
         name = " x ".join(group)
+        if name in self.factors:
+            return [name]
         n_products = min(MOST_PRODUCTS, len(self.data.having(*group, "y")) / ROWS_A_PRODUCT)
         n_leading = max(2, int(n_products ** (1 / len(group)) + 1e-9))
         self.factors[name] = [self._leading(source, n_leading) for source in group]
@@ -146,23 +152,28 @@ class SourceBlocks:
         for factor in self.factors[name]:
             parts = [SpanFunction(self.spaces[block], affine) for block, affine in factor]
             factors.append(parts[0] if len(parts) == 1 else SideBySide(tuple(parts)))
-        names = [self._keep(name, group, InteractionSpace(tuple(factors)))]
-        if any(self._is_learned(source) for source in group):
-            names += self._joint(group)
-        return names
+        return [self._keep(name, group, InteractionSpace(tuple(factors)))]
 
-    def _joint(self, group: Group) -> list[str]:
+    def n_products(self, name: str) -> int:
+        """How many functions a block of products has."""
+        return int(np.prod([sum(map_.weight.shape[1] for _, map_ in factor) for factor in self.factors[name]]))
+
+    def may_join(self, group: Group) -> bool:
+        """Whether functions of several sources together can be learned, and not only made of products."""
+        if not any(self._is_learned(source) for source in group):
+            return False
+        if any(isinstance(self.asked[source], torch.nn.Module) for source in group):
+            return False  # a network of the user's own sees one source
+        if len({self.data.rows[source].variable.is_tensor for source in group}) > 1:
+            return False
+        return len(np.setdiff1d(self.data.having(*group, "y"), self.apart)) >= FEWEST_TRAINED
+
+    def joint(self, group: Group) -> list[str]:
         """Modes of several sources together: products of what each knows alone can miss what only both know."""
         rows = [self.data.rows[source] for source in group]
         name, spaces = f"({', '.join(group)})", [self.asked[source] for source in group]
-        if any(isinstance(space, torch.nn.Module) for space in spaces):
-            return []  # a network of the user's own sees one source: products only
-        if len(np.setdiff1d(self.data.having(*group, "y"), self.apart)) < FEWEST_TRAINED:
-            return []  # too few rows to learn from
-        if all(part.variable.is_tensor for part in rows):
+        if rows[0].variable.is_tensor:
             return [self._learned(name, group, joint_network(spaces, rows, self.seed))]
-        if any(part.variable.is_tensor for part in rows):
-            return []  # products only
         same = spaces[0] if all(isinstance(space, str) and space == spaces[0] for space in spaces) else "auto"
         return [self._learned(name, group, same)]
 
@@ -172,7 +183,7 @@ class SourceBlocks:
 
     def _leading(self, source: str, n: int) -> list[tuple[str, AffineFeatures]]:
         """The functions of a source that enter products: those of each of its blocks that vary most."""
-        sample = self.data.take(self._some(self.data.having(source), LEADING_ROWS), source)
+        sample = self.data.take(self.some(self.data.having(source), LEADING_ROWS), source)
         blocks = [name for name, group in self.of.items() if group == (source,)]
         kept = []
         for name in blocks:
@@ -192,7 +203,7 @@ class SourceBlocks:
         """A space of some variables, fitted to rows that have them all."""
         if (group, recipe.name) not in self.fitted:
             if group not in self.rows_to_fit:  # kept: spaces share what they compute of the same rows
-                self.rows_to_fit[group] = self.data.take(self._some(self.data.having(*group), SPACE_ROWS), *group)
+                self.rows_to_fit[group] = self.data.take(self.some(self.data.having(*group), SPACE_ROWS), *group)
             self.fitted[group, recipe.name] = self._fit(group, recipe, self.rows_to_fit[group])
         return self.fitted[group, recipe.name]
 
@@ -246,7 +257,7 @@ class SourceBlocks:
     def _scores(self, source: str, x: Recipe, y: Recipe) -> Array:
         """H-scores of a source and y on held-out rows, (folds,)."""
         if source not in self.samples:
-            index = self._some(self.data.having(source, "y"), SELECTION_ROWS)
+            index = self.some(self.data.having(source, "y"), SELECTION_ROWS)
             self.samples[source] = self.data.take(index, source, "y")
         features = {"x": self._sampled(source, source, x), "y": self._sampled(source, "y", y)}
         folds = Folds.from_chunks([features], N_FOLDS, self.seed)
@@ -259,7 +270,8 @@ class SourceBlocks:
             self.values[key] = self._fitted((name,), recipe)(self.samples[source])
         return self.values[key]
 
-    def _some(self, index: np.ndarray, n: int) -> np.ndarray:
+    def some(self, index: np.ndarray, n: int) -> np.ndarray:
+        """At most so many of the rows, at random."""
         if len(index) <= n:
             return index
         return np.sort(np.random.default_rng(self.seed).choice(index, n, replace=False))
@@ -310,7 +322,7 @@ class SourceBlocks:
     def features(self, wanted: Sequence[str]) -> Iterator[dict[str, Array]]:
         """Features of all rows, by the blocks that they carry: those wanted, and y."""
         for group, names in self.data.groups():
-            index = self._judging(group)
+            index = self.judging(group)
             if not len(index):
                 continue
             rows = self.data.take(index, *names)
@@ -323,7 +335,16 @@ class SourceBlocks:
             if chunk:
                 yield chunk
 
-    def _judging(self, index: np.ndarray) -> np.ndarray:
+    def features_of(self, wanted: Sequence[str], index: np.ndarray) -> dict[str, Array]:
+        """Features of some rows that have y and all that is wanted; products come after what they are made of."""
+        sources = dict.fromkeys(source for name in wanted for source in self.of[name])
+        rows = self.data.take(index, *sources, "y")
+        chunk: dict[str, Array] = {}
+        for name in wanted:
+            chunk[name] = self._values(name, rows, index, chunk)
+        return {**chunk, "y": self.y(rows)}
+
+    def judging(self, index: np.ndarray) -> np.ndarray:
         """Where there are networks, the rows that none of them was trained on."""
         return index[np.isin(index, self.apart)] if self.networks else index
 
@@ -331,12 +352,14 @@ class SourceBlocks:
         if name in self.factors:  # products of what is already there
             factors = [np.hstack([map_(known_blocks[block]) for block, map_ in f]) for f in self.factors[name]]
             return products_of(factors)
-        values = self.spaces[name](rows)
-        if name in self.own:
-            own_rows, own = self.own[name]
-            position = np.searchsorted(own_rows, index).clip(max=len(own_rows) - 1)
-            known = own_rows[position] == index
-            values[known] = own[position[known]]
+        if name not in self.own:
+            return self.spaces[name](rows)
+        own_rows, own = self.own[name]
+        position = np.searchsorted(own_rows, index).clip(max=len(own_rows) - 1)
+        values, known = own[position], own_rows[position] == index
+        if not known.all():
+            others = np.flatnonzero(~known)
+            values[others] = self.spaces[name](rows.take(others))
         return values
 
 

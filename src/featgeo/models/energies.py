@@ -13,11 +13,10 @@ from scipy.stats import t as student
 
 from featgeo.learning.learn import NO_RIDGE
 from featgeo.learning.solve import MODE_COUNTS, RIDGES, solve
+from featgeo.learning.source_screen import BEFORE
 from featgeo.learning.sources import LearnedSources
 from featgeo.models.components import mean_and_error
 from featgeo.nesting import Nesting
-
-BEFORE = (max(MODE_COUNTS), 1e-2)  # modes, and ridge, of functions that a step goes beyond
 
 
 @dataclass(frozen=True)
@@ -111,6 +110,7 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[str], 
         [max(MODE_COUNTS)] if exact else [0, *MODE_COUNTS],
         everything=[exact] * len(levels),
         before=[BEFORE] * (len(levels) - 1),
+        tau_ridges=(None,) if exact else (learned.features.ridge,),
     )
     folds = solution.held_out_energies(-1)
     mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))
