@@ -129,6 +129,7 @@ class SpanProblem:
         right: The right side of their equation, (r_x, r_y).
         rows: What they say.
         memo: What several numbers of modes share, for each ridge that was asked for.
+        insides: What rows see that carry some blocks only.
         strongest: The same where levels are fitted one by one, by what was chosen before.
         fitted: Levels that were fitted so.
     """
@@ -144,6 +145,7 @@ class SpanProblem:
     right: Array | None = None
     rows: tuple[Kind, ...] = ()
     memo: dict[float, tuple[Array, list[Directions]]] = field(default_factory=dict)
+    insides: dict[tuple[str, ...], Array] = field(default_factory=dict)
     strongest: dict[tuple[Any, ...], tuple[tuple[Array, Array], Array]] = field(default_factory=dict)
     fitted: dict[tuple[LevelChoice, ...], tuple[Directions, Array]] = field(default_factory=dict)
 
@@ -214,7 +216,7 @@ class SpanProblem:
             kinds: What the rows say (`kinds`).
             tau_ridge: Relative to features of unit variance.
         """
-        empty = replace(self, tau_ridge=tau_ridge, memo={}, strongest={}, fitted={})
+        empty = replace(self, tau_ridge=tau_ridge, memo={}, insides={}, strongest={}, fitted={})
         precision, right = np.zeros((len(self.core), len(self.core))), np.zeros(self.core.shape)
         for kind in empty.seen_by(kinds):
             gram = kind.placed(kind.gram)
@@ -263,15 +265,17 @@ class SpanProblem:
 
         Functions of what is there are seen as they are, of others conditional expectations.
         """
+        if names in self.insides:
+            return self.insides[names]
         columns, flag = self.x.seen(names)
         basis = self.x_flag.basis
         inside: Array = basis.T @ self.x.gram[:, columns] @ flag.basis
-        if self.tau_ridge is None:
-            return inside
-        own = basis[columns].T @ self.x.gram[np.ix_(columns, columns)] @ flag.basis
-        inside = own + (inside - own) * flag.shrinkage(self.tau_ridge) ** 2
-        for start, end, reach in zip((0, *self.x_flag.ends), self.x_flag.ends, flag.ends, strict=False):
-            inside[start:end, reach:] = 0
+        if self.tau_ridge is not None:
+            own = basis[columns].T @ self.x.gram[np.ix_(columns, columns)] @ flag.basis
+            inside = own + (inside - own) * flag.shrinkage(self.tau_ridge) ** 2
+            for start, end, reach in zip((0, *self.x_flag.ends), self.x_flag.ends, flag.ends, strict=False):
+                inside[start:end, reach:] = 0
+        self.insides[names] = inside
         return inside
 
     def modes(self, ridge: float = 0.0) -> tuple[SpanModes, ...]:

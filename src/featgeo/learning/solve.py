@@ -10,7 +10,7 @@ Rows may miss blocks of x: a chunk of features names the blocks that its rows ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
@@ -40,9 +40,11 @@ class Folds:
 
     Attributes:
         parts: One a fold.
+        memo: Moments of all rows but those of a fold, by fold: several levels and spaces ask for them.
     """
 
     parts: tuple[Patterns, ...]
+    memo: dict[int, Patterns] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_chunks(
@@ -77,7 +79,9 @@ class Folds:
 
     def without(self, fold: int) -> Patterns:
         """Moments of all rows but those of one fold."""
-        return Patterns.merged(part for i, part in enumerate(self.parts) if i != fold)
+        if fold not in self.memo:
+            self.memo[fold] = Patterns.merged(part for i, part in enumerate(self.parts) if i != fold)
+        return self.memo[fold]
 
     def through(self, maps: Mapping[str, AffineFeatures]) -> Folds:
         """The same folds with some blocks seen through affine maps."""

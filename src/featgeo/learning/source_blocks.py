@@ -8,7 +8,7 @@ where these were learned, modes of all of them together with the target.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,13 +25,14 @@ from featgeo.features.variables import Rows, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import Incomplete
-from featgeo.learning.learn import Solver, learn, mode_counts
-from featgeo.learning.learned import N_FOLDS
+from featgeo.learning.data import Incomplete, Pairs
+from featgeo.learning.learn import TREE_ROWS, Solver, learn, mode_counts
+from featgeo.learning.learned import N_FOLDS, Learned
 from featgeo.learning.neural import joint_network
 from featgeo.learning.options import MOST_APART, Training
 from featgeo.learning.setting import Block, ModeCount, Setting
 from featgeo.learning.solve import MODE_COUNTS, Folds, solve
+from featgeo.learning.targets import clearness
 from featgeo.nesting import Nesting
 
 SPACE_ROWS = 200_000  # rows that spaces are fitted to
@@ -45,6 +46,8 @@ ROWS_A_SYMBOL = 25  # with fewer, counts are half chance
 MOST_ADDITIVE = 40  # splines of a source of several columns, besides its learned modes
 FEWEST_APART = 300  # rows that networks are not trained on
 FEWEST_APART_OF_A_KIND = 30  # and of rows that have the same variables
+KEPT_ROWS = 20_000  # whose features are kept; of more they are evaluated some at a time, whenever asked for
+TREES_SEE = 2.0  # standard errors by which small trees must see something for large ones to be grown
 FEWEST_TRAINED = 50  # rows that have several sources, to learn functions of them from
 Group = tuple[str, ...]
 
@@ -88,6 +91,7 @@ class SourceBlocks:
         self.spaces: dict[str, Space] = {}
         self.factors: dict[str, list[list[tuple[str, AffineFeatures]]]] = {}
         self.own: dict[str, tuple[np.ndarray, Array]] = {}  # features of rows of the fit, learned without them
+        self.kept: dict[str, Array] = {}
         self.networks = False
         self.apart = _apart(data, Training() if training is None else training, seed)
         self.sources = tuple(spaces)
@@ -291,9 +295,13 @@ class SourceBlocks:
         """Modes of a group of sources with y, as a space of their own."""
         index = self.data.having(*group, "y")
         pairs = self.data.pairs(index, group)
-        setting = Setting.bivariate(self._n_learned(), space, self.y_asked)
         apart = np.flatnonzero(np.isin(index, self.apart))
-        learned = learn(pairs, setting, self.solver, self.seed, self.training, unseen=True, apart=apart)
+
+        def learned_in(space: Any) -> Learned:
+            setting = Setting.bivariate(self._n_learned(), space, self.y_asked)
+            return learn(pairs, setting, self.solver, self.seed, self.training, unseen=True, apart=apart)
+
+        learned = _with_trees_where_needed(pairs, space, learned_in, self.seed)
         (component,) = learned.components
         f = component.f
         if isinstance(f, SpanFunction) and isinstance(f.space, NetworkSpace):
@@ -353,7 +361,7 @@ class SourceBlocks:
             factors = [np.hstack([map_(known_blocks[block]) for block, map_ in f]) for f in self.factors[name]]
             return products_of(factors)
         if name not in self.own:
-            return self.spaces[name](rows)
+            return self._evaluated(name, rows, index)
         own_rows, own = self.own[name]
         position = np.searchsorted(own_rows, index).clip(max=len(own_rows) - 1)
         values, known = own[position], own_rows[position] == index
@@ -361,6 +369,39 @@ class SourceBlocks:
             others = np.flatnonzero(~known)
             values[others] = self.spaces[name](rows.take(others))
         return values
+
+    def _evaluated(self, name: str, rows: Parts, index: np.ndarray) -> Array:
+        """Features of a block at some rows; few rows are evaluated once and for all, as several groups ask for them."""
+        if len(self.data) > KEPT_ROWS:
+            return self.spaces[name](rows)
+        if name not in self.kept:
+            having = self.data.having(*self.of[name])
+            values = self.spaces[name](self.data.take(having, *self.of[name]))
+            self.kept[name] = np.full((len(self.data), values.shape[1]), np.nan)
+            self.kept[name][having] = values
+        return self.kept[name][index]
+
+
+def _with_trees_where_needed(pairs: Pairs, space: Any, learned_in: Callable[[Any], Learned], seed: int) -> Learned:
+    """The best modes in a space; of "auto" trees are grown only where small ones see what smooth functions left over.
+
+    Trees take longer than all other spaces together.
+    """
+    rows = pairs.x.of("x")
+    if space != "auto" or rows.variable.is_tensor or len(pairs) < TREE_ROWS:
+        return learned_in(space)
+    trees = [recipe for recipe in recipes(space, rows) if recipe.kind == "trees"]
+    # Beside sums of splines a wide kernel is for what several columns hold together: one is enough.
+    others = [recipe for recipe in recipes(space, rows) if recipe.kind != "trees" and recipe.name != "kernel, gamma 1"]
+    learned = learned_in(others)
+    if not trees or learned.unseen is None:
+        return learned
+    seen = learned.unseen.rows
+    residuals = learned.components[0].g(pairs.y.take(seen)) - learned.unseen.f
+    if clearness(rows.take(seen), residuals, seed) < TREES_SEE:
+        return learned
+    grown = learned_in([others[0], *trees])
+    return grown if grown.held_out_score > learned.held_out_score else learned
 
 
 def _apart(data: Incomplete, training: Training, seed: int) -> np.ndarray:

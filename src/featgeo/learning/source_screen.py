@@ -22,7 +22,8 @@ from featgeo.nesting import Nesting
 BEFORE = (max(MODE_COUNTS), 1e-2)
 SCREEN_RIDGES = (1e-2, 1e-1, 1.0)  # products are many and weak: less would only fit noise
 SCREEN_ROWS = 16_384  # rows that tell
-MOST_FUNCTIONS = 256  # of all interactions of one order together: beyond, the closed form takes longer than the rest
+PROBE_ROWS = 2048  # rows that small trees are grown on, to see whether anything is left over
+MOST_FUNCTIONS = 128  # of all interactions of one order together: beyond, the closed form takes longer than the rest
 MOST_JOINT = 2  # groups whose functions are learned jointly: each takes as long as a source
 CLEAR = 3.0  # standard errors by which trees must see something left over; groups are many, so more than two
 
@@ -66,8 +67,9 @@ def _tried(blocks: SourceBlocks, group: Group) -> _Tried:
     if blocks.may_join(group) and blocks.data.rows[group[0]].variable.is_tensor:
         left_over = np.inf  # networks learn together what they learn at all
     elif blocks.may_join(group):
-        rows = blocks.data.take(index, *group).of(*group)
-        left_over = clearness(rows, _residuals(solution, features), blocks.seed)
+        probed = blocks.some(np.arange(len(index)), PROBE_ROWS)
+        rows = blocks.data.take(index[probed], *group).of(*group)
+        left_over = clearness(rows, _residuals(solution, features)[probed], blocks.seed)
     return _Tried(group, float(gains.mean()), error, left_over)
 
 
