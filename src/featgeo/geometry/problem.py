@@ -65,6 +65,10 @@ class SpanModes:
     def __len__(self) -> int:
         return len(self.sigma)
 
+    def first(self, k: int) -> SpanModes:
+        """The first k modes."""
+        return replace(self, sigma=self.sigma[:k], f=self.f.first(k), g=self.g.first(k))
+
     @property
     def energy(self) -> float:
         """Squared norm of the component of dependence inside the spans, sum_i sigma_i^2."""

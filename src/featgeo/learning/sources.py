@@ -118,8 +118,9 @@ class LearnedSources:
         interaction_sigma: Singular values of all levels but the first taken as one component.
         solver: "exact", "closed" or "neural".
         removed: Share of energy by which moments of different rows did not fit together.
-        folds: The moments behind it.
         ridge: The ridge of the last level.
+        dropped: What held-out rows called worse than no dependence, and is therefore not there.
+        folds: The moments behind it.
     """
 
     features: SourceFeatures
@@ -130,6 +131,7 @@ class LearnedSources:
     solver: str
     removed: float
     ridge: float
+    dropped: tuple[str, ...] = ()
     folds: Folds | None = None
 
 
@@ -162,22 +164,25 @@ def _learned(
     solution, exact = _solved(blocks, folds, nesting, n_modes)
     of = {name: blocks.of[name] for name in names}
     spaces = {name: blocks.spaces[name] for name in names}
-    steps = tuple(Step("auto", level, ("y",) if i == 0 else ()) for i, level in enumerate(levels))
+    steps = tuple(Step(n_modes[i], level, ("y",) if i == 0 else ()) for i, level in enumerate(levels))
     setting = Setting({n: Block(None, of=g) for n, g in of.items()}, {"y": Block(None, of=("y",))}, steps)
-    record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), "closed", None)
-    weight = np.hstack([modes.f.weight for modes in solution.levels])
+    solver = "exact" if exact else "neural" if blocks.networks else "closed"
+    record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), solver, None).without_harm(setting)
+    modes = [part.first(len(component)) for part, component in zip(solution.levels, record.components, strict=True)]
+    weight = np.hstack([part.f.weight for part in modes])
     reach = [names if exact else read for read, _ in nesting.spaces]
-    filled_from = tuple((len(modes), tuple(read)) for modes, read in zip(solution.levels, reach, strict=True))
+    filled_from = tuple((len(part), tuple(read)) for part, read in zip(modes, reach, strict=True))
     return LearnedSources(
         SourceFeatures(of, spaces, solution.problem.x, weight, filled_from, _tau_ridge(solution, exact, levels[0])),
         record.components,
-        tuple(np.ones(len(m)) if exact else solution.amplitudes(i) for i, m in enumerate(solution.levels)),
+        tuple(np.ones(len(m)) if exact else solution.amplitudes(i)[: len(m)] for i, m in enumerate(modes)),
         levels,
-        _as_one(solution.levels[1:], solution.problem.y.gram),
-        "exact" if exact else "neural" if blocks.networks else "closed",
+        _as_one(modes[1:], solution.problem.y.gram),
+        solver,
         # How well the rows fit together shows where the metric is taken for known.
         SpanProblem.from_moments(folds.whole, nesting.spaces[:1]).removed,
         solution.ridge,
+        record.dropped,
         solution.folds,
     )
 
