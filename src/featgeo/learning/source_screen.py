@@ -43,7 +43,8 @@ def worthwhile(blocks: SourceBlocks, groups: Sequence[Group]) -> list[str]:
     if blocks.exact:
         return [name for group in groups for name in blocks.of_group(group)]
     tried = sorted((_tried(blocks, group) for group in groups), key=lambda one: -one.gain)
-    names, n_functions = [], 0
+    names: list[str] = []
+    n_functions = 0
     for one in tried:
         (name,) = blocks.products(one.group)
         n_functions += blocks.n_products(name)
