@@ -18,6 +18,9 @@ from featgeo.learning.setting import Setting
 from featgeo.learning.solve import Solution
 
 N_FOLDS = 5
+# On held-out rows modes of pure noise lose about the energy that they have on the rows of the fit, and show that to
+# whoever reads held-out figures. Modes that lose more than twice as much are broken.
+NOISE = 2.0
 UNSEEN_ROWS = 10_000
 
 
@@ -59,13 +62,16 @@ class Component:
             scores,
         )
 
-    @property
-    def no_worse_than_nothing(self) -> int:
-        """How many modes to keep: all of them, unless held-out rows say that no dependence at all would be better.
+    def sound(self, most_loss: float) -> int:
+        """How many modes to keep: all, unless their energy on held-out rows is too far below that of no dependence.
 
         Then as many of the first as do best there, which may be none.
+
+        Args:
+            most_loss: How much below 0 it may be, as a share of the energy on the rows of the fit.
         """
-        if not self.held_out_scores.size or self.held_out_scores.sum(axis=1).mean() >= 0:
+        bound = -most_loss * float(np.sum(self.sigma**2))
+        if not self.held_out_scores.size or 2 * self.held_out_scores.sum(axis=1).mean() >= bound:
             return len(self)
         return int(np.argmax(np.concatenate([[0.0], np.cumsum(self.held_out_scores.mean(axis=0))])))
 
@@ -178,15 +184,17 @@ class Learned:
     unseen: Unseen | None = None
     dropped: tuple[str, ...] = ()
 
-    def without_harm(self, setting: Setting) -> Learned:
+    def without_harm(self, setting: Setting, most_loss: float = NOISE) -> Learned:
         """The same without modes that held-out rows call worse than no dependence; every way of learning ends here.
 
         It warns of what a caller counts on: the first level, and numbers of modes that were asked for. Counts of finite
         alphabets that are to be solved exactly are what they are.
+
+        Args:
+            setting: The levels.
+            most_loss: As in `Component.sound`.
         """
-        if self.solver == "exact":
-            return self
-        kept = [component.no_worse_than_nothing for component in self.components]
+        kept = [len(part) if self.solver == "exact" else part.sound(most_loss) for part in self.components]
         if kept == [len(component) for component in self.components]:
             return self
         dropped = []

@@ -167,7 +167,8 @@ def _learned(
     steps = tuple(Step(n_modes[i], level, ("y",) if i == 0 else ()) for i, level in enumerate(levels))
     setting = Setting({n: Block(None, of=g) for n, g in of.items()}, {"y": Block(None, of=("y",))}, steps)
     solver = "exact" if exact else "neural" if blocks.networks else "closed"
-    record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), solver, None).without_harm(setting)
+    record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), solver, None)
+    record = record.without_harm(setting, most_loss=0.0)
     modes = [part.first(len(component)) for part, component in zip(solution.levels, record.components, strict=True)]
     weight = np.hstack([part.f.weight for part in modes])
     reach = [names if exact else read for read, _ in nesting.spaces]
