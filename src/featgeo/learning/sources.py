@@ -28,6 +28,8 @@ from featgeo.learning.source_screen import worthwhile
 from featgeo.nesting import Nesting
 
 TAU_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)  # of what fills in for missing sources
+# Exact answers from incomplete rows lose little to smooth ones where symbols repeat often. Wild ones lose half.
+WILD = 0.5
 CONSISTENT = 1e-9  # share of energy that rounding may cost
 
 
@@ -196,13 +198,16 @@ def _solved(
         everything = [isinstance(n, str) for n in n_modes]
         counts = [mode_counts("all" if isinstance(n, str) else n) for n in n_modes]
         solution = solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
-        # Counts of different rows that do not fit together have no exact answer.
-        if blocks.solver == "exact" or solution.problem.removed < CONSISTENT:
+        complete = len(folds.whole.parts) == 1
+        if blocks.solver == "exact" or (complete and solution.problem.removed < CONSISTENT):
             return solution, True
     # Interactions are often absent: then none is learned.
     counts = [blocks.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
     tau_ridges = TAU_RIDGES if len(folds.whole.parts) > 1 else (None,)
-    return solve_levels(folds, nesting, counts, own_ridges=True, tau_ridges=tau_ridges), False
+    closed = solve_levels(folds, nesting, counts, own_ridges=True, tau_ridges=tau_ridges)
+    # Counts of different rows that do not fit together have no exact answer, and rare symbols may have a wild one.
+    fits = blocks.exact and solution.problem.removed < CONSISTENT
+    return (solution, True) if fits and solution.held_out_score > WILD * closed.held_out_score else (closed, False)
 
 
 def _tau_ridge(solution: Solution, exact: bool, singles: Sequence[str]) -> float:
