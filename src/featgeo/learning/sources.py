@@ -207,7 +207,8 @@ def _solved(
     closed = solve_levels(folds, nesting, counts, own_ridges=True, tau_ridges=tau_ridges)
     # Counts of different rows that do not fit together have no exact answer, and rare symbols may have a wild one.
     fits = blocks.exact and solution.problem.removed < CONSISTENT
-    return (solution, True) if fits and solution.held_out_score > WILD * closed.held_out_score else (closed, False)
+    wild = blocks.exact and solution.held_out_score < WILD * max(closed.held_out_score, 0) > 0
+    return (solution, True) if fits and not wild else (closed, False)
 
 
 def _tau_ridge(solution: Solution, exact: bool, singles: Sequence[str]) -> float:

@@ -68,8 +68,14 @@ class Energies:
         return "\n".join(lines)
 
 
-def energies(learned: LearnedSources, sources: Sequence[str]) -> list[Energy]:
-    """Each source alone, all together, each interaction, each order, and each source after all others."""
+def energies(learned: LearnedSources, sources: Sequence[str], groups: Sequence[tuple[str, ...]]) -> list[Energy]:
+    """Each source alone, all together, each interaction, each order, and each source after all others.
+
+    Args:
+        learned: The components.
+        sources: The sources, in order.
+        groups: Those of several sources whose interaction was looked for; where nothing was found, it is 0.
+    """
     of = learned.features.of
     singles = [name for name, group in of.items() if len(group) == 1]
     everything = list(of)
@@ -80,7 +86,6 @@ def energies(learned: LearnedSources, sources: Sequence[str]) -> list[Energy]:
     ]
     if len(sources) > 1:
         result.append(_energy(learned, together, "", [], singles))
-    groups = list(dict.fromkeys(group for group in of.values() if len(group) > 1))
     for group in groups:
         before = [name for name in everything if len(of[name]) < len(group)]
         added = [name for name in everything if of[name] == group]
@@ -100,6 +105,8 @@ def energies(learned: LearnedSources, sources: Sequence[str]) -> list[Energy]:
 def _energy(learned: LearnedSources, name: str, beyond: str, before: list[str], added: list[str]) -> Energy:
     if learned.folds is None:
         raise ValueError("Energies come from the moments of the fit, which are not there any more. Fit again.")
+    if not added:
+        return Energy(name, beyond, 0.0, 0.0, 0.0, (0.0, 0.0))
     exact = learned.solver == "exact"
     levels = [before, [*before, *added]] if before else [added]
     nesting = Nesting([1] * len(levels), x=[tuple(level) for level in levels], y="y")

@@ -287,7 +287,7 @@ class MultimodalDecomposition(BaseEstimator):
         if self.energies_ is None:
             rows: dict[str, Energy] = {}
             for team, learned in zip(self.teams_, self.learned_, strict=True):
-                for row in energies(learned, team.sources):
+                for row in energies(learned, team.sources, [group for order in team.orders[1:] for group in order]):
                     rows.setdefault(row.name, row)  # the largest team speaks first
             self.energies_ = Energies(tuple(rows.values()))
         return self.energies_
