@@ -74,5 +74,6 @@ def test_rows_of_the_fit_count_with_features_learned_without_them():
     index = np.arange(n)
     own = blocks.features_of([name], index)[name][:, 0]
     fitted = blocks.spaces[name](blocks.data.take(index, "a"))[:, 0]
-    remembered = [abs(np.corrcoef(feature, values["y"])[0, 1]) for feature in (own, fitted)]
-    assert remembered[1] > 2 * remembered[0]  # noise is remembered by the one, and not by the other
+    unseen, remembered = (np.corrcoef(feature, values["y"])[0, 1] for feature in (own, fitted))
+    # Noise that all rows remember was not there for those that were left out.
+    assert np.sign(remembered) * unseen < abs(remembered) / 4
