@@ -96,7 +96,9 @@ class LeftOut:
             replace(part, sigma=part.sigma[:k], f=part.f.first(k), g=part.g.first(k))
             for part, k in zip(self.components, kept, strict=True)
         )
-        return replace(self, f=self.f[:, _columns([len(part) for part in self.components], kept)], components=components)
+        return replace(
+            self, f=self.f[:, _columns([len(part) for part in self.components], kept)], components=components
+        )
 
 
 @dataclass(frozen=True, eq=False)
