@@ -207,7 +207,7 @@ def _solved(
     closed = solve_levels(folds, nesting, counts, own_ridges=True, tau_ridges=tau_ridges)
     # Counts of different rows that do not fit together have no exact answer, and rare symbols may have a wild one.
     fits = blocks.exact and solution.problem.removed < CONSISTENT
-    wild = fits and 0 < closed.held_out_score and solution.held_out_score < WILD * closed.held_out_score
+    wild = fits and closed.held_out_score > 0 and solution.held_out_score < WILD * closed.held_out_score
     return (solution, True) if fits and not wild else (closed, False)
 
 
