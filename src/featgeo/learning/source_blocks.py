@@ -245,7 +245,8 @@ class SourceBlocks:
         choices = [recipe for recipe in recipes(self.asked[source], self.data.rows[source]) if not recipe.learned]
         if isinstance(self.asked[source], str) and self.asked[source] == "auto":
             # A narrow kernel with a ridge of its own is as smooth as it needs to be.
-            return [recipe for recipe in choices if recipe.name in ("table", "labels", "kernel, gamma 1", "spline")][::-1]
+            kept = ("table", "labels", "kernel, gamma 1", "spline")
+            return [recipe for recipe in choices if recipe.name in kept][::-1]
         return choices
 
     def _best_recipe(self, source: str) -> Recipe:
