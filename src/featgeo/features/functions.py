@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,13 @@ class FeatureFunction(Protocol):
 
     def __call__(self, rows: Any) -> Array:
         """Values at each row, (n, k)."""
+
+
+class LearnedFunction(FeatureFunction, Protocol):
+    """Features in order, the strongest first."""
+
+    def first(self, k: int) -> LearnedFunction:
+        """The first k of the features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +50,10 @@ class SpanFunction:
             return self.space.times(rows, affine.weight) + (affine.offset - affine.centre @ affine.weight)
         return self.affine(self.space(rows))
 
+    def first(self, k: int) -> SpanFunction:
+        """The first k of the features."""
+        return replace(self, affine=self.affine.first(k))
+
 
 @dataclass(frozen=True, eq=False)
 class TableFunction:
@@ -61,3 +72,7 @@ class TableFunction:
     def __call__(self, rows: Any) -> Array:
         """Values at each row, (n, k)."""
         return np.vstack([self.values, np.zeros(self.values.shape[1])])[self.space.index(rows.of(*self.of))]
+
+    def first(self, k: int) -> TableFunction:
+        """The first k of the features."""
+        return replace(self, values=self.values[:, :k])

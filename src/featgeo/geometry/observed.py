@@ -56,17 +56,22 @@ class Patterns:
         """The dimension of each block, by name."""
         return self.all.dims
 
-    def metric(self, names: Sequence[str]) -> Moments:
+    def metric(self, names: Sequence[str], first: Sequence[str] = ()) -> Moments:
         """Moments that stand for the joint distribution of the blocks.
 
         Those of the rows that carry all of them; where some pair is seen together much more often than all are, each
         pair over the rows that carry both.
+
+        Args:
+            names: The blocks.
+            first: Those whose pairs are counted, all when empty: what later levels add is not to change the metric of
+                the first.
         """
         complete = [moments for carried, moments in self.parts.items() if carried.issuperset(names)]
         if not complete:
             return self.all
         whole = Moments.from_chunks(complete)
-        fewest = min(self.all.weight(a, b) for a in names for b in names)
+        fewest = min(self.all.weight(a, b) for a in first or names for b in first or names)
         return self.all if fewest > MORE_PAIRS * whole.weight(names[0]) else whole
 
     def carrying(self, y: Sequence[str], x: Sequence[str]) -> list[tuple[tuple[str, ...], Moments]]:
@@ -89,6 +94,7 @@ class Metric:
         mean: Means of the features, side by side, (d,).
         gram: Their covariance, (d, d), positive semidefinite.
         removed: Share of energy by which moments of different rows did not fit together.
+        level: The level of each block; of one and the same when empty.
         memo: Bases of spans that were asked for.
     """
 
@@ -97,14 +103,30 @@ class Metric:
     mean: Array
     gram: Array
     removed: float = 0.0
+    level: tuple[int, ...] = ()
     memo: dict[tuple[str, ...], tuple[np.ndarray, Flag]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, moments: Moments, names: Sequence[str]) -> Metric:
-        """From moments that know every pair of the blocks."""
+    def of(cls, moments: Moments, names: Sequence[str], level: Sequence[int] = ()) -> Metric:
+        """From moments that know every pair of the blocks.
+
+        Moments of different rows need not fit together. Then those of the first level are mended by themselves, as if
+        there were no other; a flag leaves out what later levels would add of negative energy.
+
+        Args:
+            moments: Means and covariances.
+            names: The blocks.
+            level: The level of each, ascending; one and the same when empty.
+        """
         gram, removed = consistent_covariance(moments, names)
+        first = [name for name, i in zip(names, level, strict=True) if i == level[0]] if level else names
+        if removed and len(first) < len(names):
+            varies = np.diag(gram) > 0
+            gram = moments.joint_covariance(names, names) * np.outer(varies, varies)
+            own, _ = consistent_covariance(moments, first)
+            gram[: len(own), : len(own)] = own
         sizes = tuple(moments.dims[name] for name in names)
-        return cls(tuple(names), sizes, moments.joint_mean(names), gram, removed)
+        return cls(tuple(names), sizes, moments.joint_mean(names), gram, removed, tuple(level))
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
         """Positions of the features of some blocks, in the order of the metric."""
@@ -117,11 +139,14 @@ class Metric:
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
     def seen(self, names: Sequence[str]) -> tuple[np.ndarray, Flag]:
-        """The features of some blocks, by position, and an orthonormal basis of their span."""
+        """The features of some blocks, by position, and an orthonormal basis of their span, adapted to the levels."""
         key = tuple(name for name in self.names if name in names)
         if key not in self.memo:
             columns = self.columns(key)
-            self.memo[key] = columns, flag_from_gram(self.gram[np.ix_(columns, columns)], [len(columns)])
+            sizes = [0] * (1 + max(self.level, default=0))
+            for name, size, i in zip(self.names, self.sizes, self.level or [0] * len(self.names), strict=True):
+                sizes[i] += size if name in key else 0
+            self.memo[key] = columns, flag_from_gram(self.gram[np.ix_(columns, columns)], sizes)
         return self.memo[key]
 
     def onto(self, names: Sequence[str], weight: Array, ridge: float = 0.0) -> AffineFeatures:

@@ -10,12 +10,23 @@ little.
 Rows may miss blocks of x. Each kind of row then says what it sees of the dependence, and how well: in orthonormal
 coordinates L of the density ratio, the rows give  (sum_D eta_D P_D) L = sum_D eta_D P_D C_D,  with P_D the projection
 onto what rows of kind D carry (`featgeo.geometry.observed`). Complete rows have P = 1, and L is their covariance.
+
+That equation takes the metric, and conditional expectations in it, for known. Where they rest on few rows, small errors
+of a metric that is nearly singular become large ones of L. With a "tau ridge" the rows themselves are fitted instead,
+by least squares: what a row misses is filled in by conditional expectations under that ridge, as it will be for new
+rows,
+
+    (sum_D eta_D T_D G_D T_D^T) L = sum_D eta_D T_D C_D,
+
+with G_D the second moments of what these rows carry and T_D what they see. Functions of a level are filled in from
+functions of that level and of those before it, and levels are fitted one after the other, each to what is left over: so
+none depends on those that come after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,8 +38,7 @@ from featgeo.geometry.observed import Metric, Patterns
 from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
 from featgeo.geometry.validation import Array, as_names, check_growth
 
-# For pairs of blocks: how many modes of their dependence count, the ridge that chooses them, and how strong they are.
-Between = Mapping[tuple[str, str], tuple[int, float, Array]]
+LevelChoice = tuple[float, int | None]  # the ridge of a level, and how many modes it keeps at most
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
 
 
@@ -55,6 +65,10 @@ class SpanModes:
     def __len__(self) -> int:
         return len(self.sigma)
 
+    def first(self, k: int) -> SpanModes:
+        """The first k modes."""
+        return replace(self, sigma=self.sigma[:k], f=self.f.first(k), g=self.g.first(k))
+
     @property
     def energy(self) -> float:
         """Squared norm of the component of dependence inside the spans, sum_i sigma_i^2."""
@@ -79,13 +93,15 @@ class Kind:
     """What the rows of one kind say, in the coordinates of the flags.
 
     Attributes:
+        names: The blocks of x that they carry.
         share: Their share of all rows with y.
-        inside: What they see of x: orthonormal columns, (r_x, r); None for all of it.
+        inside: What they see of each direction of x, (r_x, r); None for all of it.
         covariance: Of these with the y side, (r, r_y).
         gram: Second moments of these on the rows, (r, r).
         step: Their means on the rows, (r,).
     """
 
+    names: tuple[str, ...]
     share: float
     inside: Array | None
     covariance: Array
@@ -113,9 +129,13 @@ class SpanProblem:
         core: The dependence in the coordinates of the flags, (r_x, r_y).
         precision: Sum of eta_D P_D, (r_x, r_x): how much the rows see of each direction; None where all see all.
         removed: Share of energy by which the moments did not fit together.
-        tau_gram: The Gram matrix with the dependence between some blocks reduced to its strongest modes, (d, d): what
-            rows that miss one of them are taken to say about it.
+        tau_ridge: The ridge of what fills in for missing blocks, where the rows themselves are fitted; else None.
+        right: The right side of their equation, (r_x, r_y).
+        rows: What they say.
         memo: What several numbers of modes share, for each ridge that was asked for.
+        insides: What rows see that carry some blocks only.
+        strongest: The same where levels are fitted one by one, by what was chosen before.
+        fitted: Levels that were fitted so.
     """
 
     x_flag: Flag
@@ -125,22 +145,28 @@ class SpanProblem:
     core: Array
     precision: Array | None
     removed: float
-    tau_gram: Array | None = None
+    tau_ridge: float | None = None
+    right: Array | None = None
+    rows: tuple[Kind, ...] = ()
     memo: dict[float, tuple[Array, list[Directions]]] = field(default_factory=dict)
+    insides: dict[tuple[str, ...], Array] = field(default_factory=dict)
+    strongest: dict[tuple[Any, ...], tuple[tuple[Array, Array], Array]] = field(default_factory=dict)
+    fitted: dict[tuple[LevelChoice, ...], tuple[Directions, Array]] = field(default_factory=dict)
 
     @classmethod
     def from_moments(
         cls,
         moments: Moments | Patterns,
         levels: Sequence[tuple[str | Sequence[str], str | Sequence[str]]],
-        between: Between | None = None,
+        tau_ridge: float | None = None,
     ) -> SpanProblem:
         """Whiten both sides; the levels are those of `decompose`.
 
         Args:
             moments: Moments of all blocks named in the levels.
             levels: (names of x blocks, names of y blocks) for each level.
-            between: For pairs of blocks of x how their dependence is estimated, where rows may miss one of them.
+            tau_ridge: Where rows miss blocks of x, the ridge of what fills in for them; None for the equation that
+                takes the metric for known.
         """
         x_steps = _growth([as_names(x) for x, _ in levels], "x")
         y_steps = _growth([as_names(y) for _, y in levels], "y")
@@ -148,7 +174,8 @@ class SpanProblem:
         patterns = moments if isinstance(moments, Patterns) else Patterns.merged([moments])
         x_sizes, y_sizes = ([len(patterns.all.joint_mean(step)) for step in steps] for steps in (x_steps, y_steps))
         if len(patterns.parts) > 1:
-            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes), between or {})
+            level = tuple(i for i, step in enumerate(x_steps) for _ in step)
+            return cls._from_kinds(patterns, (x, y), (x_sizes, y_sizes), level, tau_ridge)
         (whole,) = patterns.parts.values()
         covariance, removed = consistent_covariance(whole, (*x, *y))
         d = sum(x_sizes)
@@ -167,19 +194,43 @@ class SpanProblem:
         patterns: Patterns,
         names: tuple[tuple[str, ...], tuple[str, ...]],
         sizes: tuple[list[int], list[int]],
-        between: Between,
+        level: tuple[int, ...],
+        tau_ridge: float | None,
     ) -> SpanProblem:
         """Rows that carry different blocks: their joint estimate."""
-        x, y = (Metric.of(patterns.metric(side), side) for side in names)
+        first = [name for name, i in zip(names[0], level, strict=True) if i == 0]
+        x = Metric.of(patterns.metric(names[0], first), names[0], level)
+        y = Metric.of(patterns.metric(names[1]), names[1])
         x_flag, y_flag = flag_from_gram(x.gram, sizes[0]), flag_from_gram(y.gram, sizes[1])
-        tau_gram = _reduced(x, between) if between else None
-        empty = cls(x_flag, y_flag, x, y, np.zeros((x_flag.ends[-1], y_flag.ends[-1])), None, 0.0, tau_gram)
+        removed = max(x.removed, y.removed)
+        empty = cls(x_flag, y_flag, x, y, np.zeros((x_flag.ends[-1], y_flag.ends[-1])), None, removed)
+        if tau_ridge is not None:
+            return empty.filled_in(empty.kinds(patterns), tau_ridge)
         precision, right = combined(empty.kinds(patterns), empty.core.shape)
         u, sigma, vt = np.linalg.svd(_solved(precision, right), full_matrices=False)
         # No correlation exceeds 1; estimates from rows of different kinds may, where these do not fit together.
         core = (u * sigma.clip(max=1)) @ vt
         beyond = float((sigma**2 - 1).clip(min=0).sum() / max(np.sum(sigma**2), 1e-300))
-        return cls(x_flag, y_flag, x, y, core, precision, max(x.removed, y.removed, beyond), tau_gram)
+        return replace(empty, core=core, precision=precision, removed=max(removed, beyond))
+
+    def filled_in(self, kinds: Sequence[Kind], tau_ridge: float) -> SpanProblem:
+        """The same problem with the rows themselves fitted, what they miss filled in under a ridge.
+
+        Args:
+            kinds: What the rows say (`kinds`).
+            tau_ridge: Relative to features of unit variance.
+        """
+        empty = replace(self, tau_ridge=tau_ridge, memo={}, insides={}, strongest={}, fitted={})
+        precision, right = np.zeros((len(self.core), len(self.core))), np.zeros(self.core.shape)
+        for kind in empty.seen_by(kinds):
+            gram = kind.placed(kind.gram)
+            precision += kind.share * (gram if kind.inside is None else gram @ kind.inside.T)
+            right += kind.share * kind.placed(kind.covariance)
+        return replace(empty, precision=precision, right=right, rows=tuple(kinds))
+
+    def seen_by(self, kinds: Sequence[Kind]) -> list[Kind]:
+        """The same kinds of rows, as they see functions of x under the tau ridge of this problem."""
+        return [kind if kind.inside is None else replace(kind, inside=self._inside(kind.names)) for kind in kinds]
 
     def kinds(self, patterns: Patterns, own_means: bool = False) -> list[Kind]:
         """What rows say that may miss blocks of x, each kind apart; rows without y say nothing here.
@@ -200,9 +251,10 @@ class SpanProblem:
             if not own_means:
                 covariance = covariance + np.outer(x_step, y_step)
             gram = moments.joint_covariance(seen, seen) + np.outer(x_step, x_step)
-            inside = None if complete else self._inside(columns, flag)
+            inside = None if complete else self._inside(seen)
             result.append(
                 Kind(
+                    seen,
                     moments.weight(self.y.names[0]) / total,
                     inside,
                     flag.basis.T @ covariance @ self.y_flag.basis,
@@ -212,20 +264,22 @@ class SpanProblem:
             )
         return result
 
-    def _inside(self, columns: np.ndarray, flag: Flag) -> Array:
-        """What rows that carry only some features see of each direction, (r_x, r): tau, in orthonormal coordinates.
+    def _inside(self, names: tuple[str, ...]) -> Array:
+        """What rows that carry only some blocks see of each direction, (r_x, r): tau, in orthonormal coordinates.
 
-        Functions of what is there are seen as they are. Of others a row sees conditional expectations, and few rows may
-        tell these: for the first level, whose functions are many, they rest on `tau_gram`.
+        Functions of what is there are seen as they are, of others conditional expectations.
         """
-        inside: Array = self.x_flag.basis.T @ self.x.gram[:, columns] @ flag.basis
-        first = self.x_flag.basis[:, : self.x_flag.ends[0]]
-        if self.tau_gram is not None:
-            reduced = first.T @ self.tau_gram[:, columns] @ flag.basis
-            # No conditional expectation is longer than the function: where sources all but repeat each other, their
-            # whole dependence is needed for differences to cancel.
-            sound = np.linalg.norm(reduced, axis=1) < LONGEST_TAU
-            inside[: first.shape[1]][sound] = reduced[sound]
+        if names in self.insides:
+            return self.insides[names]
+        columns, flag = self.x.seen(names)
+        basis = self.x_flag.basis
+        inside: Array = basis.T @ self.x.gram[:, columns] @ flag.basis
+        if self.tau_ridge is not None:
+            own = basis[columns].T @ self.x.gram[np.ix_(columns, columns)] @ flag.basis
+            inside = own + (inside - own) * flag.shrinkage(self.tau_ridge) ** 2
+            for start, end, reach in zip((0, *self.x_flag.ends), self.x_flag.ends, flag.ends, strict=False):
+                inside[start:end, reach:] = 0
+        self.insides[names] = inside
         return inside
 
     def modes(self, ridge: float = 0.0) -> tuple[SpanModes, ...]:
@@ -258,6 +312,8 @@ class SpanProblem:
         """
         ridges = [float(ridge)] * len(dims) if isinstance(ridge, int | float) else list(ridge)
         choices = list(enumerate(zip(dims, ridges, strict=True)))
+        if self.right is not None:
+            return self._one_by_one(tuple((0.0 if k is None else own, k) for _, (k, own) in choices))
         if self.precision is not None:
             return self._fitted(self.precision, [self._chosen(i, k, level_ridge) for i, (k, level_ridge) in choices])
         result = []
@@ -291,6 +347,55 @@ class SpanProblem:
             u, sigma, vt = np.linalg.svd(rows @ right, full_matrices=False)
             result.append((left @ u, sigma.clip(max=1), right @ vt.T))
         return result
+
+    def _one_by_one(self, choices: tuple[LevelChoice, ...]) -> list[Directions]:
+        """Levels fitted one after the other, each to what those before it left over, where rows were filled in.
+
+        Args:
+            choices: The ridge of each level, and how many modes it keeps at most.
+        """
+        return [self._after(choices[:i], choices[i])[0] for i in range(len(choices))]
+
+    def _after(self, before: tuple[LevelChoice, ...], choice: LevelChoice) -> tuple[Directions, Array]:
+        """The directions of the next level, and the right side that it leaves over."""
+        key = (*before, choice)
+        if key not in self.fitted:
+            (ridge, k), start = choice, (0, *self.x_flag.ends)[len(before)]
+            part = slice(start, self.x_flag.ends[len(before)])
+            strongest, left_over = self._under_ridge(before, ridge, part)
+            left, right = (np.linalg.qr(side[:, :k])[0] for side in strongest)
+            seen = self._precision[part, part]
+            fitted = _solved(left.T @ seen @ left, left.T @ left_over[part]) @ right
+            u, sigma, vt = np.linalg.svd(fitted, full_matrices=False)
+            sigma, right = sigma.clip(max=1), right @ vt.T
+            placed = np.zeros((len(self.core), len(sigma)))
+            placed[part] = left @ u
+            self.fitted[key] = (placed, sigma, right), left_over - self._precision @ (placed * sigma) @ right.T
+        return self.fitted[key]
+
+    def _under_ridge(
+        self, before: tuple[LevelChoice, ...], ridge: float, part: slice
+    ) -> tuple[tuple[Array, Array], Array]:
+        """Directions of all modes of the next level under a ridge, strongest first, and the right side before it."""
+        key = (*before, ridge)
+        if key not in self.strongest:
+            left_over = self._after(before[:-1], before[-1])[1] if before else self._right
+            seen = self._precision[part, part]
+            # Rows see at most all of a direction: more is noise of directions that hardly vary in the metric.
+            typical = np.minimum(np.diag(seen), 1).sum() / max(len(seen), 1)
+            shrinkage, y_length = self.x_flag.shrinkage(ridge)[part], self.y_flag.shrinkage(ridge)
+            back = _inverse_root(seen + np.diag((1 / shrinkage**2 - 1) * typical))
+            u, _, vt = np.linalg.svd(back.T @ left_over[part] * y_length, full_matrices=False)
+            self.strongest[key] = (back @ u, y_length[:, None] * vt.T), left_over
+        return self.strongest[key]
+
+    @property
+    def _precision(self) -> Array:
+        return np.eye(len(self.core)) if self.precision is None else self.precision
+
+    @property
+    def _right(self) -> Array:
+        return self.core if self.right is None else self.right
 
     def span_modes(self, directions: Directions) -> SpanModes:
         """Directions in the coordinates of the flags as functions of the features."""
@@ -338,24 +443,6 @@ class SpanProblem:
         return back, shrunk
 
 
-def _reduced(metric: Metric, between: Between) -> Array:
-    """The Gram matrix with the dependence between some blocks reduced to its strongest modes."""
-    gram = metric.gram.copy()
-    for (a, b), (k, ridge, strength) in between.items():
-        if a in metric.names and b in metric.names:
-            (rows, x_flag), (columns, y_flag) = metric.seen([a]), metric.seen([b])
-            core = x_flag.basis.T @ gram[np.ix_(rows, columns)] @ y_flag.basis
-            x_gram, y_gram = gram[np.ix_(rows, rows)], gram[np.ix_(columns, columns)]
-            x = Metric((a,), (len(rows),), metric.mean[rows], x_gram)
-            y = Metric((b,), (len(columns),), metric.mean[columns], y_gram)
-            ((left, sigma, right),) = SpanProblem(x_flag, y_flag, x, y, core, None, 0.0).best_directions([k], ridge)
-            f, g = x_gram @ x_flag.basis @ left, y_gram @ y_flag.basis @ right
-            gram[np.ix_(rows, columns)] = (f * (strength * sigma)) @ g.T
-            gram[np.ix_(columns, rows)] = gram[np.ix_(rows, columns)].T
-    return gram
-
-
-LONGEST_TAU = 1.1
 SMALLEST_PRECISION = 1e-10  # of a direction: rows that hardly see it say nothing about it
 
 
@@ -370,11 +457,16 @@ def combined(kinds: Sequence[Kind], shape: tuple[int, int]) -> tuple[Array, Arra
 
 def _solved(system: Array, right: Array) -> Array:
     """The solution of a positive semidefinite system; 0 in directions that it does not reach."""
+    back = _inverse_root(system)
+    return back @ (back.T @ right)
+
+
+def _inverse_root(system: Array) -> Array:
+    """B with B B^T the inverse of a positive semidefinite system, in the directions that it reaches."""
     size = np.sqrt(np.diag(system).clip(min=SMALLEST_PRECISION))  # a ridge can make some rows huge
     energies, turn = np.linalg.eigh(system / size / size[:, None])
     kept = energies > SMALLEST_PRECISION
-    turn = turn[:, kept] / size[:, None]
-    return (turn / energies[kept]) @ (turn.T @ right)
+    return turn[:, kept] / size[:, None] / np.sqrt(energies[kept])
 
 
 def _paired(left: Array, correlation: Array, right: Array) -> Directions:

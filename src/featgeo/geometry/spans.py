@@ -157,6 +157,10 @@ class AffineFeatures:
             )
         return self.offset + (rows - self.centre) @ self.weight
 
+    def first(self, k: int) -> AffineFeatures:
+        """The first k of the features."""
+        return AffineFeatures(self.centre, self.weight[:, :k], self.offset[:k], self.removed)
+
 
 def project(moments: Moments, target: str, onto: str | Sequence[str], ridge: float = 0.0) -> AffineFeatures:
     """The projection of each dimension of a block onto the span of the constant and other blocks.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,6 +40,10 @@ class HeldOut:
         step = (moments.joint_mean(y.names) - y.mean) @ basis
         gram = basis.T @ moments.joint_covariance(y.names, y.names) @ basis + np.outer(step, step)
         return cls(problem.kinds(unseen, own_means=True), gram, step)
+
+    def seen_in(self, problem: SpanProblem) -> HeldOut:
+        """The same rows in a problem with the same coordinates and another tau ridge."""
+        return replace(self, kinds=problem.seen_by(self.kinds))
 
     def score(self, levels: Sequence[Directions]) -> float:
         """H-score of all modes together, f and g each carrying sqrt(sigma): of each kind of row what it can see."""

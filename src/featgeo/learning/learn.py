@@ -60,7 +60,7 @@ def learn(
     unseen: bool = False,
     apart: np.ndarray | None = None,
 ) -> Learned:
-    """Learn the strongest modes of each level of a setting.
+    """Learn the strongest modes of each level of a setting; none that held-out rows call worse than no dependence.
 
     Args:
         data: The rows.
@@ -71,6 +71,19 @@ def learn(
         unseen: Whether held-out features of some rows are wanted, for calibration.
         apart: Positions of the rows that networks are not trained on; at random when None.
     """
+    return learn_spaces(data, setting, solver, seed, training, unseen, apart).without_harm(setting)
+
+
+def learn_spaces(
+    data: Pairs | Stream,
+    setting: Setting,
+    solver: Solver,
+    seed: int,
+    training: Any = None,
+    unseen: bool = False,
+    apart: np.ndarray | None = None,
+) -> Learned:
+    """The same with all modes, whatever held-out rows say of them: what is left to be judged, with others, later on."""
     with bounded_threads(data.cells):
         return _learned(data, setting, solver, seed, training, unseen, apart)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from featgeo.features.blocks import SideBySide
-from featgeo.features.functions import FeatureFunction, SpanFunction
+from featgeo.features.functions import LearnedFunction, SpanFunction
 from featgeo.features.spaces import Space
 from featgeo.geometry.problem import SpanModes
 from featgeo.geometry.spans import AffineFeatures
@@ -17,6 +18,9 @@ from featgeo.learning.setting import Setting
 from featgeo.learning.solve import Solution
 
 N_FOLDS = 5
+# On held-out rows modes of pure noise lose about the energy that they have on the rows of the fit, and show that to
+# whoever reads held-out figures. Modes that lose more than twice as much are broken.
+NOISE = 2.0
 UNSEEN_ROWS = 10_000
 
 
@@ -31,17 +35,45 @@ class Component:
         held_out_sigma: Correlations of f_i and g_i on held-out rows, (folds, k).
         held_out_energies: Energy of the component on held-out rows, twice its H-score there, (folds,).
         rotations: Inner products of the f_i of each fold with those of all rows, (folds, k, k).
+        held_out_scores: What each mode adds to the H-score on held-out rows, (folds, k); empty where none judge it.
     """
 
     sigma: Array
-    f: FeatureFunction
-    g: FeatureFunction
+    f: LearnedFunction
+    g: LearnedFunction
     held_out_sigma: Array
     held_out_energies: Array
     rotations: Array
+    held_out_scores: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     def __len__(self) -> int:
         return len(self.sigma)
+
+    def first(self, k: int) -> Component:
+        """The first k modes."""
+        scores = self.held_out_scores[:, :k]
+        return Component(
+            self.sigma[:k],
+            self.f.first(k),
+            self.g.first(k),
+            self.held_out_sigma[:, :k],
+            2 * scores.sum(axis=1),
+            self.rotations[:, :k, :k],
+            scores,
+        )
+
+    def sound(self, most_loss: float) -> int:
+        """How many modes to keep: all, unless their energy on held-out rows is too far below that of no dependence.
+
+        Then as many of the first as do best there, which may be none.
+
+        Args:
+            most_loss: How much below 0 it may be, as a share of the energy on the rows of the fit.
+        """
+        bound = -most_loss * float(np.sum(self.sigma**2))
+        if not self.held_out_scores.size or 2 * self.held_out_scores.sum(axis=1).mean() >= bound:
+            return len(self)
+        return int(np.argmax(np.concatenate([[0.0], np.cumsum(self.held_out_scores.mean(axis=0))])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +89,16 @@ class LeftOut:
     index: np.ndarray
     f: Array
     components: tuple[Component, ...]
+
+    def first(self, kept: Sequence[int]) -> LeftOut:
+        """The same with only the first modes of each level."""
+        components = tuple(
+            replace(part, sigma=part.sigma[:k], f=part.f.first(k), g=part.g.first(k))
+            for part, k in zip(self.components, kept, strict=True)
+        )
+        return replace(
+            self, f=self.f[:, _columns([len(part) for part in self.components], kept)], components=components
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +146,21 @@ class Unseen:
             final.f(x_features) * final.sigma,
         )
 
+    def first(self, sizes: Sequence[int], kept: Sequence[int]) -> Unseen:
+        """The same with only the first modes of each level.
+
+        Args:
+            sizes: How many modes each level has.
+            kept: How many it keeps.
+        """
+        return replace(
+            self,
+            f=self.f[:, _columns(sizes, kept)],
+            left_out=tuple(fold.first(kept) for fold in self.left_out),
+            without_first=self.without_first[:, : kept[-1]],
+            final=self.final[:, : kept[-1]],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Learned:
@@ -117,6 +174,7 @@ class Learned:
         ridge: The ridge that was chosen.
         residual: Largest deviation of E[f f^T] and E[g g^T] from the identity, over all rows and levels.
         unseen: Held-out features of some rows, for calibration.
+        dropped: What held-out rows called worse than no dependence, and is therefore not there; a sentence each.
     """
 
     components: tuple[Component, ...]
@@ -126,6 +184,31 @@ class Learned:
     ridge: float
     residual: float
     unseen: Unseen | None = None
+    dropped: tuple[str, ...] = ()
+
+    def without_harm(self, setting: Setting, most_loss: float = NOISE) -> Learned:
+        """The same without modes that held-out rows call worse than no dependence; every way of learning ends here.
+
+        It warns of what a caller counts on: the first level, and numbers of modes that were asked for. Counts of finite
+        alphabets that are to be solved exactly are what they are.
+
+        Args:
+            setting: The levels.
+            most_loss: As in `Component.sound`.
+        """
+        kept = [len(part) if self.solver == "exact" else part.sound(most_loss) for part in self.components]
+        if kept == [len(component) for component in self.components]:
+            return self
+        dropped = []
+        for i, (component, k, step) in enumerate(zip(self.components, kept, setting.steps, strict=True)):
+            if k < len(component):
+                dropped.append(_dropped(i, component, k, len(self.components)))
+                if i == 0 or isinstance(step.n_modes, int):
+                    warnings.warn(dropped[-1], stacklevel=2)
+        unseen = None if self.unseen is None else self.unseen.first([len(c) for c in self.components], kept)
+        components = tuple(component.first(k) for component, k in zip(self.components, kept, strict=True))
+        score = float(sum(component.held_out_energies.mean() for component in components) / 2)
+        return replace(self, components=components, held_out_score=score, unseen=unseen, dropped=tuple(dropped))
 
 
 def from_solution(
@@ -152,6 +235,7 @@ def from_solution(
             held_out_sigma=solution.held_out_sigma[level],
             held_out_energies=solution.held_out_energies(level),
             rotations=_rotations(solution, level),
+            held_out_scores=solution.captured[level][:, 0] - solution.captured[level][:, 1] / 2,
         )
         for level, component in enumerate(_components(solution.levels, setting, spaces, solution.folds.whole.dims))
     )
@@ -172,6 +256,23 @@ def _components(
             *(nothing, nothing, nothing),
         )
         for modes, reach in zip(levels, setting.reach, strict=True)
+    )
+
+
+def _columns(sizes: Sequence[int], kept: Sequence[int]) -> np.ndarray:
+    """Positions of the first modes of each level among all, side by side."""
+    starts = np.cumsum([0, *sizes])
+    return np.concatenate([np.arange(a, min(a + k, b)) for a, b, k in zip(starts, starts[1:], kept, strict=False)])
+
+
+def _dropped(level: int, component: Component, k: int, n_levels: int) -> str:
+    """A sentence on modes that are left out."""
+    where = f" of level {level + 1}" if n_levels > 1 else ""
+    energy, held_out = float(np.sum(component.sigma**2)), float(component.held_out_energies.mean())
+    return (
+        f"Held-out rows find less in the {len(component)} mode(s){where} than in no dependence at all (energy "
+        f"{held_out:.4g} there, {energy:.4g} on the rows of the fit): {k or 'none'} of them kept. There is little or "
+        "nothing to learn here; use more rows, smoother spaces or fewer modes."
     )
 
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Patterns
-from featgeo.geometry.problem import Between, SpanModes, SpanProblem
+from featgeo.geometry.problem import SpanModes, SpanProblem
 from featgeo.geometry.spans import AffineFeatures
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, as_names
 from featgeo.learning.held_out import HeldOut
 from featgeo.nesting import Nesting
 from featgeo.threads import bounded_threads
@@ -40,11 +40,11 @@ class Folds:
 
     Attributes:
         parts: One a fold.
-        between: For pairs of blocks of x how their dependence is estimated, where rows may miss one of them.
+        memo: Moments of all rows but those of a fold, by fold: several levels and spaces ask for them.
     """
 
     parts: tuple[Patterns, ...]
-    between: Between = field(default_factory=dict)
+    memo: dict[int, Patterns] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_chunks(
@@ -79,7 +79,9 @@ class Folds:
 
     def without(self, fold: int) -> Patterns:
         """Moments of all rows but those of one fold."""
-        return Patterns.merged(part for i, part in enumerate(self.parts) if i != fold)
+        if fold not in self.memo:
+            self.memo[fold] = Patterns.merged(part for i, part in enumerate(self.parts) if i != fold)
+        return self.memo[fold]
 
     def through(self, maps: Mapping[str, AffineFeatures]) -> Folds:
         """The same folds with some blocks seen through affine maps."""
@@ -109,6 +111,7 @@ class Solution:
         folds: The moments behind all this.
         problem: All rows in orthonormal coordinates.
         problems: The same for each of `parts`.
+        tau_ridge: The ridge of what filled in for missing blocks; None where none was asked for.
     """
 
     levels: tuple[SpanModes, ...]
@@ -121,6 +124,7 @@ class Solution:
     folds: Folds
     problem: SpanProblem
     problems: tuple[SpanProblem, ...]
+    tau_ridge: float | None = None
 
     @property
     def held_out_score(self) -> float:
@@ -172,6 +176,7 @@ def solve(
     everything: Sequence[bool] | None = None,
     before: Sequence[Choice] = (),
     steady: Sequence[bool] = (False,),
+    tau_ridges: Sequence[float | None] = (None,),
 ) -> Solution:
     """The modes of each level inside the spans of its blocks; ridge and number of modes chosen on held-out rows.
 
@@ -187,9 +192,11 @@ def solve(
         before: The number of modes and the ridge of each level but the last, where they are settled; else the levels
             have their dimensions, and the ridge of the last.
         steady: Whether modes stay what they are under the ridge (`SpanProblem.best_directions`): what to choose from.
+        tau_ridges: Ridges of what fills in for missing blocks to choose from; None among them for the equation that
+            takes the metric for known (`SpanProblem`).
     """
     with bounded_threads(sum(folds.whole.dims.values()) ** 2 / 2):
-        return _solve(folds, nesting, ridges, mode_counts, held_out, everything, before, steady)
+        return _solve(folds, nesting, ridges, mode_counts, held_out, everything, before, steady, tau_ridges)
 
 
 def _solve(
@@ -201,25 +208,27 @@ def _solve(
     everything: Sequence[bool] | None,
     before: Sequence[Choice],
     steady: Sequence[bool],
+    tau_ridges: Sequence[float | None],
 ) -> Solution:
     kept_whole = [False] * len(nesting.dims) if everything is None else everything
-    counts = [nesting.dims[-1]] if mode_counts is None else list(mode_counts)
+    dims = folds.whole.dims
+    most = min(sum(dims[name] for name in as_names(side)) for side in nesting.spaces[-1])
+    counts = sorted({min(count, most) for count in ([nesting.dims[-1]] if mode_counts is None else mode_counts)})
     earlier = list(before) or [(dim, None) for dim in nesting.dims[:-1]]
     choices = []
     for ridge, stays in product(ridges, steady):
         for count in counts:
             levels = [*earlier, (count, ridge)]
-            dims = [None if whole else k for (k, _), whole in zip(levels, kept_whole, strict=True)]
-            choices.append((dims, [ridge if own is None else own for _, own in levels], stays))
+            n_modes = [None if whole else k for (k, _), whole in zip(levels, kept_whole, strict=True)]
+            choices.append((n_modes, [ridge if own is None else own for _, own in levels], stays))
     left_out = tuple(range(len(folds.parts)) if held_out is None else held_out)
     if len(folds.parts) < 2:
         left_out = ()
-    problems = [SpanProblem.from_moments(folds.without(i), nesting.spaces, folds.between) for i in left_out]
-    views = [HeldOut.of(problem, folds.parts[i]) for problem, i in zip(problems, left_out, strict=True)]
+    seen = [_seen_without(folds, fold, nesting, tau_ridges) for fold in left_out]
     scores = np.array(
         [
-            [view.score(problem.best_directions(*choice)) for choice in choices]
-            for problem, view in zip(problems, views, strict=True)
+            [view.score(problem.best_directions(*choice)) for problem, view in ways for choice in choices]
+            for ways in seen
         ]
     )
     best = (
@@ -227,9 +236,11 @@ def _solve(
         if left_out
         else 0
     )
-    chosen = choices[best]
-    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces, folds.between)
+    way, choice = divmod(best, len(choices))
+    chosen = choices[choice]
+    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces, tau_ridges[way])
     modes = whole_problem.best(*chosen)
+    problems, views = [ways[way][0] for ways in seen], [ways[way][1] for ways in seen]
     directions = [problem.best_directions(*chosen) for problem in problems]
     parts = tuple(tuple(map(problem.span_modes, levels)) for problem, levels in zip(problems, directions, strict=True))
     judged = list(zip(views, directions, strict=True))
@@ -252,7 +263,18 @@ def _solve(
         folds,
         whole_problem,
         tuple(problems),
+        tau_ridges[way],
     )
+
+
+def _seen_without(
+    folds: Folds, fold: int, nesting: Nesting, tau_ridges: Sequence[float | None]
+) -> list[tuple[SpanProblem, HeldOut]]:
+    """The problem of all rows but those of a fold, and the fold in it, for each tau ridge."""
+    problem = SpanProblem.from_moments(folds.without(fold), nesting.spaces, tau_ridges[0])
+    view = HeldOut.of(problem, folds.parts[fold])
+    others = [problem.filled_in(problem.rows, ridge) for ridge in tau_ridges[1:] if ridge is not None]
+    return [(problem, view), *((other, view.seen_in(other)) for other in others)]
 
 
 def solve_levels(
@@ -264,6 +286,7 @@ def solve_levels(
     everything: Sequence[bool] | None = None,
     own_ridges: bool = False,
     steady: Sequence[bool] = (False,),
+    tau_ridges: Sequence[float | None] = (None,),
 ) -> Solution:
     """Solve where several levels have numbers of modes to choose from: each choice rests on the levels before it.
 
@@ -276,6 +299,7 @@ def solve_levels(
         everything: As in `solve`.
         own_ridges: Whether each level keeps the ridge that was chosen with it; else the last choice is that of all.
         steady: As in `solve`.
+        tau_ridges: As in `solve`; the first level chooses for all.
     """
     settled: list[Choice] = []
     for i, choices in enumerate(counts):
@@ -283,7 +307,8 @@ def solve_levels(
         settled.append((choices[-1], None))
         if len(choices) > 1 or own_ridges or i == len(counts) - 1:
             whole = None if everything is None else everything[: i + 1]
-            solution = solve(folds, levels, ridges, choices, held_out, whole, settled[:-1], steady)
+            solution = solve(folds, levels, ridges, choices, held_out, whole, settled[:-1], steady, tau_ridges)
+            tau_ridges = (solution.tau_ridge,)
             settled[-1] = (len(solution.levels[-1]), solution.ridge if own_ridges else None)
     return solution
 

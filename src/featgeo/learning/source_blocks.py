@@ -8,7 +8,7 @@ where these were learned, modes of all of them together with the target.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,13 +25,14 @@ from featgeo.features.variables import Rows, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import Incomplete
-from featgeo.learning.learn import Solver, learn, mode_counts
-from featgeo.learning.learned import N_FOLDS
+from featgeo.learning.data import Incomplete, Pairs
+from featgeo.learning.learn import TREE_ROWS, Solver, learn_spaces, mode_counts
+from featgeo.learning.learned import N_FOLDS, Learned
 from featgeo.learning.neural import joint_network
 from featgeo.learning.options import MOST_APART, Training
 from featgeo.learning.setting import Block, ModeCount, Setting
 from featgeo.learning.solve import MODE_COUNTS, Folds, solve
+from featgeo.learning.targets import clearness
 from featgeo.nesting import Nesting
 
 SPACE_ROWS = 200_000  # rows that spaces are fitted to
@@ -45,6 +46,8 @@ ROWS_A_SYMBOL = 25  # with fewer, counts are half chance
 MOST_ADDITIVE = 40  # splines of a source of several columns, besides its learned modes
 FEWEST_APART = 300  # rows that networks are not trained on
 FEWEST_APART_OF_A_KIND = 30  # and of rows that have the same variables
+KEPT_ROWS = 20_000  # whose features are kept; of more they are evaluated some at a time, whenever asked for
+TREES_SEE = 2.0  # standard errors by which small trees must see something for large ones to be grown
 FEWEST_TRAINED = 50  # rows that have several sources, to learn functions of them from
 Group = tuple[str, ...]
 
@@ -88,6 +91,7 @@ class SourceBlocks:
         self.spaces: dict[str, Space] = {}
         self.factors: dict[str, list[list[tuple[str, AffineFeatures]]]] = {}
         self.own: dict[str, tuple[np.ndarray, Array]] = {}  # features of rows of the fit, learned without them
+        self.kept: dict[str, Array] = {}
         self.networks = False
         self.apart = _apart(data, Training() if training is None else training, seed)
         self.sources = tuple(spaces)
@@ -138,7 +142,13 @@ class SourceBlocks:
         return names
 
     def _interaction(self, group: Group) -> list[str]:
+        return [*self.products(group), *(self.joint(group) if self.may_join(group) else [])]
+
+    def products(self, group: Group) -> list[str]:
+        """The block of products of one function of each source."""
         name = " x ".join(group)
+        if name in self.factors:
+            return [name]
         n_products = min(MOST_PRODUCTS, len(self.data.having(*group, "y")) / ROWS_A_PRODUCT)
         n_leading = max(2, int(n_products ** (1 / len(group)) + 1e-9))
         self.factors[name] = [self._leading(source, n_leading) for source in group]
@@ -146,23 +156,28 @@ class SourceBlocks:
         for factor in self.factors[name]:
             parts = [SpanFunction(self.spaces[block], affine) for block, affine in factor]
             factors.append(parts[0] if len(parts) == 1 else SideBySide(tuple(parts)))
-        names = [self._keep(name, group, InteractionSpace(tuple(factors)))]
-        if any(self._is_learned(source) for source in group):
-            names += self._joint(group)
-        return names
+        return [self._keep(name, group, InteractionSpace(tuple(factors)))]
 
-    def _joint(self, group: Group) -> list[str]:
+    def n_products(self, name: str) -> int:
+        """How many functions a block of products has."""
+        return int(np.prod([sum(map_.weight.shape[1] for _, map_ in factor) for factor in self.factors[name]]))
+
+    def may_join(self, group: Group) -> bool:
+        """Whether functions of several sources together can be learned, and not only made of products."""
+        if not any(self._is_learned(source) for source in group):
+            return False
+        if any(isinstance(self.asked[source], torch.nn.Module) for source in group):
+            return False  # a network of the user's own sees one source
+        if len({self.data.rows[source].variable.is_tensor for source in group}) > 1:
+            return False
+        return len(np.setdiff1d(self.data.having(*group, "y"), self.apart)) >= FEWEST_TRAINED
+
+    def joint(self, group: Group) -> list[str]:
         """Modes of several sources together: products of what each knows alone can miss what only both know."""
         rows = [self.data.rows[source] for source in group]
         name, spaces = f"({', '.join(group)})", [self.asked[source] for source in group]
-        if any(isinstance(space, torch.nn.Module) for space in spaces):
-            return []  # a network of the user's own sees one source: products only
-        if len(np.setdiff1d(self.data.having(*group, "y"), self.apart)) < FEWEST_TRAINED:
-            return []  # too few rows to learn from
-        if all(part.variable.is_tensor for part in rows):
+        if rows[0].variable.is_tensor:
             return [self._learned(name, group, joint_network(spaces, rows, self.seed))]
-        if any(part.variable.is_tensor for part in rows):
-            return []  # products only
         same = spaces[0] if all(isinstance(space, str) and space == spaces[0] for space in spaces) else "auto"
         return [self._learned(name, group, same)]
 
@@ -172,7 +187,7 @@ class SourceBlocks:
 
     def _leading(self, source: str, n: int) -> list[tuple[str, AffineFeatures]]:
         """The functions of a source that enter products: those of each of its blocks that vary most."""
-        sample = self.data.take(self._some(self.data.having(source), LEADING_ROWS), source)
+        sample = self.data.take(self.some(self.data.having(source), LEADING_ROWS), source)
         blocks = [name for name, group in self.of.items() if group == (source,)]
         kept = []
         for name in blocks:
@@ -192,7 +207,7 @@ class SourceBlocks:
         """A space of some variables, fitted to rows that have them all."""
         if (group, recipe.name) not in self.fitted:
             if group not in self.rows_to_fit:  # kept: spaces share what they compute of the same rows
-                self.rows_to_fit[group] = self.data.take(self._some(self.data.having(*group), SPACE_ROWS), *group)
+                self.rows_to_fit[group] = self.data.take(self.some(self.data.having(*group), SPACE_ROWS), *group)
             self.fitted[group, recipe.name] = self._fit(group, recipe, self.rows_to_fit[group])
         return self.fitted[group, recipe.name]
 
@@ -230,7 +245,8 @@ class SourceBlocks:
         choices = [recipe for recipe in recipes(self.asked[source], self.data.rows[source]) if not recipe.learned]
         if isinstance(self.asked[source], str) and self.asked[source] == "auto":
             # A narrow kernel with a ridge of its own is as smooth as it needs to be.
-            return [recipe for recipe in choices if recipe.name in ("table", "kernel, gamma 1", "spline")][::-1]
+            kept = ("table", "labels", "kernel, gamma 1", "spline")
+            return [recipe for recipe in choices if recipe.name in kept][::-1]
         return choices
 
     def _best_recipe(self, source: str) -> Recipe:
@@ -246,7 +262,7 @@ class SourceBlocks:
     def _scores(self, source: str, x: Recipe, y: Recipe) -> Array:
         """H-scores of a source and y on held-out rows, (folds,)."""
         if source not in self.samples:
-            index = self._some(self.data.having(source, "y"), SELECTION_ROWS)
+            index = self.some(self.data.having(source, "y"), SELECTION_ROWS)
             self.samples[source] = self.data.take(index, source, "y")
         features = {"x": self._sampled(source, source, x), "y": self._sampled(source, "y", y)}
         folds = Folds.from_chunks([features], N_FOLDS, self.seed)
@@ -259,7 +275,8 @@ class SourceBlocks:
             self.values[key] = self._fitted((name,), recipe)(self.samples[source])
         return self.values[key]
 
-    def _some(self, index: np.ndarray, n: int) -> np.ndarray:
+    def some(self, index: np.ndarray, n: int) -> np.ndarray:
+        """At most so many of the rows, at random."""
         if len(index) <= n:
             return index
         return np.sort(np.random.default_rng(self.seed).choice(index, n, replace=False))
@@ -279,9 +296,13 @@ class SourceBlocks:
         """Modes of a group of sources with y, as a space of their own."""
         index = self.data.having(*group, "y")
         pairs = self.data.pairs(index, group)
-        setting = Setting.bivariate(self._n_learned(), space, self.y_asked)
         apart = np.flatnonzero(np.isin(index, self.apart))
-        learned = learn(pairs, setting, self.solver, self.seed, self.training, unseen=True, apart=apart)
+
+        def learned_in(space: Any) -> Learned:
+            setting = Setting.bivariate(self._n_learned(), space, self.y_asked)
+            return learn_spaces(pairs, setting, self.solver, self.seed, self.training, unseen=True, apart=apart)
+
+        learned = _with_trees_where_needed(pairs, space, learned_in, self.seed)
         (component,) = learned.components
         f = component.f
         if isinstance(f, SpanFunction) and isinstance(f.space, NetworkSpace):
@@ -310,7 +331,7 @@ class SourceBlocks:
     def features(self, wanted: Sequence[str]) -> Iterator[dict[str, Array]]:
         """Features of all rows, by the blocks that they carry: those wanted, and y."""
         for group, names in self.data.groups():
-            index = self._judging(group)
+            index = self.judging(group)
             if not len(index):
                 continue
             rows = self.data.take(index, *names)
@@ -323,7 +344,16 @@ class SourceBlocks:
             if chunk:
                 yield chunk
 
-    def _judging(self, index: np.ndarray) -> np.ndarray:
+    def features_of(self, wanted: Sequence[str], index: np.ndarray) -> dict[str, Array]:
+        """Features of some rows that have y and all that is wanted; products come after what they are made of."""
+        sources = dict.fromkeys(source for name in wanted for source in self.of[name])
+        rows = self.data.take(index, *sources, "y")
+        chunk: dict[str, Array] = {}
+        for name in wanted:
+            chunk[name] = self._values(name, rows, index, chunk)
+        return {**chunk, "y": self.y(rows)}
+
+    def judging(self, index: np.ndarray) -> np.ndarray:
         """Where there are networks, the rows that none of them was trained on."""
         return index[np.isin(index, self.apart)] if self.networks else index
 
@@ -331,13 +361,48 @@ class SourceBlocks:
         if name in self.factors:  # products of what is already there
             factors = [np.hstack([map_(known_blocks[block]) for block, map_ in f]) for f in self.factors[name]]
             return products_of(factors)
-        values = self.spaces[name](rows)
-        if name in self.own:
-            own_rows, own = self.own[name]
-            position = np.searchsorted(own_rows, index).clip(max=len(own_rows) - 1)
-            known = own_rows[position] == index
-            values[known] = own[position[known]]
+        if name not in self.own:
+            return self._evaluated(name, rows, index)
+        own_rows, own = self.own[name]
+        position = np.searchsorted(own_rows, index).clip(max=len(own_rows) - 1)
+        values, known = own[position], own_rows[position] == index
+        if not known.all():
+            others = np.flatnonzero(~known)
+            values[others] = self.spaces[name](rows.take(others))
         return values
+
+    def _evaluated(self, name: str, rows: Parts, index: np.ndarray) -> Array:
+        """Features of a block at some rows; few rows are evaluated once and for all, as several groups ask for them."""
+        if len(self.data) > KEPT_ROWS:
+            return self.spaces[name](rows)
+        if name not in self.kept:
+            having = self.data.having(*self.of[name])
+            values = self.spaces[name](self.data.take(having, *self.of[name]))
+            self.kept[name] = np.full((len(self.data), values.shape[1]), np.nan)
+            self.kept[name][having] = values
+        return self.kept[name][index]
+
+
+def _with_trees_where_needed(pairs: Pairs, space: Any, learned_in: Callable[[Any], Learned], seed: int) -> Learned:
+    """The best modes in a space; of "auto" trees are grown only where small ones see what smooth functions left over.
+
+    Trees take longer than all other spaces together.
+    """
+    rows = pairs.x.of("x")
+    if space != "auto" or rows.variable.is_tensor or len(pairs) < TREE_ROWS:
+        return learned_in(space)
+    trees = [recipe for recipe in recipes(space, rows) if recipe.kind == "trees"]
+    # Beside sums of splines a wide kernel is for what several columns hold together: one is enough.
+    others = [recipe for recipe in recipes(space, rows) if recipe.kind != "trees" and recipe.name != "kernel, gamma 1"]
+    learned = learned_in(others)
+    if not trees or learned.unseen is None:
+        return learned
+    seen = learned.unseen.rows
+    residuals = learned.components[0].g(pairs.y.take(seen)) - learned.unseen.f
+    if clearness(rows.take(seen), residuals, seed) < TREES_SEE:
+        return learned
+    grown = learned_in([others[0], *trees])
+    return grown if grown.held_out_score > learned.held_out_score else learned
 
 
 def _apart(data: Incomplete, training: Training, seed: int) -> np.ndarray:

@@ -7,8 +7,7 @@ All that follows is moments of rows that carry different blocks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,16 +16,20 @@ from featgeo.features.parts import Parts
 from featgeo.features.spaces import Space, TableSpace
 from featgeo.geometry.modes import ZERO_CORRELATION
 from featgeo.geometry.observed import Metric
-from featgeo.geometry.problem import Between, SpanModes
+from featgeo.geometry.problem import SpanModes, SpanProblem
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.learn import NO_RIDGE, mode_counts
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
 from featgeo.learning.setting import Block, ModeCount, Setting, Step
-from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve, solve_levels
+from featgeo.learning.solve import RIDGES, Folds, Solution, solve_levels
 from featgeo.learning.source_blocks import Group, SourceBlocks
+from featgeo.learning.source_screen import worthwhile
 from featgeo.nesting import Nesting
 
+TAU_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)  # of what fills in for missing sources
+# Exact answers from incomplete rows lose little to smooth ones where symbols repeat often. Wild ones lose half.
+WILD = 0.5
 CONSISTENT = 1e-9  # share of energy that rounding may cost
 
 
@@ -39,6 +42,7 @@ class SourceFeatures:
         spaces: The functions of each block.
         metric: Inner products of all of them.
         weight: The features as combinations of all functions, (d, k), those of each level side by side.
+        filled_from: For each level how many features it has, and the blocks that fill in for what misses.
         ridge: Shrinkage of conditional expectations given some of the sources.
     """
 
@@ -46,6 +50,7 @@ class SourceFeatures:
     spaces: Mapping[str, Space]
     metric: Metric
     weight: Array
+    filled_from: tuple[tuple[int, tuple[str, ...]], ...]
     ridge: float
 
     def __call__(self, rows: Parts) -> Array:
@@ -86,10 +91,21 @@ class SourceFeatures:
         return np.ones(len(rows), dtype=bool)
 
     def _values(self, rows: Parts, names: list[str]) -> Array:
-        features = np.hstack([self.spaces[name](rows) for name in self.metric.names if name in names])
-        if len(names) == len(self.metric.names):
-            return (features - self.metric.mean) @ self.weight
-        return self.metric.onto(names, self.weight, self.ridge)(features)
+        features: dict[str, Array] = {}
+        result, start = [np.empty((len(rows), 0))], 0
+        for size, reach in self.filled_from:
+            weight, start = self.weight[:, start : start + size], start + size
+            read = [name for name in self.metric.names if name in names and name in reach] if size else []
+            if not read:
+                result.append(np.zeros((len(rows), size)))
+                continue
+            features |= {name: self.spaces[name](rows) for name in read if name not in features}
+            values, columns = np.hstack([features[name] for name in read]), self.metric.columns(read)
+            if len(read) == len(reach):
+                result.append((values - self.metric.mean[columns]) @ weight[columns])
+            else:
+                result.append(self.metric.onto(read, weight, self.ridge)(values))
+        return np.hstack(result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +120,9 @@ class LearnedSources:
         interaction_sigma: Singular values of all levels but the first taken as one component.
         solver: "exact", "closed" or "neural".
         removed: Share of energy by which moments of different rows did not fit together.
-        folds: The moments behind it.
         ridge: The ridge of the last level.
+        dropped: What held-out rows called worse than no dependence, and is therefore not there.
+        folds: The moments behind it.
     """
 
     features: SourceFeatures
@@ -116,6 +133,7 @@ class LearnedSources:
     solver: str
     removed: float
     ridge: float
+    dropped: tuple[str, ...] = ()
     folds: Folds | None = None
 
 
@@ -130,8 +148,13 @@ def learn_sources(
         n_modes: How many modes of each order at most, "auto" or "all".
         seed: Of the folds.
     """
-    levels = [tuple(tuple(n for group in groups for n in blocks.of_group(group)) for groups in team) for team in teams]
-    return tuple(_learned(blocks, team, n_modes[: len(team)], seed) for team in levels)
+    return tuple(_learned(blocks, _levels(blocks, team), n_modes[: len(team)], seed) for team in teams)
+
+
+def _levels(blocks: SourceBlocks, orders: Sequence[Sequence[Group]]) -> tuple[tuple[str, ...], ...]:
+    """The blocks that each order adds: all of single sources, and those interactions that are worth it."""
+    first = tuple(name for group in orders[0] for name in blocks.of_group(group))
+    return (first, *(tuple(worthwhile(blocks, groups)) for groups in orders[1:]))
 
 
 def _learned(
@@ -140,51 +163,58 @@ def _learned(
     names = sum(levels, ())
     folds = Folds.from_chunks(blocks.features(names), N_FOLDS, seed)
     nesting = Nesting([1] * len(levels), x=[sum(levels[: i + 1], ()) for i in range(len(levels))], y="y")
-    exact = blocks.exact
-    if exact:
-        everything = [isinstance(n, str) for n in n_modes]
-        counts = [mode_counts("all" if isinstance(n, str) else n) for n in n_modes]
-        solution = solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
-        # Counts of different rows that do not fit together have no exact answer.
-        exact = blocks.solver == "exact" or solution.problem.removed < CONSISTENT
-    if not exact:
-        # Interactions are often absent: then none is learned.
-        counts = [blocks.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
-        folds = replace(folds, between=_between(folds, {name: blocks.of[name] for name in levels[0]}))
-        solution = solve_levels(folds, nesting, counts, own_ridges=True)
+    solution, exact = _solved(blocks, folds, nesting, n_modes)
     of = {name: blocks.of[name] for name in names}
     spaces = {name: blocks.spaces[name] for name in names}
-    steps = tuple(Step("auto", level, ("y",) if i == 0 else ()) for i, level in enumerate(levels))
+    steps = tuple(Step(n_modes[i], level, ("y",) if i == 0 else ()) for i, level in enumerate(levels))
     setting = Setting({n: Block(None, of=g) for n, g in of.items()}, {"y": Block(None, of=("y",))}, steps)
-    record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), "closed", None)
-    weight = np.hstack([modes.f.weight for modes in solution.levels])
-    singles = [name for name, group in of.items() if len(group) == 1]
-    ridge = 0.0 if exact else projection_ridge(solution, singles)
+    solver = "exact" if exact else "neural" if blocks.networks else "closed"
+    record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), solver, None)
+    record = record.without_harm(setting, most_loss=0.0)
+    modes = [part.first(len(component)) for part, component in zip(solution.levels, record.components, strict=True)]
+    weight = np.hstack([part.f.weight for part in modes])
+    reach = [names if exact else read for read, _ in nesting.spaces]
+    filled_from = tuple((len(part), tuple(read)) for part, read in zip(modes, reach, strict=True))
     return LearnedSources(
-        SourceFeatures(of, spaces, solution.problem.x, weight, ridge),
+        SourceFeatures(of, spaces, solution.problem.x, weight, filled_from, _tau_ridge(solution, exact, levels[0])),
         record.components,
-        tuple(np.ones(len(m)) if exact else solution.amplitudes(i) for i, m in enumerate(solution.levels)),
+        tuple(np.ones(len(m)) if exact else solution.amplitudes(i)[: len(m)] for i, m in enumerate(modes)),
         levels,
-        _as_one(solution.levels[1:], solution.problem.y.gram),
-        "exact" if exact else "neural" if blocks.networks else "closed",
-        solution.problem.removed,
+        _as_one(modes[1:], solution.problem.y.gram),
+        solver,
+        # How well the rows fit together shows where the metric is taken for known.
+        SpanProblem.from_moments(folds.whole, nesting.spaces[:1]).removed,
         solution.ridge,
+        record.dropped,
         solution.folds,
     )
 
 
-def _between(folds: Folds, of: Mapping[str, Group]) -> Between:
-    """How the sources depend on each other, where rows miss some: few may have two, so only modes count that held-out
-    rows confirm.
-    """
-    if len(folds.whole.parts) == 1:
-        return {}
-    found = {}
-    for a, b in combinations(of, 2):
-        if of[a] != of[b]:
-            solution = solve(folds, Nesting([1], x=a, y=b), RIDGES, [0, *MODE_COUNTS])
-            found[a, b] = len(solution.levels[0]), solution.ridge, solution.amplitudes(0)
-    return found
+def _solved(
+    blocks: SourceBlocks, folds: Folds, nesting: Nesting, n_modes: Sequence[ModeCount]
+) -> tuple[Solution, bool]:
+    """The modes of each level, and whether they are those of the counts themselves."""
+    if blocks.exact:
+        everything = [isinstance(n, str) for n in n_modes]
+        counts = [mode_counts("all" if isinstance(n, str) else n) for n in n_modes]
+        solution = solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
+        complete = len(folds.whole.parts) == 1
+        if blocks.solver == "exact" or (complete and solution.problem.removed < CONSISTENT):
+            return solution, True
+    # Interactions are often absent: then none is learned.
+    counts = [blocks.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
+    tau_ridges = TAU_RIDGES if len(folds.whole.parts) > 1 else (None,)
+    closed = solve_levels(folds, nesting, counts, own_ridges=True, tau_ridges=tau_ridges)
+    # Counts of different rows that do not fit together have no exact answer, and rare symbols may have a wild one.
+    fits = blocks.exact and solution.problem.removed < CONSISTENT
+    wild = fits and closed.held_out_score > 0 and solution.held_out_score < WILD * closed.held_out_score
+    return (solution, True) if fits and not wild else (closed, False)
+
+
+def _tau_ridge(solution: Solution, exact: bool, singles: Sequence[str]) -> float:
+    if exact:
+        return 0.0
+    return projection_ridge(solution, singles) if solution.tau_ridge is None else solution.tau_ridge
 
 
 def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:

@@ -16,6 +16,7 @@ from featgeo.geometry.validation import Array
 MAX_TARGETS = 12
 PROBE_ROWS = 10_000  # that small trees are grown on, at most; and twice as many to judge them
 PROBE_TREES = 30
+GLANCE = {"max_iter": 10, "learning_rate": 0.3, "max_leaf_nodes": 15}  # few trees, in large steps
 CLEAR = 2.0  # standard errors
 
 
@@ -85,3 +86,31 @@ def is_more_to_explain(rows: Rows, residuals: Array, seed: int) -> bool:
         if products.mean() > CLEAR * products.std() / np.sqrt(len(products)):
             return True
     return False
+
+
+def clearness(rows: Rows, residuals: Array, seed: int) -> float:
+    """How clearly small trees grown on one half of the rows know something of what is left over on the other.
+
+    Args:
+        rows: Rows of the variable.
+        residuals: What is left of each target, (n, k).
+        seed: Of the halves.
+
+    Returns:
+        The correlation of what they predict with what is left, in standard errors, for the target where it is largest.
+    """
+    order = np.random.default_rng(seed).permutation(len(rows))[: 2 * PROBE_ROWS]
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    inputs = as_matrix(rows)
+    clear = 0.0
+    for residual in (residuals - residuals.mean(axis=0)).T:
+        products = np.concatenate(
+            [
+                trees(rows, seed, **GLANCE).fit(inputs[grown], residual[grown]).predict(inputs[judged])
+                * residual[judged]
+                for grown, judged in (halves, halves[::-1])
+            ]
+        )
+        spread = products.std() / np.sqrt(len(products))
+        clear = max(clear, float(products.mean() / spread) if spread > 0 else 0.0)
+    return clear

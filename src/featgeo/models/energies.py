@@ -13,11 +13,10 @@ from scipy.stats import t as student
 
 from featgeo.learning.learn import NO_RIDGE
 from featgeo.learning.solve import MODE_COUNTS, RIDGES, solve
+from featgeo.learning.source_screen import BEFORE
 from featgeo.learning.sources import LearnedSources
 from featgeo.models.components import mean_and_error
 from featgeo.nesting import Nesting
-
-BEFORE = (max(MODE_COUNTS), 1e-2)  # modes, and ridge, of functions that a step goes beyond
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,14 @@ class Energies:
         return "\n".join(lines)
 
 
-def energies(learned: LearnedSources, sources: Sequence[str]) -> list[Energy]:
-    """Each source alone, all together, each interaction, each order, and each source after all others."""
+def energies(learned: LearnedSources, sources: Sequence[str], groups: Sequence[tuple[str, ...]]) -> list[Energy]:
+    """Each source alone, all together, each interaction, each order, and each source after all others.
+
+    Args:
+        learned: The components.
+        sources: The sources, in order.
+        groups: Those of several sources whose interaction was looked for; where nothing was found, it is 0.
+    """
     of = learned.features.of
     singles = [name for name, group in of.items() if len(group) == 1]
     everything = list(of)
@@ -81,7 +86,6 @@ def energies(learned: LearnedSources, sources: Sequence[str]) -> list[Energy]:
     ]
     if len(sources) > 1:
         result.append(_energy(learned, together, "", [], singles))
-    groups = list(dict.fromkeys(group for group in of.values() if len(group) > 1))
     for group in groups:
         before = [name for name in everything if len(of[name]) < len(group)]
         added = [name for name in everything if of[name] == group]
@@ -101,6 +105,8 @@ def energies(learned: LearnedSources, sources: Sequence[str]) -> list[Energy]:
 def _energy(learned: LearnedSources, name: str, beyond: str, before: list[str], added: list[str]) -> Energy:
     if learned.folds is None:
         raise ValueError("Energies come from the moments of the fit, which are not there any more. Fit again.")
+    if not added:
+        return Energy(name, beyond, 0.0, 0.0, 0.0, (0.0, 0.0))
     exact = learned.solver == "exact"
     levels = [before, [*before, *added]] if before else [added]
     nesting = Nesting([1] * len(levels), x=[tuple(level) for level in levels], y="y")
@@ -111,6 +117,7 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[str], 
         [max(MODE_COUNTS)] if exact else [0, *MODE_COUNTS],
         everything=[exact] * len(levels),
         before=[BEFORE] * (len(levels) - 1),
+        tau_ridges=(None,) if exact else (learned.features.ridge,),
     )
     folds = solution.held_out_energies(-1)
     mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))

@@ -27,7 +27,7 @@ from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
 from featgeo.models.components import DependenceComponent, mean_and_error, warn_of_doubts
 from featgeo.models.energies import Energies, Energy, energies
-from featgeo.models.identification import identify
+from featgeo.models.identification import Identified, identify
 from featgeo.models.modal import check_scored, check_training
 from featgeo.models.reading import read_rows, shown
 from featgeo.models.supports import support_of
@@ -40,6 +40,36 @@ if TYPE_CHECKING:
 # Of three sources or more. Each brings up to 64 functions, and every fold decomposes the Gram matrix of all of them:
 # with 6,400, half a gigabyte and minutes.
 MOST_GROUPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class SourcesReport:
+    """What can be said about a fit; print it for a text.
+
+    Attributes:
+        components: The components that were learned.
+        strengths: For each how strong its modes are on held-out rows, as a share of what they seem to be.
+        identified: What was learned of every source and group of sources, and why.
+        dropped: What held-out rows called worse than no dependence, and is therefore not there.
+        removed: Share of energy by which moments of different rows did not fit together.
+        solver: How it was solved.
+    """
+
+    components: tuple[DependenceComponent, ...]
+    strengths: tuple[Array, ...]
+    identified: tuple[Identified, ...]
+    dropped: tuple[str, ...]
+    removed: float
+    solver: str
+
+    def __str__(self) -> str:
+        lines = [f"solver {self.solver}, moments of different rows mended by {self.removed:.1e} of their energy"]
+        for component, strength in zip(self.components, self.strengths, strict=True):
+            shares = ", ".join(f"{share:.2f}" for share in strength)
+            lines.append(f"{component}, strengths [{shares}]")
+        lines += [f"dropped: {sentence}" for sentence in self.dropped]
+        lines += [str(verdict) for verdict in self.identified if not verdict.learned]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,10 +292,22 @@ class MultimodalDecomposition(BaseEstimator):
         if self.energies_ is None:
             rows: dict[str, Energy] = {}
             for team, learned in zip(self.teams_, self.learned_, strict=True):
-                for row in energies(learned, team.sources):
+                for row in energies(learned, team.sources, [group for order in team.orders[1:] for group in order]):
                     rows.setdefault(row.name, row)  # the largest team speaks first
             self.energies_ = Energies(tuple(rows.values()))
         return self.energies_
+
+    def report(self) -> SourcesReport:
+        """What was learned, how strong it is on held-out rows, and what was left out as they did not confirm it."""
+        check_is_fitted(self)
+        return SourcesReport(
+            tuple(self.components_.values()),
+            tuple(self.strengths_.values()),
+            tuple(self.identified_.values()),
+            tuple(sentence for learned in self.learned_ for sentence in learned.dropped),
+            self.removed_,
+            self.solver_,
+        )
 
     def plot(self) -> Figure:
         """A matplotlib figure of the energies on seen and on held-out rows."""

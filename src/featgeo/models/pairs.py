@@ -51,7 +51,8 @@ def _of_products(function: SpanFunction, others: list[Space], space: ProductSpac
     alone = np.hstack([np.empty((len(s), 0)), *(other(s_rows) for other in others)])
     affine = function.affine
     n_alone, k = alone.shape[1], affine.weight.shape[1]
-    weight = affine.weight[n_alone:].reshape(-1, y_features.shape[1], k)
+    n_products = (len(affine.weight) - n_alone) // y_features.shape[1]  # said, as there may be no mode
+    weight = affine.weight[n_alone:].reshape(n_products, y_features.shape[1], k)
     of_s = np.einsum("na,abk->nbk", with_one(space.first(s_rows)), weight)
     constant = affine.offset - affine.centre @ affine.weight
     of_s_alone = constant + alone @ affine.weight[:n_alone] - (of_s * mean[:, :, None]).sum(axis=1)
