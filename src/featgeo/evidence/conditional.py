@@ -20,7 +20,7 @@ from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Scored, Symbols, scored_columns
 from featgeo.evidence.shuffling import check_permutations
 from featgeo.evidence.strata import MOST_CELLS, stratified_chi_square_test, stratified_probe_test
-from featgeo.geometry.arguments import seed_of
+from featgeo.geometry.arguments import check_choice, seed_of
 
 METHODS = ("auto", "products", "strata")
 FEWEST_ROWS = 4
