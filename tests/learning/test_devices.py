@@ -13,10 +13,10 @@ import torch
 from featgeo import ModalDecomposition, Training
 
 REFUSED = {
-    "no precision": ({"precision": "7-bit"}, r"`precision` must be one of 32-true, .* got '7-bit'. Use '32-true'"),
-    "a number of bits": ({"precision": 16}, "`precision` must be one of"),
-    "no accelerator": ({"accelerator": "abacus"}, r"`accelerator` must be one of auto, .* got 'abacus'"),
-    "accelerator None": ({"accelerator": None}, "`accelerator` must be one of"),
+    "no precision": ({"precision": "7-bit"}, r"`precision` must be '32-true', .* got '7-bit'. Use '32-true'"),
+    "a number of bits": ({"precision": 16}, "`precision` must be '32-true', "),
+    "no accelerator": ({"accelerator": "abacus"}, r"`accelerator` must be 'auto', .* got 'abacus'"),
+    "accelerator None": ({"accelerator": None}, "`accelerator` must be 'auto', "),
     "no devices": ({"devices": 0}, "`devices` must be how many"),
     "fewer than all devices": ({"devices": -2}, "`devices` must be how many"),
     "devices True": ({"devices": True}, "`devices` must be how many"),

@@ -7,11 +7,10 @@ import pytest
 import torch
 from support import random_counts, rows
 
-from featgeo import FiniteJoint, ModalDecomposition, h_score
+from featgeo import FiniteJoint, FitWarning, ModalDecomposition, h_score
 from featgeo.geometry.modes import Modes
 from featgeo.learning import exact
 from featgeo.learning.solve import MODE_COUNTS
-from featgeo.models.components import FitWarning
 
 SHAPE, N_FOLDS = (5, 4), 4
 

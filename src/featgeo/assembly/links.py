@@ -25,7 +25,7 @@ FARTHEST = 1e100  # products of such features with others are numbers
 FEWEST_BELOW = 10  # rows that tell how often Y lies further out than a quantile
 CELLS = 4_000_000  # probabilities that a link is judged by, at most: a row has one for each label
 FEWEST_ROWS = 200  # however many labels there are
-PRIOR_SHARES = (0.0, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
+PRIOR_SHARES = (0.0, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0)  # 1: features that do harm are left out
 
 
 class Link(Protocol):
@@ -182,7 +182,7 @@ def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
     links: list[Link] = [LinearLink(share) for share in PRIOR_SHARES]
     losses = [_log_loss(link, f, index, support) for link in links]
     half = np.arange(len(f)) % 2 == 0  # the softmax has parameters: judge it on rows it was not fitted to
-    if all(len(np.unique(index[part])) == len(np.unique(index)) > 1 for part in (half, ~half)):
+    if f.shape[1] and all(len(np.unique(index[part])) == len(np.unique(index)) > 1 for part in (half, ~half)):
         crossed = [
             _log_loss(ExponentialLink.fit(f[part], index[part], support), f[~part], index[~part], support)
             for part in (half, ~half)

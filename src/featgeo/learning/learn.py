@@ -36,6 +36,7 @@ from featgeo.learning.setting import ModeCount, Setting
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve, solve_levels
 from featgeo.learning.targets import are_all_known, is_more_to_explain, targets, wanted
 from featgeo.nesting import Nesting
+from featgeo.nesting.nesting import MOST_DIMENSIONS
 from featgeo.threads import bounded_threads
 from featgeo.watch import is_time_left, tell
 
@@ -45,7 +46,7 @@ SELECTION_ROWS = 2048  # rows that choose between spaces; all rows then choose t
 SPACE_ROWS = 200_000  # rows that spaces are fitted to
 TREE_ROWS = 500  # with fewer rows trees only memorise
 PATIENT_ROWS = 20_000  # from here on slow spaces are tried only where there is more to explain, and on so many rows
-ALL_MODES = 10**6
+ALL_MODES = MOST_DIMENSIONS
 SCALE_ROWS = 1000  # rows that tell how large features are
 ROWS_A_GIVEN = 10  # for each given function that features are orthogonal to
 NO_RIDGE = (0.0,)  # all functions of a finite alphabet are equal: none is smoother than another

@@ -24,6 +24,10 @@ NOISE = 2.0
 UNSEEN_ROWS = 10_000
 
 
+class FitWarning(UserWarning):
+    """A fit found nothing, or held-out rows do not confirm what it found; `report()` says the same."""
+
+
 @dataclass(frozen=True, eq=False)
 class Component:
     """The part of the dependence that one level holds.
@@ -189,22 +193,26 @@ class Learned:
     def without_harm(self, setting: Setting, most_loss: float = NOISE) -> Learned:
         """The same without modes that held-out rows call worse than no dependence; every way of learning ends here.
 
-        It warns of what a caller counts on: the first level, and numbers of modes that were asked for. Counts of finite
-        alphabets that are to be solved exactly are what they are.
+        It warns where the first level loses any. Modes that were asked for by number stay, and what held-out rows have
+        against them is for the model to say; counts of finite alphabets that are to be solved exactly are what they
+        are.
 
         Args:
             setting: The levels.
             most_loss: As in `Component.sound`.
         """
-        kept = [len(part) if self.solver == "exact" else part.sound(most_loss) for part in self.components]
+        kept = [
+            len(part) if self.solver == "exact" or isinstance(step.n_modes, int) else part.sound(most_loss)
+            for part, step in zip(self.components, setting.steps, strict=True)
+        ]
         if kept == [len(component) for component in self.components]:
             return self
         dropped = []
-        for i, (component, k, step) in enumerate(zip(self.components, kept, setting.steps, strict=True)):
+        for i, (component, k) in enumerate(zip(self.components, kept, strict=True)):
             if k < len(component):
                 dropped.append(_dropped(i, component, k, len(self.components)))
-                if i == 0 or isinstance(step.n_modes, int):
-                    warnings.warn(dropped[-1], stacklevel=2)
+                if i == 0:
+                    warnings.warn(dropped[-1], FitWarning, stacklevel=2)
         unseen = None if self.unseen is None else self.unseen.first([len(c) for c in self.components], kept)
         components = tuple(component.first(k) for component, k in zip(self.components, kept, strict=True))
         score = float(sum(component.held_out_energies.mean() for component in components) / 2)

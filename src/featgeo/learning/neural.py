@@ -28,10 +28,11 @@ from featgeo.learning.setting import Block, Setting
 from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve_levels
 from featgeo.learning.train import Trained, train
 from featgeo.nesting import Nesting
+from featgeo.nesting.nesting import MOST_DIMENSIONS
 
 AGREEMENT_ROWS = 4096
 AUTO_MODES = 9  # dimensions to train where the number of modes is to be chosen and nothing limits it
-NO_LIMIT = 10**6
+NO_LIMIT = MOST_DIMENSIONS
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,7 +165,7 @@ ATTRIBUTES: dict[str, Any] = {
     "report_": diagnostics.Report,
     "panels_": tuple[diagnostics.Panel, ...],
     "g_range_": np.ndarray,
-    "y_given_s_": ModalDecomposition | None,
+    "y_given_s_": BaseEstimator | given_s.WithResiduals | None,
     "y_given_features_": given_s.FeaturesModel | None,
     "posterior_": side_posterior.Posterior,
 }
