@@ -39,6 +39,11 @@ def drawn(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + 0.5 * X[:, 4] + 0.7 * rng.normal(size=n)
 
 
+def with_rows(values: Any) -> Any:
+    """Columns as a frame, a target as an array."""
+    return values.reset_index(drop=True) if isinstance(values, pd.DataFrame) else np.asarray(values)
+
+
 def many(frame: Any) -> Any:
     """The same rows, over and over, until there are 100,000."""
     index = np.resize(np.arange(len(frame)), ROWS)
@@ -47,12 +52,11 @@ def many(frame: Any) -> Any:
 
 def predict() -> None:
     """Time of `predict` or `predict_proba` on 100,000 rows, as a multiple of boosting's."""
-    adult, diamonds = datasets.adult(), datasets.diamonds()
     X, y = drawn(12_000, 10, SEED)
-    income, price = "income", "price"
+    diamonds = datasets.diamonds()
     cases = {
-        "adult": (adult.drop(columns=income), adult[income].to_numpy(), True),
-        "diamonds": (diamonds.drop(columns=price), diamonds[price].to_numpy(), False),
+        "adult": (*map(with_rows, datasets.adult()), True),
+        "diamonds": (with_rows(diamonds.drop(columns="price")), with_rows(diamonds["price"]), False),
         "drawn, number": (X, y, False),
         "drawn, label": (X, (y > 1).astype(int), True),
         "drawn, four labels": (X, np.digitize(y, np.quantile(y, [0.25, 0.5, 0.75])), True),

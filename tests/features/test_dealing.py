@@ -32,6 +32,17 @@ def test_rows_that_differ_are_dealt_evenly_and_at_random():
     np.testing.assert_array_equal(folds, pairs(rng.normal(size=(1003, 2)), rng.normal(size=1003)).folds(5, seed=3))
 
 
+def test_favourite_values_of_a_column_are_no_copies():
+    x = np.zeros((500, 2))
+    x[:200, 0] = rng.exponential(size=200)
+    x[:40, 0] = 15_024.0  # a limit that many rows reach, as amounts of money have
+    y = (x[:, 0] > 1).astype(float)
+    np.testing.assert_array_equal(copies_of(x, y[:, None])[:40], np.arange(40))
+    three = rng.normal(size=(500, 3))
+    three[1:4] = three[0]  # chance does not make these
+    np.testing.assert_array_equal(copies_of(three, np.ones((500, 1)))[:6], [0, 0, 0, 0, 1, 2])
+
+
 def test_an_x_that_comes_with_several_y_was_drawn_several_times():
     x = np.repeat(rng.normal(size=(40, 2)), 3, axis=0)
     y = np.arange(120.0)
@@ -52,8 +63,9 @@ def test_variables_of_few_values_are_dealt_row_by_row(x):
 
 
 def test_missing_values_and_signed_zeros_compare_equal():
-    x = np.array([[np.nan, 0.0], [np.nan, -0.0], [1.0, 0.0], [0.0, 1.0]])
-    np.testing.assert_array_equal(copies_of(x, np.ones((4, 1))), [0, 0, 1, 2])
+    x = rng.normal(size=(40, 2))
+    x[:2] = [[np.nan, 0.0], [np.nan, -0.0]]
+    np.testing.assert_array_equal(copies_of(x, np.ones((40, 1))), [0, *range(39)])
 
 
 def test_a_single_distinct_row_is_dealt_all_the_same():

@@ -1,8 +1,9 @@
 """Rows dealt into folds, copies of a row into the same one.
 
 A row that was copied is known to whoever has seen one of its copies: were they dealt apart, held-out rows would praise
-whatever memorises. But rows may also be equal by right, where all columns take few values. Only where some column is
-continuous are equal rows copies; and then an x that comes with several y was drawn several times.
+whatever memorises. But rows may also be equal by right, where columns take few values or have favourite ones. So equal
+rows count as copies only where some column is continuous, x never comes with another y, and chance would hardly make
+two such rows: with columns that were independent of each other, there would be none.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from featgeo.geometry.validation import Array
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, with irregular bits: products with it spread over all 64
+BY_CHANCE = 0.1  # rows that would equal a given one: with fewer, equal rows have a common origin
 HEAD_ROWS = 4096  # most columns that are continuous show it early
 FEWEST_A_FOLD = 2  # distinct rows; with fewer, equal rows are all that there is
 
@@ -50,7 +52,10 @@ def copies_of(x: Array, y: Array, codes: np.ndarray | None = None) -> np.ndarray
         return np.arange(len(x))
     _, first, place = np.unique(row_key, return_index=True, return_inverse=True)
     y_count = np.bincount(x_place[first], minlength=len(x_count))  # how many different y come with each x
-    leader = np.where(y_count[x_place] == 1, first[place], np.arange(len(x)))
+    known = x if codes is None else np.hstack([x, codes])
+    expected = np.exp(np.log(len(x)) + sum(_log_share(column) for column in np.hstack([known, y]).T))
+    copied = (y_count[x_place] == 1) & (expected < BY_CHANCE)
+    leader = np.where(copied, first[place], np.arange(len(x)))
     return np.unique(leader, return_inverse=True)[1]
 
 
@@ -58,6 +63,12 @@ def _is_continuous(column: Array) -> bool:
     """Whether a number takes more values than the square root of the rows: counts of few values grow much faster."""
     most = np.sqrt(len(column))
     return any(len(np.unique(part)) > most for part in (column[:HEAD_ROWS], column))
+
+
+def _log_share(column: Array) -> Array:
+    """The logarithm of the share of rows that have the value of each, (n,)."""
+    _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
+    return np.asarray(np.log(counts / len(column))[place])
 
 
 def _keys(values: Array) -> np.ndarray:
