@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from featgeo.geometry.validation import Array
-from featgeo.learning.learned import N_FOLDS
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.learning.targets import clearness
@@ -21,10 +20,10 @@ from featgeo.nesting import Nesting
 # Modes, and ridge, of functions that a step goes beyond: all that smooth functions hold of y.
 BEFORE = (max(MODE_COUNTS), 1e-2)
 SCREEN_RIDGES = (1e-2, 1e-1, 1.0)  # products are many and weak: less would only fit noise
-SCREEN_ROWS = 16_384  # rows that tell
+SCREEN_ROWS, SCREEN_FOLDS = 16_384, 3  # rows that tell; parts of them that are held out in turn
 PROBE_ROWS = 2048  # rows that small trees are grown on, to see whether anything is left over
 MOST_FUNCTIONS = 128  # of all interactions of one order together: beyond, the closed form takes longer than the rest
-MOST_JOINT = 2  # groups whose functions are learned jointly: each takes as long as a source
+MOST_JOINT = 1  # groups whose functions are learned jointly: each takes as long as a source
 CLEAR = 3.0  # standard errors by which trees must see something left over; groups are many, so more than two
 
 
@@ -60,7 +59,7 @@ def _tried(blocks: SourceBlocks, group: Group) -> _Tried:
     (products,) = blocks.products(group)
     features = blocks.features_of([*before, products], index)
     nesting = Nesting([1, 1], x=[tuple(before), (*before, products)], y="y")
-    folds = Folds.from_chunks([features], N_FOLDS, blocks.seed)
+    folds = Folds.from_chunks([features], SCREEN_FOLDS, blocks.seed)
     solution = solve(folds, nesting, SCREEN_RIDGES, [0, *MODE_COUNTS], before=[BEFORE])
     gains = solution.held_out_energies(-1)
     error = float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
