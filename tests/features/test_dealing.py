@@ -74,8 +74,9 @@ def test_a_single_distinct_row_is_dealt_all_the_same():
 
 @pytest.mark.parametrize("space", ["trees", "kernel"])
 def test_held_out_correlations_do_not_rise_when_rows_are_doubled(space):
-    x = rng.normal(size=(600, 4))
-    y = x[:, 0] * x[:, 1] + rng.normal(size=600)
+    own = np.random.default_rng(1)
+    x = own.normal(size=(900, 4))
+    y = x[:, 0] * x[:, 1] + own.normal(size=900)
     once, twice = (
         fg.ModalDecomposition(1, x_space=space, random_state=0)
         .fit(np.vstack([x] * k), np.concatenate([y] * k))

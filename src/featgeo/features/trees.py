@@ -29,6 +29,7 @@ from featgeo.watch import tell
 
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
 MOST_PREDICTED = 4  # forests that each new row passes through, where functions are no more: what predictions may cost
+FEWEST_TREES = 40
 FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
 MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are read by their means alone
 
@@ -71,7 +72,7 @@ class RegressorSpace:
         if encoding is None and regressor is not None:
             encoding = Encoding.fit(rows, "standard")
         inputs = as_matrix(rows) if encoding is None else encoding(rows)
-        start = trees(rows, seed) if regressor is None else regressor
+        start = trees(rows, seed, **_size(targets.shape[1])) if regressor is None else regressor
         if regressor is None and inputs.size * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
         folds = np.unique(fold_of_row)
@@ -125,6 +126,12 @@ def _with_means(
         return None, [inputs[index]] * targets.shape[1]
     means, values = LabelMeans.fit(rows.variable, rows.table.codes[index], targets[index], seed)
     return means, [np.hstack([inputs[index], of_target]) for of_target in values]
+
+
+def _size(n_functions: int) -> dict[str, Any]:
+    """How many trees a forest has, and how far each goes: with many functions fewer, so that predictions stay fast."""
+    n_trees = int(np.clip(MOST_PREDICTED * 100 / n_functions, FEWEST_TREES, 100))
+    return {"max_iter": n_trees, "learning_rate": 10 / n_trees}
 
 
 def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegressor:

@@ -70,13 +70,20 @@ class _Pair:
     mean_b: _Mean  # (d_b,)
     scatter: Array  # (d_a, d_b)
 
-    def __add__(self, other: _Pair) -> _Pair:
-        weight = self.weight + other.weight
-        share = other.weight / weight
-        step_a, step_b = other.mean_a - self.mean_a, other.mean_b - self.mean_b
-        between = self.weight * share * np.outer(step_a, step_b)
-        scatter = self.scatter + other.scatter + between
-        return _Pair(weight, self.mean_a.moved(share * step_a), self.mean_b.moved(share * step_b), scatter)
+    @classmethod
+    def merged(cls, parts: Sequence[_Pair]) -> _Pair:
+        """Of all rows of several parts."""
+        first, *others = parts
+        if not others:
+            return first
+        weights = np.array([part.weight for part in parts])
+        share = weights / weights.sum()
+        steps_a = np.stack([part.mean_a - first.mean_a for part in parts])
+        steps_b = np.stack([part.mean_b - first.mean_b for part in parts])
+        step_a, step_b = share @ steps_a, share @ steps_b
+        between = ((steps_a - step_a) * weights[:, None]).T @ (steps_b - step_b)
+        scatter = sum((part.scatter for part in others), first.scatter) + between
+        return cls(float(weights.sum()), first.mean_a.moved(step_a), first.mean_b.moved(step_b), scatter)
 
     @property
     def swapped(self) -> _Pair:
@@ -156,22 +163,29 @@ class Moments:
             raise ValueError("The stream of chunks is empty. Pass at least one chunk.")
         return total
 
+    @classmethod
+    def merged(cls, several: Iterable[Moments]) -> Moments:
+        """Moments of the rows of all of them, at once; what `+` does, sooner where they are many."""
+        dims: dict[str, int] = {}
+        parts: dict[tuple[str, str], list[_Pair]] = {}
+        for one in several:
+            for name, dim in one.dims.items():
+                if dims.setdefault(name, dim) != dim:
+                    raise ValueError(
+                        f"Block {name!r} must have one dimension everywhere, got {dims[name]} and {dim}. Compute both "
+                        "sides with the same features."
+                    )
+            for key, pair in one._pairs.items():
+                parts.setdefault(key, []).append(pair)
+        return _restored(dims, {key: _Pair.merged(pairs) for key, pairs in parts.items()})
+
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             raise TypeError(
                 f"Moments are added to Moments only, got {type(other).__name__}. Use Moments.from_features for "
                 "features."
             )
-        for name in self.dims.keys() & other.dims.keys():
-            if self.dims[name] != other.dims[name]:
-                raise ValueError(
-                    f"Block {name!r} must have one dimension everywhere, got {self.dims[name]} and {other.dims[name]}. "
-                    "Compute both sides with the same features."
-                )
-        pairs = dict(self._pairs)
-        for key, pair in other._pairs.items():
-            pairs[key] = pairs[key] + pair if key in pairs else pair
-        return _restored({**self.dims, **other.dims}, pairs)
+        return Moments.merged([self, other])
 
     def __radd__(self, other: Any) -> Moments:
         return self if isinstance(other, int) and other == 0 else self + other  # 0 is where `sum` begins

@@ -44,12 +44,12 @@ class Patterns:
             parts = {frozenset(one.dims): one} if isinstance(one, Moments) else one.parts
             for names, moments in parts.items():
                 collected.setdefault(names, []).append(moments)
-        return cls({names: Moments.from_chunks(moments) for names, moments in collected.items()})
+        return cls({names: Moments.merged(moments) for names, moments in collected.items()})
 
     @cached_property
     def all(self) -> Moments:
         """Moments of all rows, each pair of blocks over the rows that carry both."""
-        return Moments.from_chunks(self.parts.values())
+        return Moments.merged(self.parts.values())
 
     @property
     def dims(self) -> Mapping[str, int]:
@@ -70,7 +70,7 @@ class Patterns:
         complete = [moments for carried, moments in self.parts.items() if carried.issuperset(names)]
         if not complete:
             return self.all
-        whole = Moments.from_chunks(complete)
+        whole = Moments.merged(complete)
         fewest = min(self.all.weight(a, b) for a in first or names for b in first or names)
         return self.all if fewest > MORE_PAIRS * whole.weight(names[0]) else whole
 
