@@ -27,7 +27,7 @@ from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.learning.source_screen import worthwhile
 from featgeo.nesting import Nesting
 
-TAU_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)  # of what fills in for missing sources
+TAU_RIDGES = (1e-2, 1e-1)  # of what fills in for missing sources
 # Exact answers from incomplete rows lose little to smooth ones where symbols repeat often. Wild ones lose half.
 WILD = 0.5
 CONSISTENT = 1e-9  # share of energy that rounding may cost
