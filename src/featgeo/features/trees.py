@@ -28,8 +28,8 @@ from featgeo.geometry.validation import Array
 from featgeo.watch import tell
 
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
-MOST_PREDICTED = 4  # forests that each new row passes through, where functions are no more: what predictions may cost
-FEWEST_TREES = 40
+MOST_PREDICTED = 3  # forests of a hundred trees that each new row passes through: what predictions may cost
+FEWEST_TREES = 25
 FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
 MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are read by their means alone
 

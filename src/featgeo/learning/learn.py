@@ -432,8 +432,8 @@ def _fitted_candidates(
     features: dict[tuple[str, str], Array] = {}
     fold_of_row = sample.folds(3, seed)
     tell("choosing spaces")
-    for name, side in choices.items():
-        if TABLE in side:
+    for name, allowed in choices.items():
+        if TABLE in allowed:
             _fitted(setting, name, TABLE, data, seed)  # too many symbols are better refused before any work
 
     def values(name: str, recipe: Recipe) -> Array:
