@@ -28,8 +28,10 @@ from featgeo.geometry.validation import Array
 from featgeo.watch import tell
 
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
-MOST_PREDICTED = 3  # forests of a hundred trees that each new row passes through: what predictions may cost
-FEWEST_TREES = 25
+# What predictions may cost: trees that a new row passes through for all functions together, and forests, of a hundred
+# trees each, that are averaged where there is a single function.
+MOST_TREES, FEWEST_TREES = 250, 20
+AVERAGED = 3
 FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
 MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are read by their means alone
 
@@ -93,11 +95,10 @@ class RegressorSpace:
             out = fold_of_row == fold
             grown.append(fitted(np.flatnonzero(~out)))
             unseen[out] = _predictions(*grown[-1], inputs[out], rows.table.codes[out])
-        n_averaged = MOST_PREDICTED // max(1, targets.shape[1])
-        if n_averaged < 2:
+        if targets.shape[1] > 1:
             tell(f"{_name(start)} of all rows")
             grown = [fitted(np.arange(len(inputs)))]
-        models, means = zip(*grown[: max(1, n_averaged)], strict=True)
+        models, means = zip(*grown[:AVERAGED], strict=True)
         return cls(models, encoding, means), unseen
 
     def __call__(self, rows: Rows) -> Array:
@@ -130,7 +131,7 @@ def _with_means(
 
 def _size(n_functions: int) -> dict[str, Any]:
     """How many trees a forest has, and how far each goes: with many functions fewer, so that predictions stay fast."""
-    n_trees = int(np.clip(MOST_PREDICTED * 100 / n_functions, FEWEST_TREES, 100))
+    n_trees = int(np.clip(MOST_TREES / max(n_functions, 1), FEWEST_TREES, 100))
     return {"max_iter": n_trees, "learning_rate": 10 / n_trees}
 
 
