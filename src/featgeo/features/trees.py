@@ -30,7 +30,7 @@ from featgeo.watch import tell
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
 # What predictions may cost: trees that a new row passes through for all functions together, and forests, of a hundred
 # trees each, that are averaged where there is a single function.
-MOST_TREES, FEWEST_TREES = 250, 20
+MOST_TREES, FEWEST_TREES = 220, 20
 AVERAGED = 3
 FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
 MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are read by their means alone

@@ -393,7 +393,7 @@ def _with_trees_where_needed(pairs: Pairs, space: Any, learned_in: Callable[[Any
         return learned_in(space)
     trees = [recipe for recipe in recipes(space, rows) if recipe.kind == "trees"]
     # Beside sums of splines a wide kernel is for what several columns hold together: one is enough.
-    others = [recipe for recipe in recipes(space, rows) if recipe.kind != "trees" and recipe.name != "kernel, gamma 1"]
+    others = [recipe for recipe in recipes(space, rows) if recipe.kind not in ("trees", "index") and recipe.name != "kernel, gamma 1"]
     learned = learned_in(others)
     if not trees or learned.unseen is None:
         return learned
