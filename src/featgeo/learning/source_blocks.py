@@ -391,9 +391,10 @@ def _with_trees_where_needed(pairs: Pairs, space: Any, learned_in: Callable[[Any
     rows = pairs.x.of("x")
     if space != "auto" or rows.variable.is_tensor or len(pairs) < TREE_ROWS:
         return learned_in(space)
-    trees = [recipe for recipe in recipes(space, rows) if recipe.kind == "trees"]
-    # Beside sums of splines a wide kernel is for what several columns hold together: one is enough.
-    others = [recipe for recipe in recipes(space, rows) if recipe.kind not in ("trees", "index") and recipe.name != "kernel, gamma 1"]
+    every = recipes(space, rows)
+    trees = [recipe for recipe in every if recipe.kind == "trees"]
+    # Beside sums of splines a wide kernel is for what several columns hold together: one is enough, and no index.
+    others = [recipe for recipe in every if not recipe.learned and recipe.name != "kernel, gamma 1"]
     learned = learned_in(others)
     if not trees or learned.unseen is None:
         return learned
