@@ -6,8 +6,9 @@ and missing values as they are.
 
 Trees adapt to the rows they are grown on, so what they say about those rows is too good. The space is therefore grown
 once for each fold without that fold, and features of the rows of the fit come from the trees that never saw them. New
-rows meet the average over some of the folds where functions are few, since averages of trees are better than single
-ones; else trees grown on all rows, one forest for each function. So predictions take not much longer than boosting's.
+rows meet the average over some of the folds where there is a single function, since averages of trees are better than
+single ones; else trees grown on all rows, the fewer for each function the more there are. So predictions take not much
+longer than boosting's.
 """
 
 from __future__ import annotations

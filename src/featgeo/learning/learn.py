@@ -60,8 +60,9 @@ def learn(
     training: Any = None,
     unseen: bool = False,
     apart: np.ndarray | None = None,
+    judged: bool = True,
 ) -> Learned:
-    """Learn the strongest modes of each level of a setting; none that held-out rows call worse than no dependence.
+    """Learn the strongest modes of each level of a setting.
 
     Args:
         data: The rows.
@@ -71,22 +72,12 @@ def learn(
         training: Options of training, for networks.
         unseen: Whether held-out features of some rows are wanted, for calibration.
         apart: Positions of the rows that networks are not trained on; at random when None.
+        judged: Whether modes are left out that held-out rows call worse than no dependence; else they are to be judged
+            later on, beside others.
     """
-    return learn_spaces(data, setting, solver, seed, training, unseen, apart).without_harm(setting)
-
-
-def learn_spaces(
-    data: Pairs | Stream,
-    setting: Setting,
-    solver: Solver,
-    seed: int,
-    training: Any = None,
-    unseen: bool = False,
-    apart: np.ndarray | None = None,
-) -> Learned:
-    """The same with all modes, whatever held-out rows say of them: what is left to be judged, with others, later on."""
     with bounded_threads(data.cells):
-        return _learned(data, setting, solver, seed, training, unseen, apart)
+        learned = _learned(data, setting, solver, seed, training, unseen, apart)
+    return learned.without_harm(setting) if judged else learned
 
 
 def _learned(

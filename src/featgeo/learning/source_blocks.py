@@ -26,7 +26,7 @@ from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, Pairs
-from featgeo.learning.learn import TREE_ROWS, Solver, learn_spaces, mode_counts
+from featgeo.learning.learn import TREE_ROWS, Solver, learn, mode_counts
 from featgeo.learning.learned import N_FOLDS, Learned
 from featgeo.learning.neural import joint_network
 from featgeo.learning.options import MOST_APART, Training
@@ -300,7 +300,7 @@ class SourceBlocks:
 
         def learned_in(space: Any) -> Learned:
             setting = Setting.bivariate(self._n_learned(), space, self.y_asked)
-            return learn_spaces(pairs, setting, self.solver, self.seed, self.training, unseen=True, apart=apart)
+            return learn(pairs, setting, self.solver, self.seed, self.training, unseen=True, apart=apart, judged=False)
 
         learned = _with_trees_where_needed(pairs, space, learned_in, self.seed)
         (component,) = learned.components
