@@ -39,7 +39,8 @@ Edges = set[frozenset[int]]
 
 
 def sachs(n: int, seed: int) -> tuple[np.ndarray, Edges]:
-    rows, edges = (file.decode().splitlines() for file in fetch(SACHS, FILES).values())
+    files = fetch(SACHS, FILES)
+    rows, edges = (files[name].decode().splitlines() for name in FILES)
     names = rows[0].split(",")
     values = np.loadtxt(io.StringIO("\n".join(rows[1:])), delimiter=",")
     pairs = [line.replace('"', "").split(",") for line in edges[1:]]

@@ -14,7 +14,7 @@ from scipy.stats import binom, kstest
 from featgeo.evidence.conditional import conditional_independence_test
 from featgeo.evidence.probes import contrasts
 from featgeo.evidence.scored import Symbols
-from featgeo.evidence.smoothing import Basis, Residuals, variance_ratio
+from featgeo.evidence.smoothing import Residuals, variance_ratio
 
 Draw = Callable[[np.random.Generator, int], tuple]
 
@@ -203,16 +203,18 @@ def test_contrasts_are_an_orthonormal_basis() -> None:
 
 def test_variance_of_sums_of_products_of_residuals() -> None:
     """Against the matrices themselves: sum_ij m_i m_j A_ij B_ij over sum_i m_i^2 A_ii B_ii."""
-    rng, n, r = np.random.default_rng(0), 60, 8
-    vectors = np.linalg.qr(np.column_stack([np.ones(n), rng.standard_normal((n, r))]))[0][:, 1:]
-    basis = Basis(vectors, np.ones(r))
-    x, y = (Residuals(np.empty((n, k)), rng.uniform(0, 0.9, (r, k))) for k in (2, 3))
+    rng, n = np.random.default_rng(0), 60
+
+    def left_by_a_regression(r: int, k: int) -> tuple[Residuals, list[np.ndarray]]:
+        vectors = np.linalg.qr(np.column_stack([np.ones(n), rng.standard_normal((n, r))]))[0]
+        left = np.vstack([np.zeros(k), rng.uniform(0, 0.9, (r, k))])
+        matrices = [np.linalg.matrix_power(np.eye(n) - vectors * (1 - share) @ vectors.T, 2) for share in left.T]
+        of_rows = np.column_stack([1 - np.diag(matrix) for matrix in matrices])
+        return Residuals(np.empty((n, k)), vectors, 1 - left**2, of_rows), matrices
+
+    (x, a), (y, b) = left_by_a_regression(8, 2), left_by_a_regression(5, 3)
     m = rng.standard_normal((n, 2))
-    plain, modulated = variance_ratio(basis, x, y), variance_ratio(basis, x, y, m)
-    a, b = (
-        [np.linalg.matrix_power(np.eye(n) - 1 / n - vectors * (1 - left) @ vectors.T, 2) for left in part.left.T]
-        for part in (x, y)
-    )
+    plain, modulated = variance_ratio(x, y), variance_ratio(x, y, m)
     for (i, one), (j, other) in product(enumerate(a), enumerate(b)):
         diagonal = np.diag(one) * np.diag(other)
         assert plain[i, j] == pytest.approx((one * other).sum() / diagonal.sum())

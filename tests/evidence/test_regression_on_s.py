@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm, rankdata
 
 from featgeo.evidence import condition, null, products, smoothing, terms
-from featgeo.evidence.probes import Probes
+from featgeo.evidence.probes import Probes, scaled, undetermined
 from featgeo.evidence.reading import read_tables
 from featgeo.evidence.scored import Ranks, Symbols, ranks, same, standardised
 
@@ -39,6 +39,7 @@ def test_residuals_are_those_of_ridge_regression_two_steps_below_cross_validatio
     found = smoothing.residuals(regression, targets)
     vectors = regression.functions(np.eye(len(regression.eigenvalues)))
     ridges = smoothing.RIDGES * regression.eigenvalues[3]
+    shares = []
     for j, target in enumerate((targets - targets.mean(axis=0)).T):
         criteria, rests = [], []
         for ridge in ridges:
@@ -50,20 +51,18 @@ def test_residuals_are_those_of_ridge_regression_two_steps_below_cross_validatio
             rests.append(rest)
         best = max(int(np.argmin(criteria)) - 2, int(np.flatnonzero(np.isfinite(criteria))[0]))
         np.testing.assert_allclose(found.values[:, j], rests[best], atol=1e-6)
-        np.testing.assert_allclose(found.left[:, j], ridges[best] / (regression.eigenvalues + ridges[best]))
+        shares.append(1 - (ridges[best] / (regression.eigenvalues + ridges[best])) ** 2)
+    taken = np.stack(shares, axis=1)
+    seen = taken.max(axis=1) > smoothing.HARDLY
+    assert not seen.all()
+    np.testing.assert_allclose(found.taken, np.vstack([[1.0, 1.0], taken[seen]]))
+    np.testing.assert_allclose(found.vectors, np.column_stack([np.full(N, N**-0.5), vectors[:, seen]]), atol=1e-5)
+    np.testing.assert_allclose(found.of_rows, found.vectors**2 @ found.taken, atol=1e-5)
 
 
 def test_what_follows_free_terms_is_taken_out_whole(regression):
     target = regression.free @ [[1.0], [-2.0], [3.0]]
     np.testing.assert_allclose(smoothing.residuals(regression, target + 5).values, 0, atol=1e-8)
-
-
-def test_only_what_neither_regression_takes_goes_unnoticed():
-    x, y = (smoothing.Residuals(np.empty((4, 2)), np.array(left)) for left in (
-        [[1.0, 1.0], [1.0, 0.5], [1.0, 1.0]], [[1.0, 0.99], [1.0, 1.0], [0.2, 1.0]]
-    ))  # fmt: skip
-    assert smoothing.noticed(x, y).tolist() == [False, True, True]
-    np.testing.assert_array_equal(x.of(np.array([False, True, True])).left, x.left[1:])
 
 
 def test_narrow_features_are_a_kernel_of_that_width():
@@ -166,15 +165,24 @@ def test_eigenvalues_drawn_together_have_the_squares_that_pairs_of_different_row
     assert np.square(drawn).sum() == pytest.approx((gram.sum() - np.trace(gram)) / (30 * 29))
 
 
-def test_residuals_of_probes_are_those_of_either_side_and_what_s_determines_is_left_out(regression):
+def test_what_s_determines_is_left_out_and_the_rest_is_scaled_by_its_weight(regression):
     rng = np.random.default_rng(0)
-    x = Probes(np.column_stack([regression.free[:, 0], rng.standard_normal((N, 2))]), np.array([1.0, 0.5, 0.3]))
-    y = Probes(rng.standard_normal((N, 2)), np.array([0.7, 0.6]))
-    (of_x, weights_x), (of_y, weights_y) = products._probe_residuals(regression, x, y)
-    assert weights_x.tolist() == [0.5, 0.3]
-    assert weights_y.tolist() == [0.7, 0.6]
-    np.testing.assert_allclose(of_x.values, smoothing.residuals(regression, x.values[:, 1:]).values)
-    np.testing.assert_allclose(of_y.values, smoothing.residuals(regression, y.values).values)
+    given = Probes(np.column_stack([regression.free[:, 0], rng.standard_normal((N, 2))]), np.array([1.0, 0.5, 0.3]))
+    left = smoothing.residuals(regression, given.values).values
+    assert undetermined(left, given).tolist() == [False, True, True]
+    np.testing.assert_allclose(scaled(left, given)[:, 1:].var(axis=0), [0.5, 0.3])
+    np.testing.assert_allclose(scaled(left, given)[:, 1] / left[:, 1], np.sqrt(0.5) / left[:, 1].std())
+
+
+def test_a_condition_regresses_each_side_once():
+    rng = np.random.default_rng(0)
+    s, x, copy = rng.standard_normal((200, 2)), rng.standard_normal((200, 1)), np.empty((200, 1))
+    copy[:, 0] = np.exp(s[:, 1])
+    tables = read_tables(S=s, X=x, Y=copy)
+    given, (one, determined) = condition.Condition(tables[0].table, 0), (condition.Side(t.table) for t in tables[1:])
+    assert given.left_of(one) is given.left_of(one)
+    assert given.left_of(determined) is None  # it is part of S
+    np.testing.assert_allclose(np.square(given.left_of(one).values).mean(axis=0), 1 / np.arange(1, 7))
 
 
 @pytest.mark.parametrize("width", [1, 3, 17])

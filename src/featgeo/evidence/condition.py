@@ -7,15 +7,15 @@ Whoever keeps these objects saves the work, and no result depends on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from featgeo.evidence.probes import Probes, column_probes, probes
+from featgeo.evidence.probes import column_probes, probes, scaled, undetermined
 from featgeo.evidence.scored import Scored, Symbols, joint_symbols, same, scored_columns
-from featgeo.evidence.smoothing import Regression, kernel_features, kernel_regression, narrow_features
-from featgeo.evidence.terms import Direction, SimpleFunctions, free_terms
+from featgeo.evidence.smoothing import Residuals, kernel_features, kernel_regression, narrow_features, residuals
+from featgeo.evidence.terms import SimpleFunctions, free_terms
 from featgeo.features.variables import Table
 from featgeo.geometry.validation import Array
 
@@ -45,24 +45,6 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Regressed:
-    """Functions of a side that are to be regressed on a condition.
-
-    Attributes:
-        probes: Of the columns that are not among those of the condition.
-        indices: Combinations of the condition's columns that the leading probes follow.
-    """
-
-    probes: Probes
-    indices: tuple[Direction, ...]
-
-    @property
-    def leading(self) -> Array:
-        """For whose sake terms go without penalty, (n, FITTED)."""
-        return self.probes.values[:, :FITTED]
-
-
-@dataclass(frozen=True, eq=False)
 class Condition:
     """S.
 
@@ -73,7 +55,7 @@ class Condition:
 
     table: Table
     seed: int
-    _regressed: dict[Side, Regressed | None] = field(default_factory=dict, init=False)
+    _left: dict[Side, Residuals | None] = field(default_factory=dict, init=False)
 
     @cached_property
     def columns(self) -> list[Scored]:
@@ -95,25 +77,22 @@ class Condition:
         """Of the kernel of its smooth functions, (n, m)."""
         return kernel_features(self.columns, len(self.table), self.seed)
 
-    def regressed(self, side: Side) -> Regressed | None:
-        """What is to be regressed of a side; None where all its columns are part of S, which determines them."""
-        if side not in self._regressed:
+    def left_of(self, side: Side) -> Residuals | None:
+        """What S leaves of functions of a side, scaled; None where it determines them all."""
+        if side not in self._left:
             columns = [column for column in side.columns if not any(same(column, other) for other in self.columns)]
-            self._regressed[side] = self._read(columns) if columns else None
-        return self._regressed[side]
+            self._left[side] = self._regress(columns) if columns else None
+        return self._left[side]
 
-    def _read(self, columns: list[Scored]) -> Regressed:
+    def _regress(self, columns: list[Scored]) -> Residuals | None:
         given = probes(columns, len(self.table), self.seed)
-        found = [self.simple.indices(target) for target in given.values[:, :FITTED].T]
-        return Regressed(given, tuple(index for indices in found for index in indices))
-
-    def regression(self, x: Regressed, y: Regressed) -> Regression:
-        """Of both sides, beside what is simple in S for the sake of either."""
-        single = len(self.columns) == 1
-        indices = x.indices if single and self.simple.numbers else (*x.indices, *y.indices)
-        free = free_terms(self.simple, np.hstack([x.leading, y.leading]), indices)
-        narrow = () if single or len(self.table) < NARROW_ROWS else indices
-        return kernel_regression(np.hstack([self.features, *(narrow_features(index.ranks) for index in narrow)]), free)
+        leading = given.values[:, :FITTED]
+        indices = [index for target in leading.T for index in self.simple.indices(target)]
+        narrow = indices if len(self.columns) > 1 and len(self.table) >= NARROW_ROWS else []
+        features = np.hstack([self.features, *(narrow_features(index.ranks) for index in narrow)])
+        left = residuals(kernel_regression(features, free_terms(self.simple, leading, indices)), given.values)
+        free = undetermined(left.values, given)
+        return replace(left.of(free), values=scaled(left.values, given)[:, free]) if free.any() else None
 
     @cached_property
     def modulators(self) -> Array:

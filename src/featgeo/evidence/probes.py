@@ -19,6 +19,7 @@ from featgeo.geometry.validation import Array
 COSINES = 6
 MOST_SYMBOLS = 16  # the rarer ones count as one
 MOST_PROBES = 12  # of several columns
+DETERMINED = 1e-3  # a probe with this share of its variance left is a function of S as far as a regression can tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,3 +65,14 @@ def contrasts(column: Symbols) -> Array:
     root = np.sqrt(shares)
     reflection = np.eye(len(root)) - np.outer(root + np.eye(len(root))[0], root + np.eye(len(root))[0]) / (1 + root[0])
     return (reflection[:, 1:] / root[:, None])[codes]
+
+
+def undetermined(left: Array, given: Probes) -> np.ndarray:
+    """Which probes S does not determine, as far as a regression can tell from what it leaves of them, (k,)."""
+    free: np.ndarray = left.var(axis=0) > DETERMINED * given.values.var(axis=0)
+    return free
+
+
+def scaled(left: Array, given: Probes) -> Array:
+    """What is left of probes, with variance 1, times the roots of their weights, (n, k)."""
+    return left / left.std(axis=0).clip(min=np.finfo(float).tiny) * np.sqrt(given.weights)

@@ -19,33 +19,23 @@ import numpy as np
 
 from featgeo.evidence.condition import Condition, Side
 from featgeo.evidence.null import less_spread, rests_on_few_rows, weighted_chi_square_tail
-from featgeo.evidence.probes import Probes
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.smoothing import Regression, Residuals, noticed, residuals, variance_ratio
+from featgeo.evidence.smoothing import variance_ratio
 from featgeo.geometry.validation import Array
 
 MODULATED = 4  # leading probes of X and of Y
-DETERMINED = 1e-3  # a probe with this share of its variance left is a function of S as far as a regression can tell
 CHUNK = 8192
 NAME = "products of residuals"
 
 
 def product_test(x: Side, y: Side, s: Condition) -> Evidence:
     """Test the independence of x and y given s, of which a column varies."""
-    of_x, of_y = s.regressed(x), s.regressed(y)
+    of_x, of_y = s.left_of(x), s.left_of(y)
     if of_x is None or of_y is None:
         return Evidence(0.0, 1.0, NAME)
-    regression = s.regression(of_x, of_y)
-    (residuals_x, weights_x), (residuals_y, weights_y) = _probe_residuals(regression, of_x.probes, of_y.probes)
-    if not (weights_x.size and weights_y.size):
-        return Evidence(0.0, 1.0, NAME)
-    seen = noticed(residuals_x, residuals_y)
-    basis = regression.rounded.basis(seen)
-    taken_x, taken_y = residuals_x.of(seen), residuals_y.of(seen)
-    ratio = variance_ratio(basis, taken_x, taken_y)
-    modulated = variance_ratio(basis, taken_x.leading(MODULATED), taken_y.leading(MODULATED), s.modulators)
-    left, right = (scaled(part.values, w) for part, w in ((residuals_x, weights_x), (residuals_y, weights_y)))
-    return moment_evidence(left, right, s.modulators, ratio, modulated, NAME)
+    leading = slice(MODULATED)
+    ratio, modulated = variance_ratio(of_x, of_y), variance_ratio(of_x.of(leading), of_y.of(leading), s.modulators)
+    return moment_evidence(of_x.values, of_y.values, s.modulators, ratio, modulated, NAME)
 
 
 def moment_evidence(x: Array, y: Array, modulating: Array, ratio: Array, modulated: Array, name: str) -> Evidence:
@@ -80,22 +70,6 @@ def _implied_weights(x: Array, y: Array, modulating: Array) -> Array:
     lead_x, lead_y = (np.linalg.eigvalsh(z[:, :MODULATED].T @ z[:, :MODULATED] / len(z)) for z in (x, y))
     modulated = np.multiply.outer(np.multiply.outer(lead_x, lead_y), energy_m)
     return np.concatenate([np.multiply.outer(energy_x, energy_y).ravel(), modulated.ravel()]).clip(min=0)
-
-
-def _probe_residuals(regression: Regression, x: Probes, y: Probes) -> list[tuple[Residuals, Array]]:
-    """Residuals of the probes of x, and of y, that S does not determine, and the weights of these probes."""
-    every = np.hstack([x.values, y.values])
-    left = residuals(regression, every)  # of both at once: large products of matrices are the fastest
-    free = left.values.var(axis=0) > DETERMINED * every.var(axis=0)
-    of_x = np.arange(every.shape[1]) < len(x.weights)
-    weights = np.concatenate([x.weights, y.weights])
-    kept = [free & of_x, free & ~of_x]
-    return [(Residuals(left.values[:, which], left.left[:, which]), weights[which]) for which in kept]
-
-
-def scaled(values: Array, weights: Array) -> Array:
-    """Columns of variance 1, times the roots of their weights."""
-    return values / values.std(axis=0) * np.sqrt(weights)
 
 
 def _quadratic_form(x: Array, y: Array, modulating: Array, ratios: Array) -> tuple[float, Array]:

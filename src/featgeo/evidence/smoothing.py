@@ -57,19 +57,19 @@ class Residuals:
 
     Attributes:
         values: Shape (n, k).
-        left: The share that it leaves of each eigenvector in each target, (r, k).
+        vectors: The constant and the eigenvectors of which it takes out more than hardly any, orthonormal, (n, r).
+        taken: The share that it takes out of the variance of each of them in each target, (r, k).
+        of_rows: The share that it takes out of the variance of each row in each target, (n, k).
     """
 
     values: Array
-    left: Array
+    vectors: Array
+    taken: Array
+    of_rows: Array
 
-    def leading(self, k: int) -> Residuals:
-        """Those of the first k targets."""
-        return Residuals(self.values[:, :k], self.left[:, :k])
-
-    def of(self, which: np.ndarray) -> Residuals:
-        """The same, with the shares of some eigenvectors only."""
-        return Residuals(self.values, self.left[which])
+    def of(self, which: np.ndarray | slice) -> Residuals:
+        """Those of some of the targets."""
+        return Residuals(self.values[:, which], self.vectors, self.taken[:, which], self.of_rows[:, which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,16 +204,17 @@ def residuals(regression: Regression, targets: Array) -> Residuals:
     criterion = unexplained / (1 - np.minimum(degrees / n, MOST_DEGREES))[:, None] ** 2
     best = np.argmin(np.where(allowed[:, None], criterion, np.inf), axis=0)
     best = np.maximum(best - UNDERSMOOTHING, np.argmax(allowed))
-    return Residuals(targets - regression.functions((1 - left[:, best]) * coefficients), left[:, best])
+    values = targets - regression.functions((1 - left[:, best]) * coefficients)
+    taken = 1 - left[:, best] ** 2
+    seen = taken.max(axis=1) > HARDLY
+    # Single precision takes half the time, and six digits are enough for variances.
+    vectors = np.hstack([np.full((n, 1), 1 / np.sqrt(n), np.float32), regression.rounded.basis(seen).vectors])
+    taken = np.vstack([np.ones((1, len(best))), taken[seen]])
+    of_rows = (np.square(vectors) @ taken.astype(np.float32)).astype(np.float64)
+    return Residuals(values, vectors, taken, of_rows)
 
 
-def noticed(x: Residuals, y: Residuals) -> np.ndarray:
-    """The eigenvectors of which a regression takes out more than hardly any, (r,)."""
-    most: np.ndarray = 1 - np.minimum(x.left.min(axis=1), y.left.min(axis=1)) ** 2
-    return most > HARDLY
-
-
-def variance_ratio(basis: Basis, x: Residuals, y: Residuals, modulating: Array | None = None) -> Array:
+def variance_ratio(x: Residuals, y: Residuals, modulating: Array | None = None) -> Array:
     """Variance of the sum of products of residuals over what the sum of their squared products says.
 
     Residuals of one regression are correlated over the rows, so their products are not quite independent. With A and B
@@ -221,7 +222,6 @@ def variance_ratio(basis: Basis, x: Residuals, y: Residuals, modulating: Array |
     targets of constant variance given S, the ratio is sum_ij m_i m_j A_ij B_ij over sum_i m_i^2 A_ii B_ii.
 
     Args:
-        basis: Of both regressions.
         x: Residuals of k functions of X.
         y: Residuals of l functions of Y.
         modulating: Functions m, (n, q); a constant when None.
@@ -229,27 +229,17 @@ def variance_ratio(basis: Basis, x: Residuals, y: Residuals, modulating: Array |
     Returns:
         Shape (k, l), or (k, l, q).
     """
-    n, kind = len(basis.vectors), basis.vectors.dtype  # large products of matrices are as precise as the basis is
-    # A is the identity less the constant and the vectors, each by the share of it that is taken.
-    taken_x, taken_y = (np.vstack([np.ones((1, part.left.shape[1])), 1 - part.left**2]) for part in (x, y))
-    vectors = np.hstack([np.full((n, 1), 1 / np.sqrt(n), kind), basis.vectors])
-    squares = np.square(vectors)
-    diagonal_x, diagonal_y = ((squares @ taken.astype(kind)).astype(np.float64) for taken in (taken_x, taken_y))
-
-    def ratio(square: Array, off: Array) -> Array:
-        on_x, on_y, both = square @ diagonal_x, square @ diagonal_y, (square[:, None] * diagonal_x).T @ diagonal_y
-        once: Array = square.sum() - on_x[:, None] - on_y
-        return (once + off) / (once + both)
-
-    if modulating is None:  # sum_ij (1 - A)_ij (1 - B)_ij is a trace, as vectors are orthonormal
-        return ratio(np.ones(n), taken_x.T @ taken_y)
-    ratios = []
-    for m in modulating.T:
-        raised = (
-            np.sqrt(m - m.min()).astype(kind)[:, None] * vectors
-        )  # a matrix times its own transpose takes half the time
-        products = raised.T @ raised
-        products[np.diag_indices(len(products))] += m.min()
-        off = taken_x.T @ np.square(products) @ taken_y  # sum_ij m_i m_j (1 - A)_ij (1 - B)_ij
-        ratios.append(ratio(np.square(m), off))
-    return np.stack(ratios, axis=-1)
+    if modulating is None:
+        ratios: Array = variance_ratio(x, y, np.ones((len(x.values), 1)))[:, :, 0]
+        return ratios
+    squares = np.square(modulating)
+    # A is the identity less the vectors, each by the share of it that is taken.
+    once = squares.sum(axis=0) - (x.of_rows.T @ squares)[:, None] - y.of_rows.T @ squares
+    pairs = (x.of_rows[:, :, None] * y.of_rows[:, None, :]).reshape(len(squares), -1)
+    both = (pairs.T @ squares).reshape(*once.shape[:2], -1)
+    off = np.empty_like(both)
+    for q, m in enumerate(modulating.T.astype(x.vectors.dtype)):
+        products = (x.vectors * m[:, None]).T @ y.vectors
+        off[:, :, q] = x.taken.T @ np.square(products) @ y.taken  # sum_ij m_i m_j (1 - A)_ij (1 - B)_ij
+    shares: Array = (once + off) / (once + both)
+    return shares

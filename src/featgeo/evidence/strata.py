@@ -22,8 +22,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from featgeo.evidence.condition import MODULATION
-from featgeo.evidence.probes import Probes, contrasts, probes
-from featgeo.evidence.products import DETERMINED, MODULATED, moment_evidence, scaled
+from featgeo.evidence.probes import Probes, contrasts, probes, scaled, undetermined
+from featgeo.evidence.products import MODULATED, moment_evidence
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Ranks, Scored, Symbols, ranks
 from featgeo.evidence.shuffling import permutation_pvalue, sequential_pvalue
@@ -99,10 +99,10 @@ def _limit(of_x: Probes, of_y: Probes, by_stratum: Array, s: Symbols) -> Evidenc
     name, parts = "products within strata", []
     for given in (of_x, of_y):
         left = _centred(given.values, s)
-        free = left.var(axis=0) > DETERMINED * given.values.var(axis=0)
+        free = undetermined(left, given)
         if not free.any():
             return Evidence(0.0, 1.0, name)
-        parts.append(scaled(left[:, free], given.weights[free]))
+        parts.append(scaled(left, given)[:, free])
     of_rows = 1 - 1 / np.bincount(s.codes)[s.codes]  # what centring leaves of the variance of each row
     shape = parts[0].shape[1], parts[1].shape[1]
     ratio = np.full(shape, of_rows.sum() / np.square(of_rows).sum())  # as in `featgeo.evidence.smoothing`
