@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import featgeo
+from featgeo.paper.record import DRAWS, SEED, Recipe
 
-try:
+
+@contextmanager
+def _of_the_extra() -> Iterator[None]:
+    """Import what the command's extra brings."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        sys.exit(f"The featgeo command needs its extra ({error.name} is missing). Run: pip install 'featgeo[cli]'")
+
+
+with _of_the_extra():
     import typer
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -16,12 +29,9 @@ try:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
-    from featgeo.demo import demonstrate
-    from featgeo.paper.record import Recipe
+if TYPE_CHECKING:  # each command imports what it needs, so that help comes at once
     from featgeo.paper.runs import Run
-    from featgeo.reproduce import DRAWS, SEED, Verdict, chosen, reproduce
-except ModuleNotFoundError as error:
-    sys.exit(f"The featgeo command needs its extra ({error.name} is missing). Run: pip install 'featgeo[cli]'")
+    from featgeo.reproduce import Verdict
 
 ROOM_FOR_ALL = 80  # columns of a terminal that the whole table takes
 
@@ -47,6 +57,8 @@ def demo(
 ) -> None:
     """Decompose real data, and write a page to look at."""
     console = Console()
+    with _of_the_extra():
+        from featgeo.demo import demonstrate
     with console.status("Decomposing ..."):
         page = demonstrate(output)
     _show(console, page)
@@ -71,6 +83,8 @@ def reproduce_command(
     Interrupted and started again, it goes on with what is missing. Exits with 1 if a number is not within its bound.
     """
     console, folder = Console(), output or Path(f"reproduce-{recipe}")
+    with _of_the_extra():
+        from featgeo.reproduce import chosen, reproduce
     try:
         total = len(chosen(names or [])) * draws
         columns = (TextColumn("{task.description:<20}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -10,14 +10,12 @@ from typing import Any
 
 import featgeo
 from featgeo.files import make_folder, write_whole
-from featgeo.paper import EXPERIMENTS, runs
-from featgeo.paper.record import AnyExperiment, Number, Recipe
+from featgeo.paper import runs
+from featgeo.paper.experiments import EXPERIMENTS
+from featgeo.paper.record import DRAWS, SEED, AnyExperiment, Number, Recipe
 from featgeo.paper.runs import Run
 from featgeo.report.drawing import draw
 from featgeo.report.experiments import Chapter, Picture, Row, write_report
-
-SEED = 20_230_606  # the paper's; draws count on from here
-DRAWS = 5
 
 INTRODUCTION = (
     "Experiments of “Neural Feature Learning in Function Space” (Xu and Zheng, JMLR 2024), and of what accompanies it, "

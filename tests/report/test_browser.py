@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import Error, sync_playwright
 from report_samples import FIRST, SECOND, chapter, sample_report
 
-from featgeo.paper import EXPERIMENTS
+from featgeo.paper.experiments import EXPERIMENTS
 from featgeo.report.experiments import write_report
 from featgeo.reproduce import INTRODUCTION
 

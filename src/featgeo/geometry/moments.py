@@ -21,12 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 
-from featgeo.geometry.validation import Array, as_features, as_mask, as_names, as_real, as_weights, shown
+from featgeo.geometry.validation import Array, as_features, as_mask, as_names, as_real, as_weights, is_tensor, shown
+
+if TYPE_CHECKING:
+    import torch
 
 
 class _Affine(Protocol):
@@ -298,9 +300,7 @@ def _shape(block: Any, name: str) -> tuple[int, ...]:
 def _take(block: Any, rows: np.ndarray) -> Any:
     if rows.all():
         return block
-    return (
-        block[torch.from_numpy(rows).to(block.device)] if isinstance(block, torch.Tensor) else np.asarray(block)[rows]
-    )
+    return block[block.new_tensor(rows).bool()] if is_tensor(block) else np.asarray(block)[rows]
 
 
 def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:
@@ -322,6 +322,8 @@ def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:
 
 
 def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array) -> tuple[_Mean, Array]:
+    import torch
+
     device = next((block.device for block in blocks if block.device.type != "cpu"), torch.device("cpu"))
     features = torch.cat([block.to(device) for block in blocks], dim=1)
     row_weights = torch.from_numpy(weights).to(device)

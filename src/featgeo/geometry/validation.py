@@ -6,11 +6,13 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -25,12 +27,19 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+def is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
+    """Whether it is a tensor; torch itself is not imported for that: without it there is none."""
+    return "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor)
+
+
 def as_features(values: Any, name: str) -> torch.Tensor:
     """Return real, finite features as a float64 tensor of shape (n, d), on the device they came on.
 
     One-dimensional input is one feature.
     """
-    if isinstance(values, torch.Tensor):
+    import torch
+
+    if is_tensor(values):
         check_tensor(values, repr(name))
         # Apple's devices have no float64.
         on_device = values.detach().cpu() if values.device.type == "mps" else values.detach()
@@ -57,7 +66,7 @@ def check_tensor(tensor: torch.Tensor, name: str, with_values: bool = True) -> N
             f"{name} must hold real numbers, got {tensor.dtype}. Complex data not supported: pass real and imaginary "
             "parts."
         )
-    if tensor.layout != torch.strided:
+    if str(tensor.layout) != "torch.strided":
         raise ValueError(f"{name} must be a dense tensor, got one of layout {tensor.layout}. Use .to_dense().")
     if with_values and tensor.device.type == "meta":
         raise ValueError(f"{name} is a tensor on the device 'meta', which holds no values. Pass one that does.")
@@ -67,7 +76,7 @@ def as_real(values: Any, name: str) -> Array:
     """Return real numbers (booleans and integers included) as a float64 array; never parse text or objects."""
     if np.ma.isMaskedArray(values):
         raise ValueError(f"{name!r} is a masked array. Fill the masked values, or drop them, first.")
-    if isinstance(values, torch.Tensor):
+    if is_tensor(values):
         check_tensor(values, repr(name))
         values = values.detach().cpu().double().numpy()  # numpy has no bfloat16
     try:
@@ -84,7 +93,7 @@ def as_real(values: Any, name: str) -> Array:
 def as_mask(mask: Any, name: str) -> np.ndarray:
     """Return what tells which rows carry a block as an array."""
     try:
-        return np.asarray(mask.cpu() if isinstance(mask, torch.Tensor) else mask)
+        return np.asarray(mask.cpu() if is_tensor(mask) else mask)
     except ValueError as error:
         raise ValueError(f"`present[{name!r}]` must be a boolean array, got a ragged list.") from error
 

@@ -9,6 +9,8 @@ from typing import Any, Generic, Literal, TypeVar
 from featgeo.report.panels import Plot
 
 Recipe = Literal["fast", "published"]
+SEED = 20_230_606  # the paper's; draws count on from here
+DRAWS = 5
 NEAR_FLOOR = 1.1  # where no bound is set, an error may be this multiple of what the sample itself leaves
 ROUNDING = 1e-9
 

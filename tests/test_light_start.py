@@ -1,0 +1,42 @@
+"""`import featgeo` is light: what takes seconds to import is imported when it is needed."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import featgeo
+
+HEAVY = ("torch", "sklearn", "pandas", "matplotlib")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import featgeo",
+        "import featgeo; assert 'FiniteJoint' in dir(featgeo)",
+        "import featgeo; assert featgeo.FiniteJoint([[0.3, 0.2], [0.1, 0.4]]).modes().sigma[0] > 0.4",
+        "import featgeo.cli",
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(statement):
+    loaded = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
+    command = [sys.executable, "-c", f"{statement}; {loaded}"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    assert run.stdout.strip() == "[]"
+
+
+def test_public_names_are_what_type_checkers_take_them_for():
+    tree = ast.parse(Path(featgeo.__file__).read_text())
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
+    home = {alias.name: part.module for part in typed.body for alias in part.names}
+    assert sorted(home) == sorted(featgeo.__all__)
+    for name, module in home.items():
+        assert getattr(featgeo, name) is getattr(sys.modules[module], name)
+
+
+def test_other_names_are_refused():
+    with pytest.raises(AttributeError, match="no attribute 'NoSuchThing'"):
+        featgeo.NoSuchThing  # noqa: B018
