@@ -5,6 +5,7 @@ from numpy.testing import assert_allclose
 
 from featgeo.features.variables import Variable
 from featgeo.learning.data import Incomplete
+from featgeo.learning.plan import Plan
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.source_screen import worthwhile
 
@@ -18,7 +19,7 @@ def blocks_of(values, missing=None, **options):
     rows = {name: Variable.seen(z[there[name]], name).rows(z[there[name]]) for name, z in values.items()}
     where = {name: np.where(mask, np.cumsum(mask) - 1, -1) for name, mask in there.items()}
     sources = [name for name in values if name != "y"]
-    return SourceBlocks(Incomplete(rows, where), dict.fromkeys(sources, "auto"), "auto", GROUPS, "closed", 0, None)
+    return SourceBlocks(Incomplete(rows, where), dict.fromkeys(sources, "auto"), "auto", GROUPS, Plan("closed"))
 
 
 def numbers(n, seed):

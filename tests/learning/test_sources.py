@@ -12,6 +12,7 @@ from featgeo.geometry.observed import Metric, Patterns
 from featgeo.geometry.problem import SpanProblem
 from featgeo.learning.data import Incomplete
 from featgeo.learning.learned import Component
+from featgeo.learning.plan import Plan
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import learn_sources
 
@@ -33,8 +34,8 @@ def incomplete(n, seed, holes):
 
 def learned(data, *orders):
     groups = [group for order in orders for group in order]
-    blocks = SourceBlocks(data, dict.fromkeys("abc", "auto"), "auto", groups, "auto", 0, None)
-    (result,) = learn_sources([orders], blocks, [3] * len(orders), 0)
+    blocks = SourceBlocks(data, dict.fromkeys("abc", "auto"), "auto", groups, Plan())
+    (result,) = learn_sources([orders], blocks, [3] * len(orders))
     return result
 
 

@@ -9,7 +9,15 @@ import pytest
 
 from featgeo import ConditionalDecomposition
 from featgeo.geometry import Modes
-from featgeo.paper.experiments import EXPERIMENTS, discrete, gaussian, orthogonality, published, sequential, side_information
+from featgeo.paper.experiments import (
+    EXPERIMENTS,
+    discrete,
+    gaussian,
+    orthogonality,
+    published,
+    sequential,
+    side_information,
+)
 from featgeo.paper.record import Number
 
 ROWS = 2_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from featgeo.learning.learned import (
     some_rows,
 )
 from featgeo.learning.neural import learn_neural
+from featgeo.learning.plan import Plan
 from featgeo.learning.setting import ModeCount, Setting
 from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve, solve_levels
 from featgeo.learning.targets import are_all_known, is_more_to_explain, targets, wanted
@@ -39,8 +40,6 @@ from featgeo.nesting import Nesting
 from featgeo.nesting.nesting import MOST_DIMENSIONS
 from featgeo.threads import bounded_threads
 from featgeo.watch import is_time_left, tell
-
-Solver = Literal["auto", "exact", "closed", "neural"]
 
 SELECTION_ROWS = 2048  # rows that choose between spaces; all rows then choose the ridge
 SPACE_ROWS = 200_000  # rows that spaces are fitted to
@@ -52,44 +51,23 @@ ROWS_A_GIVEN = 10  # for each given function that features are orthogonal to
 NO_RIDGE = (0.0,)  # all functions of a finite alphabet are equal: none is smoother than another
 
 
-def learn(
-    data: Pairs | Stream,
-    setting: Setting,
-    solver: Solver,
-    seed: int,
-    training: Any = None,
-    unseen: bool = False,
-    apart: np.ndarray | None = None,
-    judged: bool = True,
-) -> Learned:
+def learn(data: Pairs | Stream, setting: Setting, plan: Plan, judged: bool = True) -> Learned:
     """Learn the strongest modes of each level of a setting.
 
     Args:
         data: The rows.
         setting: The levels, with the functions that each may use.
-        solver: The way to learn; "auto" takes the most exact one that applies.
-        seed: Of everything random.
-        training: Options of training, for networks.
-        unseen: Whether held-out features of some rows are wanted, for calibration.
-        apart: Positions of the rows that networks are not trained on; at random when None.
+        plan: How to learn.
         judged: Whether modes are left out that held-out rows call worse than no dependence; else they are to be judged
             later on, beside others.
     """
     with bounded_threads(data.cells):
-        learned = _learned(data, setting, solver, seed, training, unseen, apart)
+        learned = _learned(data, setting, plan)
     return learned.without_harm(setting) if judged else learned
 
 
-def _learned(
-    data: Pairs | Stream,
-    setting: Setting,
-    solver: Solver,
-    seed: int,
-    training: Any,
-    unseen: bool,
-    apart: np.ndarray | None,
-) -> Learned:
-    sample = data.sample(SPACE_ROWS, seed)
+def _learned(data: Pairs | Stream, setting: Setting, plan: Plan) -> Learned:
+    solver, sample = plan.solver, data.sample(SPACE_ROWS, plan.seed)
     choices = {name: block.recipes(getattr(sample, side)) for name, (side, block) in setting.blocks.items()}
     kinds = [recipe for side in choices.values() for recipe in side]
     _check_labels_repeat(data, setting, choices)
@@ -99,17 +77,17 @@ def _learned(
         _check_finite(setting, choices)
     if solver == "exact" or (solver == "auto" and finite and isinstance(data, Pairs)):
         if setting.is_bivariate and not any(block.of for _, block in setting.blocks.values()):
-            return learn_exact(data, setting.steps[0].n_modes, seed, solver == "auto" and _is_thin(choices, every))
+            return learn_exact(data, setting.steps[0].n_modes, plan.seed, solver == "auto" and _is_thin(choices, every))
         tables = {name: side if side[0].given else [TABLE] for name, side in choices.items()}
-        return _closed(data, setting, tables, seed, unseen, exact=True)
+        return _closed(data, setting, tables, plan, exact=True)
     if solver == "neural" or any(recipe.learned == "network" for recipe in kinds):
         if solver == "closed":
             raise ValueError(
                 "The closed form needs spaces that are given, and a network must be trained. Use solver='neural', or "
                 "another space."
             )
-        return learn_neural(data, setting, seed, training, unseen, apart)
-    return _closed(data, setting, choices, seed, unseen)
+        return learn_neural(data, setting, plan)
+    return _closed(data, setting, choices, plan)
 
 
 def _is_finite(setting: Setting, choices: Mapping[str, list[Recipe]], data: Pairs) -> bool:
@@ -198,39 +176,38 @@ class _Attempt:
     pilot: Learned | None = None
     regressors: Mapping[str, Recipe] | None = None
 
-    def on(self, data: Pairs, setting: Setting, seed: int, unseen: bool) -> Learned:
+    def on(self, data: Pairs, setting: Setting, plan: Plan) -> Learned:
         """The solution on other rows: in the same spaces, fitted to these rows."""
         first = self.learned if self.pilot is None else self.pilot
-        candidates = _fitted_candidates(data, setting, self.candidates.only(setting, first.spaces), seed)
+        candidates = _fitted_candidates(data, setting, self.candidates.only(setting, first.spaces), plan)
         if self.pilot is None or self.regressors is None:
-            return _solved(data, setting, candidates, seed, unseen)
-        return _grown(data, setting, candidates, self.pilot, self.regressors, seed, unseen)[0]
+            return _solved(data, setting, candidates, plan)
+        return _grown(data, setting, candidates, self.pilot, self.regressors, plan)[0]
 
 
 def _closed(
     data: Pairs | Stream,
     setting: Setting,
     choices: Mapping[str, list[Recipe]],
-    seed: int,
-    unseen: bool,
+    plan: Plan,
     exact: bool = False,
 ) -> Learned:
     given = {name: [recipe for recipe in side if not recipe.learned] for name, side in choices.items()}
     only = {name: choices[name][0] for name, side in given.items() if not side}  # no given space is asked for
     _check_regressors(data, setting, only)
     for name, recipe in only.items():
-        given[name] = [_pilot(recipe, _side(setting, name, data.sample(1, seed)).of(*setting.blocks[name][1].of))]
+        given[name] = [_pilot(recipe, _side(setting, name, data.sample(1, plan.seed)).of(*setting.blocks[name][1].of))]
     regressors = _regressors(setting, choices)
     if regressors and not only and isinstance(data, Pairs) and len(data) >= TREE_ROWS:
-        return _chosen(data, setting, given, regressors, seed, unseen)
-    candidates = _fitted_candidates(data, setting, given, seed)
+        return _chosen(data, setting, given, regressors, plan)
+    candidates = _fitted_candidates(data, setting, given, plan)
     if exact:
         _check_repeats(data, candidates)
-    learned = _solved(data, setting, candidates, seed, unseen, exact=exact)
+    learned = _solved(data, setting, candidates, plan, exact=exact)
     if exact and not any(recipe.given for side in choices.values() for recipe in side):
         return _as_tables(learned, data, setting)
     if only and isinstance(data, Pairs):
-        return _grown(data, setting, candidates, learned, {**_means_of_y(setting, choices), **only}, seed, unseen)[0]
+        return _grown(data, setting, candidates, learned, {**_means_of_y(setting, choices), **only}, plan)[0]
     return learned
 
 
@@ -251,13 +228,12 @@ def _chosen(
     setting: Setting,
     given: Mapping[str, list[Recipe]],
     regressors: list[dict[str, Recipe]],
-    seed: int,
-    unseen: bool,
+    plan: Plan,
 ) -> Learned:
     """The best solution in given spaces and in those of regressors; some of many rows choose it, all then fit it."""
-    kept = _choosing(data, setting, regressors, seed)
+    kept = _choosing(data, setting, regressors, plan.seed)
     some = data if len(kept) == len(data) else data.take(kept)
-    best = _best(_tried(some, setting, given, regressors, seed, unseen))
+    best = _best(_tried(some, setting, given, regressors, plan))
     if some is data:
         return best.learned
     if not is_time_left():
@@ -268,7 +244,7 @@ def _chosen(
         )
         seen = best.learned.unseen
         return best.learned if seen is None else replace(best.learned, unseen=replace(seen, rows=kept[seen.rows]))
-    return best.on(data, setting, seed, unseen)
+    return best.on(data, setting, plan)
 
 
 def _choosing(data: Pairs, setting: Setting, regressors: list[dict[str, Recipe]], seed: int) -> np.ndarray:
@@ -286,8 +262,7 @@ def _tried(
     setting: Setting,
     given: Mapping[str, list[Recipe]],
     regressors: list[dict[str, Recipe]],
-    seed: int,
-    unseen: bool,
+    plan: Plan,
 ) -> Iterator[_Attempt]:
     """Solutions in given spaces and in those of regressors, until there is nothing left to explain or time is up.
 
@@ -296,15 +271,15 @@ def _tried(
     x_name, y_name = setting.richest
     waiting, stages = list(regressors), [given]
     is_long = len(waiting) > 1 and len(data) >= PATIENT_ROWS
-    if is_long and given[y_name] == [TABLE] and are_all_known(_fitted(setting, y_name, TABLE, data, seed)):
+    if is_long and given[y_name] == [TABLE] and are_all_known(_fitted(setting, y_name, TABLE, data, plan.seed)):
         stages = [{**given, x_name: given[x_name][:1]}, given]
     for stage in stages:
-        candidates = _fitted_candidates(data, setting, stage, seed)
-        pilot = _solved(data, setting, candidates, seed, unseen)
+        candidates = _fitted_candidates(data, setting, stage, plan)
+        pilot = _solved(data, setting, candidates, plan)
         yield _Attempt(pilot, candidates)
         while waiting and is_time_left():
             tried = waiting.pop(0)
-            learned, explains_all = _grown(data, setting, candidates, pilot, tried, seed, unseen)
+            learned, explains_all = _grown(data, setting, candidates, pilot, tried, plan)
             yield _Attempt(learned, candidates, pilot, tried)
             if is_long and waiting and explains_all():
                 return
@@ -347,8 +322,7 @@ def _grown(
     candidates: _Candidates,
     pilot: Learned,
     regressors: Mapping[str, Recipe],
-    seed: int,
-    unseen: bool,
+    plan: Plan,
 ) -> tuple[Learned, Callable[[], bool]]:
     """Solve in spaces that regressors learn from the pilot's functions of the other side.
 
@@ -360,7 +334,7 @@ def _grown(
     spaces = {x_name: candidates.x[names[x_name]], y_name: candidates.y[names[y_name]]}
     features: dict[str, Array] = {}
     grown, left = dict(spaces), []
-    parts = data.folds(N_FOLDS, seed)
+    parts = data.folds(N_FOLDS, plan.seed)
     for name, recipe in regressors.items():
         block = setting.blocks[name][1]
         rows = _side(setting, name, data).of(*block.of)
@@ -372,13 +346,13 @@ def _grown(
         else:
             found = [(pilot.components[0].sigma, pilot.components[0].f(data.x))]
             aims = wanted(rows, spaces[x_name], data.x, found, recipe is MEANS)
-        encoding = None if recipe.inputs is None else recipe.inputs(rows, seed)
-        space, features[name] = RegressorSpace.fit(rows, aims, parts, recipe.argument, seed, encoding)
+        encoding = None if recipe.inputs is None else recipe.inputs(rows, plan.seed)
+        space, features[name] = RegressorSpace.fit(rows, aims, parts, recipe.argument, plan.seed, encoding)
         grown[name], names[name] = block.seen_from_side(space), recipe.name
         left.append((rows, aims - features[name]))
     with_grown = replace(candidates, x={names[x_name]: grown[x_name]}, y={names[y_name]: grown[y_name]})
-    learned = _solved(data, setting, with_grown, seed, unseen, features)
-    return learned, lambda: not any(is_more_to_explain(rows, residuals, seed) for rows, residuals in left)
+    learned = _solved(data, setting, with_grown, plan, features)
+    return learned, lambda: not any(is_more_to_explain(rows, residuals, plan.seed) for rows, residuals in left)
 
 
 def _check_repeats(data: Pairs | Stream, candidates: _Candidates) -> None:
@@ -414,27 +388,28 @@ def _as_table(function: FeatureFunction, rows: Any, of: tuple[str, ...]) -> Tabl
 
 
 def _fitted_candidates(
-    data: Pairs | Stream, setting: Setting, choices: Mapping[str, list[Recipe]], seed: int
+    data: Pairs | Stream, setting: Setting, choices: Mapping[str, list[Recipe]], plan: Plan
 ) -> _Candidates:
     """Fit one space of each kind; a sample of the rows chooses among recipes of the same kind."""
-    sample = data.sample(SELECTION_ROWS, seed)
+    sample = data.sample(SELECTION_ROWS, plan.seed)
     n_modes = setting.steps[-1].n_modes
     nesting = Nesting([n_modes if isinstance(n_modes, int) else 8])
     features: dict[tuple[str, str], Array] = {}
-    fold_of_row = sample.folds(3, seed)
+    fold_of_row = sample.folds(3, plan.seed)
     tell("choosing spaces")
     for name, allowed in choices.items():
         if TABLE in allowed:
-            _fitted(setting, name, TABLE, data, seed)  # too many symbols are better refused before any work
+            _fitted(setting, name, TABLE, data, plan.seed)  # too many symbols are better refused before any work
 
     def values(name: str, recipe: Recipe) -> Array:
         if (name, recipe.name) not in features:
-            features[name, recipe.name] = _fitted(setting, name, recipe, sample, seed)(_side(setting, name, sample))
+            space = _fitted(setting, name, recipe, sample, plan.seed)
+            features[name, recipe.name] = space(_side(setting, name, sample))
         return features[name, recipe.name]
 
     def score(x_name: str, x: Recipe, y_name: str, y: Recipe) -> float:
-        folds = Folds.from_chunks([{"x": values(x_name, x), "y": values(y_name, y)}], 3, seed, fold_of_row)
-        return solve(folds, nesting).held_out_score
+        folds = Folds.from_chunks([{"x": values(x_name, x), "y": values(y_name, y)}], 3, plan.seed, fold_of_row)
+        return solve(folds, nesting, plan.ridges()).held_out_score
 
     x_name, y_name = setting.richest
     x_recipes, y_recipes = choices[x_name], choices[y_name]
@@ -459,11 +434,11 @@ def _fitted_candidates(
             return max(score(name, recipe, opposite[0], other) for other in opposite[1])
 
         recipe = choices[name][0] if len(choices[name]) == 1 else max(choices[name], key=captured)
-        others[name], kept_recipes[name] = _fitted(setting, name, recipe, data, seed), [recipe]
+        others[name], kept_recipes[name] = _fitted(setting, name, recipe, data, plan.seed), [recipe]
         if recipe.given and isinstance(data, Pairs):
-            _check_given(others[name](_side(setting, name, data.sample(1, seed))).shape[1], len(data))
+            _check_given(others[name](_side(setting, name, data.sample(1, plan.seed))).shape[1], len(data))
     x_spaces, y_spaces = (
-        {recipe.name: _fitted(setting, name, recipe, data, seed) for recipe in kept}
+        {recipe.name: _fitted(setting, name, recipe, data, plan.seed) for recipe in kept}
         for name, kept in zip(setting.richest, chosen, strict=True)
     )
     return _Candidates(x_spaces, y_spaces, others, kept_recipes)
@@ -508,8 +483,7 @@ def _solved(
     data: Pairs | Stream,
     setting: Setting,
     candidates: _Candidates,
-    seed: int,
-    unseen: bool,
+    plan: Plan,
     known: Mapping[str, Array] | None = None,
     exact: bool = False,
 ) -> Learned:
@@ -519,8 +493,7 @@ def _solved(
         data: The rows.
         setting: The levels.
         candidates: Spaces of each block.
-        seed: Of the folds.
-        unseen: Whether held-out features of some rows are wanted.
+        plan: How to learn.
         known: Features of the only richest space of X or of Y, by block, where the rows of the fit have their own.
         exact: Whether all spaces are tables and the answer is to be that of the counts, without any ridge.
     """
@@ -534,9 +507,9 @@ def _solved(
 
     tell(f"closed form, {' or '.join(candidates.x)} | {' or '.join(candidates.y)}")
     head = data if isinstance(data, Pairs) else data.head_of_next_pass
-    fold_of_row = None if head is None else head.folds(N_FOLDS, seed)
+    fold_of_row = None if head is None else head.folds(N_FOLDS, plan.seed)
     chunks = [data] if isinstance(data, Pairs) and known else data.chunks()
-    folds = Folds.from_chunks((features(chunk) for chunk in chunks), N_FOLDS, seed, fold_of_row)
+    folds = Folds.from_chunks((features(chunk) for chunk in chunks), N_FOLDS, plan.seed, fold_of_row)
 
     counts = [mode_counts(step.n_modes) for step in setting.steps]
     everything = [step.n_modes == "all" for step in setting.steps]
@@ -547,14 +520,14 @@ def _solved(
         if exact:
             return solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
         # Energies of several levels are those of all that their directions hold.
-        steady = (False, True) if len(counts) == 1 else (False,)
-        return solve_levels(folds, nesting, counts, everything=everything, steady=steady)
+        steady = plan.steady if len(counts) == 1 else (False,)
+        return solve_levels(folds, nesting, counts, plan.ridges(), everything=everything, steady=steady)
 
     names, solution = _best_pair(list(candidates.x), list(candidates.y), solved)
     spaces = dict(candidates.others) | {x_name: candidates.x[names[0]], y_name: candidates.y[names[1]]}
     held_out = None
-    if unseen and solution.parts and head is not None and fold_of_row is not None:
-        rows = some_rows(len(head), seed)
+    if solution.parts and head is not None and fold_of_row is not None:
+        rows = some_rows(len(head), plan.seed)
         some = head.x.take(rows)
         values = [known[name][rows] if name in known else spaces[name](some) for name in setting.x]
         held_out = Unseen.of(solution, rows, np.hstack(values), fold_of_row[rows], setting, spaces)

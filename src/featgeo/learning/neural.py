@@ -24,8 +24,9 @@ from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.heads import Orthonormal
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution
 from featgeo.learning.options import Training
+from featgeo.learning.plan import Plan
 from featgeo.learning.setting import Block, Setting
-from featgeo.learning.solve import MODE_COUNTS, RIDGES, Folds, Solution, solve_levels
+from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve_levels
 from featgeo.learning.train import Trained, train
 from featgeo.nesting import Nesting
 from featgeo.nesting.nesting import MOST_DIMENSIONS
@@ -64,25 +65,15 @@ class _Trunk:
         return NO_LIMIT if self.basis is None else max(1, self.basis.weight.shape[1])
 
 
-def learn_neural(
-    data: Pairs | Stream,
-    setting: Setting,
-    seed: int,
-    training: Training | None,
-    unseen: bool,
-    apart: np.ndarray | None = None,
-) -> Learned:
+def learn_neural(data: Pairs | Stream, setting: Setting, plan: Plan) -> Learned:
     """Train networks for the blocks that need one, and solve in the spans they end with.
 
     Args:
         data: The rows.
         setting: The levels.
-        seed: Of everything random.
-        training: Options.
-        unseen: Whether held-out features of some rows are wanted.
-        apart: Positions of the rows to keep apart from training; at random when None.
+        plan: How to learn.
     """
-    options = Training() if training is None else training
+    options, seed, apart = Training() if plan.training is None else plan.training, plan.seed, plan.apart
     head = data.head if isinstance(data, Stream) else data
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # default networks draw their parameters here
@@ -100,10 +91,10 @@ def learn_neural(
         for step, dim in zip(setting.steps, dims, strict=True)
     ]
     apart = getattr(batches, "validation_rows", apart)
-    finish = _Finish(data, trunks, nesting, counts, apart, seed)
+    finish = _Finish(data, trunks, nesting, counts, replace(plan, apart=apart))
     spaces, solution = finish(trained)
     left_out = None
-    if unseen and isinstance(data, Pairs) and apart is not None and len(apart):
+    if isinstance(data, Pairs) and apart is not None and len(apart):
         rows, fold_of_row = apart[:UNSEEN_ROWS], 1 + deal(len(apart), N_FOLDS, seed)[:UNSEEN_ROWS]
         values = np.hstack([spaces[name](data.x.take(rows)) for name in setting.x])
         left_out = Unseen.of(solution, rows, values, fold_of_row, setting, spaces)
@@ -145,13 +136,12 @@ class _Finish:
     trunks: Mapping[str, _Trunk]
     nesting: Nesting
     counts: list[list[int]]
-    apart: np.ndarray | None
-    seed: int
+    plan: Plan
 
     def __call__(self, trained: Trained) -> tuple[dict[str, Space], Solution]:
         head = self.data.head if isinstance(self.data, Stream) else self.data
         spaces = {
-            name: trunk.block.centred(trunk.space(trained.trunks[name]), getattr(head, trunk.side), self.seed)
+            name: trunk.block.centred(trunk.space(trained.trunks[name]), getattr(head, trunk.side), self.plan.seed)
             for name, trunk in self.trunks.items()
         }
         folds, held_out = self._folds(spaces)
@@ -165,12 +155,12 @@ class _Finish:
             return {name: space(getattr(chunk, self.trunks[name].side)) for name, space in spaces.items()}
 
         chunks = (features(chunk) for chunk in self.data.chunks())
-        if not isinstance(self.data, Pairs) or self.apart is None or not len(self.apart):
-            return Folds.from_chunks(chunks, N_FOLDS, self.seed), None
+        if not isinstance(self.data, Pairs) or self.plan.apart is None or not len(self.plan.apart):
+            return Folds.from_chunks(chunks, N_FOLDS, self.plan.seed), None
         fold_of_row = np.zeros(len(self.data), dtype=int)  # fold 0 was trained on
-        fold_of_row[self.apart] = 1 + deal(len(self.apart), N_FOLDS, self.seed)
-        held_out = tuple(range(1, 1 + min(N_FOLDS, len(self.apart))))
-        return Folds.from_chunks(chunks, 1 + N_FOLDS, self.seed, fold_of_row), held_out
+        fold_of_row[self.plan.apart] = 1 + deal(len(self.plan.apart), N_FOLDS, self.plan.seed)
+        held_out = tuple(range(1, 1 + min(N_FOLDS, len(self.plan.apart))))
+        return Folds.from_chunks(chunks, 1 + N_FOLDS, self.plan.seed, fold_of_row), held_out
 
     def _solved(self, folds: Folds, held_out: tuple[int, ...] | None, readouts: dict[str, AffineFeatures]) -> Solution:
         """Solve in the span of the trained readouts, or in that of all trunk features where it is clearly better.
@@ -178,9 +168,9 @@ class _Finish:
         The readouts have few dimensions and so little room for noise; the trunks' last layer has more room for the
         truth.
         """
-        wide = solve_levels(folds, self.nesting, self.counts, held_out=held_out)
+        wide = solve_levels(folds, self.nesting, self.counts, self.plan.ridges(), held_out)
         # No ridge in the narrow span: which of its few directions vary most says nothing about what they know.
-        narrow = solve_levels(folds.through(readouts), self.nesting, self.counts, RIDGES[:1], held_out)
+        narrow = solve_levels(folds.through(readouts), self.nesting, self.counts, self.plan.ridges()[:1], held_out)
         gain = wide.held_out_scores - narrow.held_out_scores
         error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
         return wide if gain.mean() > error else narrow.before(readouts, folds)

@@ -22,11 +22,10 @@ from featgeo.geometry.problem import SpanModes, SpanProblem
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array, as_names
 from featgeo.learning.held_out import HeldOut
+from featgeo.learning.plan import RIDGES
 from featgeo.nesting import Nesting
 from featgeo.threads import bounded_threads
 
-# Relative to features of unit variance. Few: the held-out H-score is flat around its maximum.
-RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # Candidates for `n_modes="auto"`.
 MODE_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
 

@@ -26,10 +26,11 @@ from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, Pairs
-from featgeo.learning.learn import TREE_ROWS, Solver, learn, mode_counts
+from featgeo.learning.learn import TREE_ROWS, learn, mode_counts
 from featgeo.learning.learned import N_FOLDS, Learned
 from featgeo.learning.neural import joint_network
 from featgeo.learning.options import MOST_APART, Training
+from featgeo.learning.plan import Plan
 from featgeo.learning.setting import Block, ModeCount, Setting
 from featgeo.learning.solve import MODE_COUNTS, Folds, solve
 from featgeo.learning.targets import clearness
@@ -69,9 +70,7 @@ class SourceBlocks:
         spaces: Mapping[str, Any],
         y_space: Any,
         groups: Sequence[Group],
-        solver: Solver,
-        seed: int,
-        training: Any,
+        plan: Plan,
     ) -> None:
         """Get ready.
 
@@ -80,12 +79,10 @@ class SourceBlocks:
             spaces: Functions of each source to allow.
             y_space: Functions of y to allow.
             groups: All groups of sources that will be asked for.
-            solver: As in `learn`.
-            seed: Of everything random.
-            training: Options of training, for networks.
+            plan: How to learn.
         """
         self.data, self.asked, self.y_asked = data, spaces, y_space
-        self.solver, self.seed, self.training = solver, seed, training
+        self.plan, self.seed, solver = plan, plan.seed, plan.solver
         self.made: dict[Group, list[str]] = {}
         self.of: dict[str, Group] = {}
         self.spaces: dict[str, Space] = {}
@@ -93,7 +90,7 @@ class SourceBlocks:
         self.own: dict[str, tuple[np.ndarray, Array]] = {}  # features of rows of the fit, learned without them
         self.kept: dict[str, Array] = {}
         self.networks = False
-        self.apart = _apart(data, Training() if training is None else training, seed)
+        self.apart = _apart(data, Training() if plan.training is None else plan.training, plan.seed)
         self.sources = tuple(spaces)
         self.fitted: dict[tuple[Group, str], Space] = {}
         self.rows_to_fit: dict[Group, Parts] = {}
@@ -266,7 +263,7 @@ class SourceBlocks:
             self.samples[source] = self.data.take(index, source, "y")
         features = {"x": self._sampled(source, source, x), "y": self._sampled(source, "y", y)}
         folds = Folds.from_chunks([features], N_FOLDS, self.seed)
-        return solve(folds, Nesting([8]), SELECTION_RIDGES).held_out_scores
+        return solve(folds, Nesting([8]), self.plan.ridges(SELECTION_RIDGES)).held_out_scores
 
     def _sampled(self, source: str, name: str, recipe: Recipe) -> Array:
         """Features of a source, or of y, on rows that have the source and y."""
@@ -286,7 +283,7 @@ class SourceBlocks:
     def _is_learned(self, source: str) -> bool:
         """Whether a source is reduced to its modes with y first."""
         space, rows = self.asked[source], self.data.rows[source]
-        if rows.variable.is_tensor or self.solver == "neural":
+        if rows.variable.is_tensor or self.plan.solver == "neural":
             return True
         if isinstance(space, str) and space == "auto":
             return not is_finite(rows) and len(rows.variable.columns) > 1
@@ -296,11 +293,11 @@ class SourceBlocks:
         """Modes of a group of sources with y, as a space of their own."""
         index = self.data.having(*group, "y")
         pairs = self.data.pairs(index, group)
-        apart = np.flatnonzero(np.isin(index, self.apart))
+        plan = replace(self.plan, apart=np.flatnonzero(np.isin(index, self.apart)))
 
         def learned_in(space: Any) -> Learned:
             setting = Setting.bivariate(self._n_learned(), space, self.y_asked)
-            return learn(pairs, setting, self.solver, self.seed, self.training, unseen=True, apart=apart, judged=False)
+            return learn(pairs, setting, plan, judged=False)
 
         learned = _with_trees_where_needed(pairs, space, learned_in, self.seed)
         (component,) = learned.components

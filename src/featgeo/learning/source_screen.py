@@ -60,7 +60,7 @@ def _tried(blocks: SourceBlocks, group: Group) -> _Tried:
     features = blocks.features_of([*before, products], index)
     nesting = Nesting([1, 1], x=[tuple(before), (*before, products)], y="y")
     folds = Folds.from_chunks([features], SCREEN_FOLDS, blocks.seed)
-    solution = solve(folds, nesting, SCREEN_RIDGES, [0, *MODE_COUNTS], before=[BEFORE])
+    solution = solve(folds, nesting, blocks.plan.ridges(SCREEN_RIDGES), [0, *MODE_COUNTS], before=[BEFORE])
     gains = solution.held_out_energies(-1)
     error = float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
     left_over = 0.0

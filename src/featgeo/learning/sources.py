@@ -21,8 +21,9 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.learn import NO_RIDGE, mode_counts
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
+from featgeo.learning.plan import RIDGES
 from featgeo.learning.setting import Block, ModeCount, Setting, Step
-from featgeo.learning.solve import RIDGES, Folds, Solution, solve_levels
+from featgeo.learning.solve import Folds, Solution, solve_levels
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.learning.source_screen import worthwhile
 from featgeo.nesting import Nesting
@@ -138,7 +139,7 @@ class LearnedSources:
 
 
 def learn_sources(
-    teams: Sequence[Sequence[Sequence[Group]]], blocks: SourceBlocks, n_modes: Sequence[ModeCount], seed: int
+    teams: Sequence[Sequence[Sequence[Group]]], blocks: SourceBlocks, n_modes: Sequence[ModeCount]
 ) -> tuple[LearnedSources, ...]:
     """Learn the component of each interaction order, for each team of sources.
 
@@ -146,9 +147,8 @@ def learn_sources(
         teams: For each team and order the groups of sources whose functions it adds; first each source alone.
         blocks: Where the functions come from.
         n_modes: How many modes of each order at most, "auto" or "all".
-        seed: Of the folds.
     """
-    return tuple(_learned(blocks, _levels(blocks, team), n_modes[: len(team)], seed) for team in teams)
+    return tuple(_learned(blocks, _levels(blocks, team), n_modes[: len(team)]) for team in teams)
 
 
 def _levels(blocks: SourceBlocks, orders: Sequence[Sequence[Group]]) -> tuple[tuple[str, ...], ...]:
@@ -157,11 +157,9 @@ def _levels(blocks: SourceBlocks, orders: Sequence[Sequence[Group]]) -> tuple[tu
     return (first, *(tuple(worthwhile(blocks, groups)) for groups in orders[1:]))
 
 
-def _learned(
-    blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes: Sequence[ModeCount], seed: int
-) -> LearnedSources:
+def _learned(blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes: Sequence[ModeCount]) -> LearnedSources:
     names = sum(levels, ())
-    folds = Folds.from_chunks(blocks.features(names), N_FOLDS, seed)
+    folds = Folds.from_chunks(blocks.features(names), N_FOLDS, blocks.seed)
     nesting = Nesting([1] * len(levels), x=[sum(levels[: i + 1], ()) for i in range(len(levels))], y="y")
     solution, exact = _solved(blocks, folds, nesting, n_modes)
     of = {name: blocks.of[name] for name in names}
@@ -199,12 +197,12 @@ def _solved(
         counts = [mode_counts("all" if isinstance(n, str) else n) for n in n_modes]
         solution = solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
         complete = len(folds.whole.parts) == 1
-        if blocks.solver == "exact" or (complete and solution.problem.removed < CONSISTENT):
+        if blocks.plan.solver == "exact" or (complete and solution.problem.removed < CONSISTENT):
             return solution, True
     # Interactions are often absent: then none is learned.
     counts = [blocks.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
     tau_ridges = TAU_RIDGES if len(folds.whole.parts) > 1 else (None,)
-    closed = solve_levels(folds, nesting, counts, own_ridges=True, tau_ridges=tau_ridges)
+    closed = solve_levels(folds, nesting, counts, blocks.plan.ridges(), own_ridges=True, tau_ridges=tau_ridges)
     # Counts of different rows that do not fit together have no exact answer, and rare symbols may have a wild one.
     fits = blocks.exact and solution.problem.removed < CONSISTENT
     wild = fits and closed.held_out_score > 0 and solution.held_out_score < WILD * closed.held_out_score

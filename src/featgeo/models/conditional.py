@@ -19,15 +19,16 @@ from featgeo.features.parts import Parts
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.arguments import check_count, seed_of
+from featgeo.geometry.arguments import check_count
 from featgeo.geometry.validation import Array, as_features, check_same_rows
 from featgeo.learning.data import Pairs
-from featgeo.learning.learn import Solver, learn
+from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component, LeftOut, Unseen
+from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
-from featgeo.models.modal import check_scored, check_training
+from featgeo.models.modal import check_scored
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
 from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way
@@ -64,6 +65,8 @@ class ConditionalDecomposition(BaseEstimator):
             None, one is learned from the same rows.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`; defaults when None.
+        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
+            prefer, 0 for none.
         time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
             kept. None for no limit.
         verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
@@ -91,6 +94,7 @@ class ConditionalDecomposition(BaseEstimator):
         y_given_s: Any = None,
         random_state: int | None = None,
         training: Any = None,
+        ridge: float | Literal["auto"] = "auto",
         time_limit: float | None = None,
         verbose: int = 1,
     ) -> None:
@@ -103,6 +107,7 @@ class ConditionalDecomposition(BaseEstimator):
         self.y_given_s = y_given_s
         self.random_state = random_state
         self.training = training
+        self.ridge = ridge
         self.time_limit = time_limit
         self.verbose = verbose
 
@@ -115,8 +120,8 @@ class ConditionalDecomposition(BaseEstimator):
             y: Rows of Y, in the same order.
             S: Rows of the side information: numbers, labels, several columns, or mixed.
         """
-        self._check_parameters()
-        seed = seed_of(self.random_state)
+        plan = self._check_parameters()
+        seed = plan.seed
         self.x_variable_, self.y_variable_, self.s_variable_ = (
             Variable.seen(values, name) for values, name in ((X, "X"), (y, "Y"), (S, "S"))
         )
@@ -129,7 +134,7 @@ class ConditionalDecomposition(BaseEstimator):
         self.support_ = support_of(self.y_variable_, y_rows, lambda rows: np.zeros((len(rows), 0)), seed)
         if self.y_given_s is not None:
             check_model(self.y_given_s, self.support_)
-        self.learned_ = learn(data, self._setting(s_rows, y_rows), self.solver, seed, self.training, unseen=True)
+        self.learned_ = learn(data, self._setting(s_rows, y_rows), plan)
         self.components_ = {
             name: DependenceComponent.of(name, part)
             for name, part in zip(("markov", "conditional"), self.learned_.components, strict=True)
@@ -326,10 +331,10 @@ class ConditionalDecomposition(BaseEstimator):
         """
         return over_pairs(conditional.g, s, self.y_variable_.rows(self.support_.values)).clip(*g_range)
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self) -> Plan:
         for name in ("n_modes", "n_markov_modes"):
             check_count(getattr(self, name), name)
-        check_training(self.solver, self.training)
+        return Plan.of(self)
 
 
 def _judging(fold: LeftOut, unseen: Unseen, position: np.ndarray | None) -> LeftOut:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from scipy.stats import t as student
 
 from featgeo.learning.learn import NO_RIDGE
-from featgeo.learning.solve import MODE_COUNTS, RIDGES, solve
+from featgeo.learning.plan import RIDGES
+from featgeo.learning.solve import MODE_COUNTS, solve
 from featgeo.learning.source_screen import BEFORE
 from featgeo.learning.sources import LearnedSources
 from featgeo.models.components import mean_and_error

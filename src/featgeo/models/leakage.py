@@ -20,6 +20,7 @@ from featgeo.learning.data import Pairs
 from featgeo.learning.exact import correlations, score
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import N_FOLDS
+from featgeo.learning.plan import Plan
 from featgeo.learning.setting import Setting
 
 FEWEST_ROWS = 4 * N_FOLDS
@@ -142,7 +143,7 @@ def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, floa
     gains, energies, products, pvalues = [], [], [], []
     for part in range(n_parts):
         train, test = (data.take(np.flatnonzero(rows)) for rows in (part_of_row != part, part_of_row == part))
-        (component,) = learn(train, Setting.bivariate("auto", "auto", "auto"), "auto", seed).components
+        (component,) = learn(train, Setting.bivariate("auto", "auto", "auto"), Plan(seed=seed)).components
         f, g = (function(side) for function, side in ((component.f, test.x), (component.g, test.y)))
         energies.append(2 * score(f, g, component.sigma))
         gains.append(2 * ((f - f.mean(axis=0)) * (g - g.mean(axis=0))) @ component.sigma)

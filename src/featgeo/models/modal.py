@@ -27,9 +27,9 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.arguments import check_choice, check_count, check_flag, seed_of
 from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.learning.data import Pairs, Stream
-from featgeo.learning.learn import Solver, learn
+from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component
-from featgeo.learning.options import Training
+from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.diagnostics import PANEL_ROWS, Report, diagnose, panel
@@ -61,6 +61,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             `FrozenEstimator`). Where `fit` gets Z, phi are functions of Z instead; its columns themselves when None.
         random_state: Seed of all that is random: folds, centres of kernels, networks.
         training: Options for networks, a `Training`; defaults when None.
+        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
+            prefer, 0 for none.
         time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
             kept. None for no limit.
         verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
@@ -85,6 +87,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         orthogonal_to: Any = None,
         random_state: int | None = None,
         training: Any = None,
+        ridge: float | Literal["auto"] = "auto",
         time_limit: float | None = None,
         verbose: int = 1,
     ) -> None:
@@ -95,6 +98,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         self.orthogonal_to = orthogonal_to
         self.random_state = random_state
         self.training = training
+        self.ridge = ridge
         self.time_limit = time_limit
         self.verbose = verbose
 
@@ -109,14 +113,13 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
             Z: Rows of what the features of X are to be orthogonal to, where that is not part of X. It is then due
                 wherever X is.
         """
-        self._check_parameters()
+        plan = self._check_parameters()
         for name in ("n_features_in_", "feature_names_in_", "z_variable_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if y is None and Z is not None:
             raise ValueError("Z needs all rows in memory: pass fit(X, Y, Z), or make Z columns of the batches of X.")
-        seed = seed_of(self.random_state)
-        data = self._stream(X) if y is None else self._pairs(X, y, Z)
-        self.learned_ = learn(data, self._setting(), self.solver, seed, self.training, unseen=True)
+        seed, data = plan.seed, self._stream(X) if y is None else self._pairs(X, y, Z)
+        self.learned_ = learn(data, self._setting(), plan)
         head = data.head if isinstance(data, Stream) else data
         *before, main = self.learned_.components
         self.support_ = self._support(head.y.of("y"), seed)
@@ -260,10 +263,10 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array([f"f{i + 1}" for i in range(self.n_modes_)], dtype=object)
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self) -> Plan:
         check_count(self.n_modes, "n_modes")
         check_flag(getattr(self, "calibrate", True), "calibrate")
-        check_training(self.solver, self.training)
+        return Plan.of(self)
 
     def _pairs(self, X: Any, y: Any, Z: Any) -> Pairs:
         self.x_variable_ = Variable.seen(X, "X")
@@ -419,10 +422,3 @@ def check_scored(rows: Rows) -> None:
                 f"Y has none of the labels of the fit, such as {column.categories[:3]}: there is nothing to score. "
                 "Pass labels of the same alphabet."
             )
-
-
-def check_training(solver: Any, training: Any) -> None:
-    """Refuse a solver or options of training that are none."""
-    check_choice(solver, "solver", ("auto", "exact", "closed", "neural"))
-    if training is not None and not isinstance(training, Training):
-        raise ValueError(f"`training` must be a Training, got {training!r}. Write Training(max_epochs=20).")

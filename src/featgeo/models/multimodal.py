@@ -17,18 +17,18 @@ from featgeo.assembly import Conditional
 from featgeo.features.missing import present, rows_of, taken
 from featgeo.features.parts import Parts
 from featgeo.features.variables import Rows
-from featgeo.geometry.arguments import check_count, check_whole, seed_of
+from featgeo.geometry.arguments import check_count, check_whole
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, rows_by_pattern
-from featgeo.learning.learn import Solver
 from featgeo.learning.learned import Component
+from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import ModeCount
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
 from featgeo.models.components import DependenceComponent, mean_and_error, warn_of_doubts
 from featgeo.models.energies import Energies, Energy, energies
 from featgeo.models.identification import Identified, identify
-from featgeo.models.modal import check_scored, check_training
+from featgeo.models.modal import check_scored
 from featgeo.models.reading import read_rows, shown
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
@@ -105,6 +105,8 @@ class MultimodalDecomposition(BaseEstimator):
         y_space: Functions of Y to allow.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`; defaults when None.
+        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
+            prefer, 0 for none.
         time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
             kept. None for no limit.
         verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
@@ -136,6 +138,7 @@ class MultimodalDecomposition(BaseEstimator):
         y_space: Any = "auto",
         random_state: int | None = None,
         training: Any = None,
+        ridge: float | Literal["auto"] = "auto",
         time_limit: float | None = None,
         verbose: int = 1,
     ) -> None:
@@ -147,6 +150,7 @@ class MultimodalDecomposition(BaseEstimator):
         self.y_space = y_space
         self.random_state = random_state
         self.training = training
+        self.ridge = ridge
         self.time_limit = time_limit
         self.verbose = verbose
 
@@ -347,7 +351,7 @@ class MultimodalDecomposition(BaseEstimator):
 
     def _fit(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any] | None) -> MultimodalDecomposition:
         self._check_parameters()
-        seed = seed_of(self.random_state)
+        plan = Plan.of(self)
         data = read_rows(datasets, {} if masks is None else masks)
         self.sources_ = tuple(name for name in data.rows if name != "y")
         _check_groups(len(self.sources_), int(self.max_order))
@@ -364,14 +368,14 @@ class MultimodalDecomposition(BaseEstimator):
         known = (*(source for source in self.sources_ if self.identified_[source].learned), "y")
         own = Incomplete({name: data.rows[name] for name in known}, {name: data.where[name] for name in known})
         wanted = {name: space for name, space in self._spaces().items() if name in known}
-        blocks = SourceBlocks(own, wanted, self.y_space, groups, self.solver, seed, self.training)
+        blocks = SourceBlocks(own, wanted, self.y_space, groups, plan)
         counts = [_count(self.n_modes), *[_count(self.n_interaction_modes)] * (int(self.max_order) - 1)]
-        self.learned_ = learn_sources([team.orders for team in self.teams_], blocks, counts, seed)
+        self.learned_ = learn_sources([team.orders for team in self.teams_], blocks, counts)
         self.solver_ = self.learned_[0].solver
         self._name_components()
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
         self.energies_ = None
-        self.support_ = support_of(self.y_variable_, data.rows["y"], self._g, seed)
+        self.support_ = support_of(self.y_variable_, data.rows["y"], self._g, plan.seed)
         return self
 
     def _name_components(self) -> None:
@@ -485,7 +489,6 @@ class MultimodalDecomposition(BaseEstimator):
             way_out = "Use 'auto' to let held-out rows choose, and max_order=1 for no interactions."
             check_count(getattr(self, name), name, way_out=way_out)
         check_whole(self.max_order, "max_order", 1, "Use 2.")
-        check_training(self.solver, self.training)
 
 
 def _check_groups(n_sources: int, max_order: int) -> None:

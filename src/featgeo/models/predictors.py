@@ -24,7 +24,7 @@ from featgeo.features.missing import rows_of
 from featgeo.features.raw import RawColumn, columns_of, dimensions, plain, shape_of
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array, as_weights, check_same_rows
-from featgeo.learning.learn import Solver
+from featgeo.learning.plan import Solver
 from featgeo.learning.solve import MODE_COUNTS
 from featgeo.models.diagnostics import Panel
 from featgeo.models.modal import ModalDecomposition
@@ -43,6 +43,8 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
             a softmax of the features.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`.
+        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
+            prefer, 0 for none.
         orthogonal_to: Given features, as in `ModalDecomposition`: predictions then rest on features of X that are
             uncorrelated with them, calibrated all the same.
         time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
@@ -63,6 +65,7 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         calibrate: bool = True,
         random_state: int | None = None,
         training: Any = None,
+        ridge: float | Literal["auto"] = "auto",
         orthogonal_to: Any = None,
         time_limit: float | None = None,
         verbose: int = 1,
@@ -73,6 +76,7 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         self.calibrate = calibrate
         self.random_state = random_state
         self.training = training
+        self.ridge = ridge
         self.orthogonal_to = orthogonal_to
         self.time_limit = time_limit
         self.verbose = verbose
@@ -163,6 +167,8 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
             predicted quantiles; intervals then cover as often as they say.
         random_state: Seed of all that is random.
         training: Options for networks, a `Training`.
+        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
+            prefer, 0 for none.
         orthogonal_to: Given features, as in `ModalDecomposition`: predictions then rest on features of X that are
             uncorrelated with them.
         time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
@@ -180,6 +186,7 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         calibrate: bool = True,
         random_state: int | None = None,
         training: Any = None,
+        ridge: float | Literal["auto"] = "auto",
         orthogonal_to: Any = None,
         time_limit: float | None = None,
         verbose: int = 1,
@@ -191,6 +198,7 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         self.calibrate = calibrate
         self.random_state = random_state
         self.training = training
+        self.ridge = ridge
         self.orthogonal_to = orthogonal_to
         self.time_limit = time_limit
         self.verbose = verbose

@@ -24,14 +24,14 @@ from featgeo.features.raw import RawColumn
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import MOST_SYMBOLS, TableSpace, check_not_constant
 from featgeo.features.variables import Rows, Variable, symbol_keys
-from featgeo.geometry.arguments import check_count, check_flag, check_whole, is_whole, seed_of
+from featgeo.geometry.arguments import check_count, check_flag, check_whole, is_whole
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.histories import AMPLE_COUNT, learn_histories
-from featgeo.learning.learn import Solver, learn
+from featgeo.learning.learn import learn
+from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.components import DependenceComponent, warn_of_doubts
-from featgeo.models.modal import check_training
 from featgeo.models.supports import support_of
 from featgeo.nesting import h_score
 from featgeo.watch import watched
@@ -107,7 +107,8 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
             y: Nothing; there for scikit-learn.
         """
         self.orders_ = self._check_parameters()
-        seed = seed_of(self.random_state)
+        plan = Plan.of(self)
+        seed = plan.seed
         arrays = _as_sequences(sequences, self.texts)
         self.symbol_ = _symbol(arrays)
         windows = _windows(arrays, max(self.orders_) + 1)
@@ -120,7 +121,7 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         else:
             setting = self._setting(histories, following)
             data = Pairs(histories, following)
-            self.learned_ = learn(data, setting, self.solver, seed, self.training, unseen=True)
+            self.learned_ = learn(data, setting, plan)
             support = support_of(following.variable, following, self._g, seed)
             self.support_ = replace(support, kind="labels") if self.alphabet_ is not None else support
             self.calibration_ = self._calibration(following)
@@ -311,7 +312,6 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         return all(isinstance(symbol, str) and len(symbol) == 1 for symbol in self.symbol_.categories)
 
     def _check_parameters(self) -> tuple[int, ...]:
-        check_training(self.solver, self.training)
         if self.solver == "closed":
             raise ValueError("`solver` must be 'auto', 'exact' or 'neural' here, got 'closed'.")
         check_count(self.n_modes, "n_modes", ("auto", "all"))
