@@ -9,10 +9,10 @@ the posterior mean where labels have normal means of their own. Both variances c
 is infinite where labels differ no more than noise would. A label that was not seen has mu.
 
 The average of a label contains the row itself, and says too much about it. So the rows that means are learned from get
-those of the folds without them: *cross-fitted*. Sums are kept by fold, and leaving one out is a subtraction. How frequent
-a label is goes with it, as log(1 + n_l): that may matter, too, and trees can trust the means of frequent ones more. It
-says nothing of a row's own target, so it counts all rows: leaving some out would make labels rarer than new rows see
-them, and trees learn sharp steps in it.
+those of the folds without them: *cross-fitted*. Sums are kept by fold, and leaving one out is a subtraction. How
+frequent a label is goes with it, as log(1 + n_l): that may matter, too, and trees can trust the means of frequent ones
+more. It says nothing of a row's own target, so it counts all rows: leaving some out would make labels rarer than new
+rows see them, and trees learn sharp steps in it.
 """
 
 from __future__ import annotations
