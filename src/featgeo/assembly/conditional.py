@@ -123,7 +123,9 @@ class Conditional:
         return result[:, 0] if np.ndim(q) == 0 else result
 
     def interval(self, level: float = 0.9) -> Array:
-        """Lower and upper end, (n, 2), of the interval that leaves (1 - level) / 2 on either side."""
+        """Lower and upper end, (n, 2), of the interval that leaves (1 - level) / 2 on either side, or less where an end
+        has a probability of its own: intervals of counts hold more than `level`.
+        """
         check_level(level, "level", "Use 0.9 for 90 %.")
         return self.quantile([(1 - level) / 2, (1 + level) / 2])
 

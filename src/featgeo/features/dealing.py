@@ -3,7 +3,8 @@
 A row that was copied is known to whoever has seen one of its copies: were they dealt apart, held-out rows would praise
 whatever memorises. But rows may also be equal by right, where columns take few values or have favourite ones. So equal
 rows count as copies only where some column is continuous, x never comes with another y, and chance would hardly make
-two such rows: with columns that were independent of each other, there would be none.
+two such rows: with columns that were independent of each other, there would be none. Labels repeat by right, and so
+does a number that they determine, such as the size of the firm that a row is about.
 """
 
 from __future__ import annotations
@@ -43,16 +44,19 @@ def copies_of(x: Array, y: Array, codes: np.ndarray | None = None) -> np.ndarray
         y: What is to be told from them, (n, e).
         codes: Labels that are known besides, (n, c): however many there are, they repeat by right.
     """
-    if not any(_is_continuous(column) for column in x.T):
+    continuous = [column for column in x.T if _is_continuous(column)]
+    if not continuous:
         return np.arange(len(x))
-    x_key = _keys(x if codes is None else np.hstack([x, codes]))
+    known = x if codes is None else np.hstack([x, codes])
+    x_key = _keys(known)
     row_key = _mixed(x_key ^ _mixed(_keys(y)))
     _, x_place, x_count = np.unique(x_key, return_inverse=True, return_counts=True)
     if len(x_count) == len(x):
         return np.arange(len(x))
     _, first, place = np.unique(row_key, return_index=True, return_inverse=True)
+    if codes is not None and codes.shape[1] and _are_determined(continuous, codes, len(first)):
+        return np.arange(len(x))
     y_count = np.bincount(x_place[first], minlength=len(x_count))  # how many different y come with each x
-    known = x if codes is None else np.hstack([x, codes])
     expected = np.exp(np.log(len(x)) + sum(_log_share(column) for column in np.hstack([known, y]).T))
     copied = (y_count[x_place] == 1) & (expected < BY_CHANCE)
     leader = np.where(copied, first[place], np.arange(len(x)))
@@ -63,6 +67,13 @@ def _is_continuous(column: Array) -> bool:
     """Whether a number takes more values than the square root of the rows: counts of few values grow much faster."""
     most = np.sqrt(len(column))
     return any(len(np.unique(part)) > most for part in (column[:HEAD_ROWS], column))
+
+
+def _are_determined(numbers: list[Array], codes: np.ndarray, n_distinct: int) -> bool:
+    """Whether numbers take hardly a value that the labels of a row do not tell, of labels that different rows share."""
+    n_labels = len(np.unique(_keys(codes)))
+    values = (len(np.unique(_keys(np.column_stack([codes, column])))) for column in numbers)
+    return 2 * n_labels < n_distinct and all(n - n_labels < np.sqrt(len(codes)) for n in values)
 
 
 def _log_share(column: Array) -> Array:

@@ -9,9 +9,10 @@ the posterior mean where labels have normal means of their own. Both variances c
 is infinite where labels differ no more than noise would. A label that was not seen has mu.
 
 The average of a label contains the row itself, and says too much about it. So the rows that means are learned from get
-those of the folds without them: *cross-fitted*. Sums are kept by fold, and leaving one out is a subtraction. How many
-rows a mean rests on goes with it, as log(1 + n_l): how frequent a label is may matter, too, and trees can trust the
-means of frequent ones more.
+those of the folds without them: *cross-fitted*. Sums are kept by fold, and leaving one out is a subtraction. How
+frequent a label is goes with it, as log(1 + n_l): that may matter, too, and trees can trust the means of frequent ones
+more. It says nothing of a row's own target, so it counts all rows: leaving some out would make labels rarer than new
+rows see them, and trees learn sharp steps in it.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ def _prior(counts: Array, sums: Array, squares: Array) -> tuple[Array, Array]:
 
 
 def cross_fitted(codes: np.ndarray, targets: Array, n_labels: int, fold_of_row: np.ndarray) -> tuple[Array, Array]:
-    """What all rows say of each label, (labels + 1, 1 + k), and the folds without it of each row's, (n, 1 + k).
+    """What is known of each label, (labels + 1, 1 + k), and what each row is told of its own, (n, 1 + k).
 
-    That is log(1 + n_l), then the shrunken means.
+    That is log(1 + n_l), then the shrunken means: of all rows, and of the folds without the row.
 
     Args:
         codes: Label of each row, (n,); rows of an unknown one count for none.
@@ -79,17 +80,14 @@ def cross_fitted(codes: np.ndarray, targets: Array, n_labels: int, fold_of_row: 
         return counts, np.stack(sums, axis=1) if sums else np.empty((n_labels, 0)), (z**2).sum(axis=0)
 
     known = codes != UNKNOWN
-    whole, values = totals(known), np.empty((len(targets), 1 + targets.shape[1]))
+    whole = totals(known)
+    table = np.hstack([np.log1p(np.append(whole[0], 0.0))[:, None], shrunken(*whole)])
+    values = table[codes]
     for fold in np.unique(fold_of_row):
         own = fold_of_row == fold
         left = (total - part for total, part in zip(whole, totals(own & known), strict=True))
-        values[own] = _table(*left)[codes[own]]
-    return _table(*whole), values
-
-
-def _table(counts: Array, sums: Array, squares: Array) -> Array:
-    """The logarithm of 1 + the rows of each label, and their shrunken means, (labels + 1, 1 + k)."""
-    return np.hstack([np.log1p(np.append(counts, 0.0))[:, None], shrunken(counts, sums, squares)])
+        values[own, 1:] = shrunken(*left)[codes[own]]
+    return table, values
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,8 @@ class TableSpace:
         if len(self.shares) > MOST_SYMBOLS:
             raise ValueError(
                 f"{rows.variable.name} has {len(self.shares)} values, indicators are made for {MOST_SYMBOLS}. "
-                "Group the rare ones, or use solver='exact' where both variables are finite."
+                "Group the rare ones, use solver='exact' where both variables are finite, or ModalDecomposition, which "
+                "takes any number of texts as labels."
             )
         return np.vstack([np.eye(len(self.shares)), self.shares])[self.index(rows)]
 

@@ -18,6 +18,7 @@ PROBE_ROWS = 10_000  # that small trees are grown on, at most; and twice as many
 PROBE_TREES = 30
 GLANCE = {"max_iter": 10, "learning_rate": 0.3, "max_leaf_nodes": 15}  # few trees, in large steps
 CLEAR = 2.0  # standard errors
+LEAST = 0.01  # the sigma of functions that nothing is known of: they come last
 
 
 def are_all_known(space: Space) -> bool:
@@ -56,10 +57,13 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
     Returns:
         Targets of unit variance, (n, k).
     """
-    if not columns_of_many_labels(rows.variable) or are_all_known(space):
+    if not columns_of_many_labels(rows.variable):
         return targets(space, others, [values for _, values in pilot])
     found = np.hstack([values * sigma for sigma, values in pilot])
-    return told_apart(rows, space(others), found, MAX_TARGETS if cheap else min(found.shape[1] + 1, MAX_TARGETS))
+    most = MAX_TARGETS if cheap or are_all_known(space) else min(found.shape[1] + 1, MAX_TARGETS)
+    if are_all_known(space):
+        found = np.hstack([found, LEAST * targets(space, others, [])])
+    return told_apart(rows, space(others), found, most)
 
 
 def is_more_to_explain(rows: Rows, residuals: Array, seed: int) -> bool:
