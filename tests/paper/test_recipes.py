@@ -9,8 +9,7 @@ import pytest
 
 from featgeo import ConditionalDecomposition
 from featgeo.geometry import Modes
-from featgeo.paper.experiments import (
-    EXPERIMENTS,
+from featgeo.paper import (
     discrete,
     gaussian,
     orthogonality,
@@ -18,6 +17,7 @@ from featgeo.paper.experiments import (
     sequential,
     side_information,
 )
+from featgeo.paper.experiments import EXPERIMENTS
 from featgeo.paper.record import Number
 
 ROWS = 2_000

@@ -91,7 +91,7 @@ class TableSpace:
 
 @dataclass(frozen=True, eq=False)
 class LinearSpace:
-    """The columns themselves: with it, the modal decomposition is canonical correlation analysis."""
+    """The columns themselves: with it and without ridge, the modal decomposition is canonical correlation analysis."""
 
     encoding: Encoding
 
