@@ -21,7 +21,8 @@ import torch
 
 import featgeo
 from featgeo.files import write_whole
-from featgeo.paper.experiments import EXPERIMENTS, runs
+from featgeo.paper import runs
+from featgeo.paper.experiments import EXPERIMENTS
 from featgeo.paper.record import NEAR_FLOOR, ROUNDING, Recipe
 from featgeo.paper.runs import Run
 from featgeo.reproduce import DRAWS, SEED
