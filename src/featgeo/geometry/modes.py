@@ -105,3 +105,10 @@ def level_modes(core: Array, x_ends: Sequence[int], y_ends: Sequence[int]) -> li
         components.append((left, sigma[:k], right))
         last_x, last_y = end_x, end_y
     return components
+
+
+def correlations(f: Array, g: Array) -> Array:
+    """Of f_i and g_i, (k,); 0 where one of them is constant."""
+    f, g = f - f.mean(axis=0), g - g.mean(axis=0)
+    spread = np.sqrt((f * f).sum(axis=0) * (g * g).sum(axis=0))
+    return np.divide((f * g).sum(axis=0), spread, out=np.zeros(f.shape[1]), where=spread > 0)

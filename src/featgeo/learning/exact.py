@@ -10,7 +10,7 @@ from featgeo.features.dealing import deal
 from featgeo.features.functions import TableFunction
 from featgeo.features.spaces import TableSpace
 from featgeo.geometry.finite import FiniteJoint
-from featgeo.geometry.modes import Modes
+from featgeo.geometry.modes import Modes, correlations
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_rows
@@ -109,13 +109,6 @@ def score(f: Array, g: Array, sigma: Array) -> float:
         return 0.0
     scale = np.sqrt(sigma)
     return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
-
-
-def correlations(f: Array, g: Array) -> Array:
-    """Of f_i and g_i, (k,); 0 where one of them is constant."""
-    f, g = f - f.mean(axis=0), g - g.mean(axis=0)
-    spread = np.sqrt((f * f).sum(axis=0) * (g * g).sum(axis=0))
-    return np.divide((f * g).sum(axis=0), spread, out=np.zeros(f.shape[1]), where=spread > 0)
 
 
 def residual(values: Array, shares: Array) -> float:

@@ -26,9 +26,9 @@ from featgeo.features.functions import TableFunction
 from featgeo.features.parts import Parts
 from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Rows
-from featgeo.geometry.modes import Modes, sign_of_columns
+from featgeo.geometry.modes import Modes, correlations, sign_of_columns
 from featgeo.geometry.validation import Array
-from featgeo.learning.exact import as_many_as_help, correlations, residual
+from featgeo.learning.exact import as_many_as_help, residual
 from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_rows
 from featgeo.learning.setting import ModeCount
 

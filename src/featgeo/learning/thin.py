@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 
-from featgeo.geometry.modes import Modes, sign_of_columns
+from featgeo.geometry.modes import Modes, correlations, sign_of_columns
 from featgeo.geometry.validation import Array
 
 KAPPAS = (1.0, 4.0, 16.0, 64.0)  # few: held-out correlations are flat around their maximum
@@ -43,7 +43,9 @@ def thin_modes(
     for kappa in KAPPAS:
         parts = [_shrunken(x[fold_of_row != fold], y[fold_of_row != fold], sizes, k, kappa) for fold in folds]
         held_out = [(fold_of_row == fold, part) for fold, part in zip(folds, parts, strict=True)]
-        strength = np.mean([_correlations(part, x[rows], y[rows]) for rows, part in held_out], axis=0).clip(min=0)
+        strength = np.mean([correlations(part.f[x[rows]], part.g[y[rows]]) for rows, part in held_out], axis=0).clip(
+            min=0
+        )
         found.append((strength, kappa, parts))
     strength, kappa, parts = max(found, key=lambda tried: float(np.square(tried[0]).sum()))
     order = [i for i in np.argsort(-strength, kind="stable") if strength[i] > 0]
@@ -90,11 +92,3 @@ def _padded(modes: Modes, k: int) -> Modes:
     """Exactly k modes: those that are not there have strength 0 and are 0 everywhere."""
     lacking = ((0, 0), (0, k - len(modes.sigma)))
     return replace(modes, sigma=np.pad(modes.sigma, lacking[1]), f=np.pad(modes.f, lacking), g=np.pad(modes.g, lacking))
-
-
-def _correlations(modes: Modes, x: np.ndarray, y: np.ndarray) -> Array:
-    """Of f_i and g_i on rows, (k,); 0 where one of them is constant."""
-    f, g = modes.f[x], modes.g[y]
-    f, g = f - f.mean(axis=0), g - g.mean(axis=0)
-    spread = np.sqrt((f * f).sum(axis=0) * (g * g).sum(axis=0))
-    return np.divide((f * g).sum(axis=0), spread, out=np.zeros(f.shape[1]), where=spread > 0)
