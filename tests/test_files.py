@@ -170,3 +170,68 @@ def test_a_killed_writer_loses_nothing_and_the_next_write_leaves_one_file(way, t
         assert len(set(content)) == 1
     files.write_whole(path, b"last")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_content_and_then_the_name_are_synced_to_the_disk(way, tmp_path, monkeypatch):
+    synced, sync = [], os.fsync
+
+    def noted(file):
+        found = os.fstat(file)
+        synced.append("folder" if stat.S_ISDIR(found.st_mode) else found.st_size)
+        return sync(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    for content in (b"first", b"second"):
+        files.write_whole(tmp_path / "file", content)
+    assert synced == [5, "folder", 6, "folder"]
+
+
+def test_folders_that_cannot_be_synced_and_files_that_cannot_be_locked_are_written_all_the_same(
+    way, tmp_path, monkeypatch
+):
+    sync = os.fsync
+
+    def of_files_alone(file):
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(22, "Invalid argument")
+        return sync(file)
+
+    def no_locks(*_):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(os, "fsync", of_files_alone)
+    monkeypatch.setattr(files.fcntl, "flock", no_locks)
+    (tmp_path / ".featgeo-x.partial").write_text("perhaps of another")
+    files.write_whole(tmp_path / "file", "x")
+    assert (tmp_path / "file").read_text() == "x"
+    assert (tmp_path / ".featgeo-x.partial").exists()  # nothing is known to be a leftover without locks
+
+
+def test_what_is_written_in_pieces_is_whole(way, tmp_path, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
+    files.write_whole(tmp_path / "file", "0123456789")
+    assert (tmp_path / "file").read_text() == "0123456789"
+
+
+def test_a_long_name_is_shown_by_its_ends(tmp_path):
+    name = "a" * 150 + "z" * 150
+    with pytest.raises(OSError, match="cannot be written") as raised:
+        files.write_whole(name, "x")
+    assert f"'{'a' * 60}...{'z' * 40}' cannot be written" in str(raised.value)
+    assert raised.value.errno == 36
+    with pytest.raises(OSError, match=f"'{'n' * 120}' cannot") as raised:
+        raise files._explained(OSError(5, "Input/output error"), "n" * 120)
+    assert str(raised.value).endswith("cannot be written: Input/output error. Choose a path that can be written to.")
+
+
+def test_open_files_are_closed_again(way, tmp_path):
+    def opened():
+        return len(os.listdir("/proc/self/fd"))
+
+    before = opened()
+    for _ in range(2):
+        files.write_whole(tmp_path / "file", "x")
+    with pytest.raises(OSError, match="shorter"):
+        files.write_whole(tmp_path / ("n" * 300), "x")
+    assert opened() == before

@@ -98,3 +98,98 @@ def test_few_cells_are_for_one_thread():
     with bounded_threads(1000):
         assert threads() == 1
     assert threads() == before
+
+
+# The watch itself, without an estimator that takes its time.
+
+
+class Told:
+    """An estimator whose fit says what it meets."""
+
+    def __init__(self, inner=None, verbose=1, time_limit=None):
+        self.inner, self.verbose, self.time_limit = inner, verbose, time_limit
+
+    @watch.watched
+    def fit(self, step, *, more=""):
+        """Fit."""
+        watch.tell(step + more)
+        if self.inner is not None:
+            return self.inner.fit(step)
+        return watch._current.get()
+
+
+def test_a_fit_inside_another_has_the_clock_of_the_outer_one():
+    assert Told.fit.__doc__ == "Fit."
+    alone, inside = Told(time_limit=7.0).fit("a", more="b"), Told(Told(time_limit=7.0), 0, 1e6).fit("a")
+    assert (alone.what, alone.step) == ("Told", "ab")
+    assert alone.end == alone.start + 7.0
+    assert inside.end == inside.start + 1e6
+    assert Told().fit("a").end == float("inf")
+    assert watch._current.get() is None
+    with pytest.raises(ValueError, match="time_limit"):
+        Told(Told(time_limit=-1.0)).fit("a")
+    assert watch._current.get() is None  # an error ends the watch, too
+
+
+def test_time_is_left_until_the_end_and_always_where_nobody_watches(monkeypatch):
+    assert watch.is_time_left()
+    now = [100.0]
+    monkeypatch.setattr(watch, "monotonic", lambda: now[0])
+    with watch.Watch("fit", 0, 5.0):
+        for now[0], left in ((100.0, True), (104.9, True), (105.0, False), (106.0, False)):
+            assert watch.is_time_left() == left
+    assert watch.is_time_left()
+
+
+@pytest.mark.parametrize(
+    ("verbose", "stream", "notebook", "is_shown"),
+    [
+        (0, Terminal, True, False),
+        (1, io.StringIO, False, False),
+        (1, Terminal, False, True),
+        (1, io.StringIO, True, True),
+        (2, io.StringIO, False, True),
+    ],
+)
+def test_who_is_shown_what_goes_on(monkeypatch, verbose, stream, notebook, is_shown):
+    monkeypatch.setattr(sys, "stderr", stream())
+    if notebook:
+        monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    else:
+        monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    assert not watch.is_quiet()
+    with watch.Watch("fit", verbose) as current:
+        assert current.shown == is_shown
+        assert watch.is_quiet() != is_shown
+        assert current._thread.is_alive() == is_shown
+    assert not current._thread.is_alive()
+    assert sys.stderr.getvalue() == ""  # it did not take two seconds
+
+
+class Looks:
+    """Stands in for the end of a fit, which comes after some looks; what was shown by then is noted."""
+
+    def __init__(self, steps, current, clock):
+        self.steps, self.current, self.clock, self.waits = list(steps), current, clock, []
+
+    def wait(self, seconds):
+        self.waits.append(seconds)
+        self.clock[0] += seconds
+        if not self.steps:
+            return True
+        self.current.step = self.steps.pop(0)
+        return False
+
+
+def test_one_line_says_what_goes_on_since_when_and_is_wiped_out(monkeypatch):
+    clock, stream = [50.0], Terminal()
+    monkeypatch.setattr(watch, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(sys, "stderr", stream)
+    current = watch.Watch("Model", 2)
+    current._over = Looks(["", "a longer step", "step", "", "", "last"], current, clock)
+    current._show()
+    assert current._over.waits == [2.0, *[0.5] * 6]
+    longer = "Model: a longer step (2 s)"
+    short, last = "Model: step (3 s)".ljust(len(longer)), "Model: last (4 s)"
+    wiped = f"\r{' ' * len('Model: step (3 s)')}\r"
+    assert stream.getvalue() == f"\r{longer}\r{short}{wiped}\r{last}\r{' ' * len(last)}\r"

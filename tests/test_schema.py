@@ -1,0 +1,161 @@
+"""What files bring is held against annotations: a table of values and the types that they are, and are not, of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Optional, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+import pytest
+
+from featgeo import schema
+
+if TYPE_CHECKING:
+    from nowhere import Unknown
+
+T = TypeVar("T")
+
+
+class Named(Protocol):
+    name: str
+
+    def greet(self) -> str: ...
+
+    def _hidden(self) -> str: ...
+
+
+@runtime_checkable
+class Called(Protocol):
+    def __call__(self) -> int: ...
+
+
+class Greeter:
+    name = "a"
+    greet = __str__ = lambda self: "hello"
+
+
+class Mute:
+    name = "a"
+
+
+FITS = [
+    (1, Any),
+    (None, None),
+    (None, type(None)),
+    (1, float),
+    (1.5, float),
+    (1, int),
+    ("a", str),
+    (True, bool),
+    (None, int | None),
+    (3, int | None),
+    (3, Optional[int]),  # noqa: UP045 (the other spelling)
+    ("a", Literal["a", "b"]),
+    (1, Literal[1, 2]),
+    (np.zeros(2), np.ndarray[Any, np.dtype[np.float64]]),
+    (len, Callable[[Any], int]),
+    ({"a": 1}, dict[str, int]),
+    ({"a": 1}, Mapping[str, int]),
+    ((1, "a"), tuple[int, str]),
+    ((1, 2, 3), tuple[int, ...]),
+    ((), tuple[int, ...]),
+    ((1, 2), Sequence[int]),
+    ("ab", Sequence[str]),
+    ({1}, set[int]),
+    (frozenset({1}), frozenset[int]),
+    ([[1], [2, 3]], list[list[int]]),
+    (5, T),
+    (5, "int"),  # kinds that are not known allow everything
+    (Greeter(), Named),
+    (len, Called),
+]
+
+DOES_NOT_FIT = [
+    (1, None),
+    (0, type(None)),
+    (True, float),
+    ("1", float),
+    (True, int),
+    (1.0, int),
+    (1, str),
+    (1, bool),
+    ("a", int | None),
+    ("a", Optional[int]),  # noqa: UP045
+    ("c", Literal["a", "b"]),
+    (True, Literal[1, 2]),
+    (1.0, Literal[1, 2]),
+    ([0.0], np.ndarray[Any, np.dtype[np.float64]]),
+    (3, Callable[[Any], int]),
+    ({"a": "b"}, dict[str, int]),
+    ({1: 1}, dict[str, int]),
+    ({"a": 1, 2: 2}, Mapping[str, int]),
+    ([1], Mapping[str, int]),
+    ((1, 2), tuple[int, str]),
+    ((1,), tuple[int, str]),
+    ((1, "a", 2), tuple[int, str]),
+    ((1, "a"), tuple[int, ...]),
+    ([1, 2], tuple[int, ...]),
+    ((1, "a"), Sequence[int]),
+    ({"a"}, set[int]),
+    (frozenset({"a"}), frozenset[int]),
+    ([[1], ["a"]], list[list[int]]),
+    (Mute(), Named),
+    (3, Called),
+]
+
+
+@pytest.mark.parametrize(("value", "hint"), FITS, ids=str)
+def test_what_is_of_a_type(value, hint):
+    assert schema.fits(value, hint)
+    schema.check(value, hint, "it")
+
+
+@pytest.mark.parametrize(("value", "hint"), DOES_NOT_FIT, ids=str)
+def test_what_is_not_of_a_type_is_refused_by_name(value, hint):
+    assert not schema.fits(value, hint)
+    with pytest.raises(TypeError, match=rf"^it is a {type(value).__name__}$"):
+        schema.check(value, hint, "it")
+
+
+@dataclass
+class Base:
+    sizes: tuple[int, ...]
+    seen_by_type_checkers: Unknown = None
+
+
+@dataclass
+class Record(Base):
+    names: list[str] = ()  # type: ignore[assignment]
+    width: float = 1.0
+
+
+def test_records_from_json_have_tuples_where_these_are_due_and_lists_elsewhere():
+    assert schema.made(Record, {"sizes": [1, 2], "names": ["a"], "width": 2}) == Record((1, 2), names=["a"], width=2)
+    assert schema.made(Record, {"sizes": (), "seen_by_type_checkers": [1]}) == Record((), [1])
+
+
+@pytest.mark.parametrize(
+    ("plain", "message"),
+    [
+        ([1], r"a Record has the fields \['sizes', 'seen_by_type_checkers', 'names', 'width'\]"),
+        ({"sizes": [1], "more": 1}, "a Record has the fields"),
+        ({"sizes": ["a"]}, "sizes of a Record is a tuple"),
+        ({"sizes": 1}, "sizes of a Record is a int"),
+        ({"sizes": [1], "names": [1]}, "names of a Record is a list"),
+        ({"sizes": [1], "width": True}, "width of a Record is a bool"),
+        ({"names": ["a"]}, "sizes"),
+    ],
+)
+def test_records_of_other_fields_or_types_are_refused(plain, message):
+    with pytest.raises(TypeError, match=message):
+        schema.made(Record, plain)
+
+
+def test_annotations_of_fields_are_evaluated_base_classes_first():
+    assert schema.field_types(Record) == {
+        "sizes": tuple[int, ...],
+        "seen_by_type_checkers": Any,
+        "names": list[str],
+        "width": float,
+    }
