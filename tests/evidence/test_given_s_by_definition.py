@@ -1,0 +1,172 @@
+"""The tests given S against their definition, written down slowly in `given_s_by_definition`."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from given_s_by_definition import contrast, mid_ranks, moment_test, products_test, waves
+
+from featgeo.evidence import conditional_independence_test
+from featgeo.evidence.condition import Condition, Side
+from featgeo.evidence.reading import read_tables
+
+
+def frame(columns):
+    """Symbols become labels."""
+    return pd.DataFrame({
+        str(i): column if column.dtype.kind == "f" else column.astype(str) for i, column in enumerate(columns)
+    })  # fmt: skip
+
+
+def indices_of(x, y, s):
+    """Ranks along the combinations that are found; that they are the right ones is tested elsewhere."""
+    sides = [Side(rows.table) for rows in read_tables(X=frame(x), Y=frame(y))]
+    (rows,) = read_tables(S=frame(s))
+    condition = Condition(rows.table, 0)
+    return [index.ranks for side in sides for index in condition.regressed(side).indices]
+
+
+def one_number(rng, n=150):
+    s = rng.standard_normal(n) ** 3
+    return [np.sin(2 * s) + rng.standard_normal(n)], [np.abs(s) + rng.exponential(size=n)], [s]
+
+
+def one_even_number(rng, n=110):
+    s = rng.uniform(-1, 1, n)
+    return [(s + rng.standard_normal(n) > 0) * 1], [(s > 0.2) * 3.0 + (s < -0.5) + rng.standard_normal(n)], [s]
+
+
+def several(rng, n=160):
+    s = [rng.standard_normal(n), rng.integers(0, 2, n), rng.exponential(size=n)]
+    s[2][:: 9] = np.nan
+    x = [s[0] + rng.standard_normal(n), s[1] + rng.standard_normal(n)]
+    return x, [s[0] * s[1] + rng.standard_normal(n)], s
+
+
+def missing_in_s(columns):
+    """A column of symbols beside a number says where it is missing."""
+    expanded = []
+    for column in columns:
+        gone = np.isnan(column) if column.dtype.kind == "f" else np.zeros(1, bool)
+        expanded += [column, gone.astype(np.int64)] if gone.any() else [column]
+    return expanded
+
+
+def many(rng, n=520):
+    s = [rng.standard_normal(n) for _ in range(2)]
+    return [np.cos(s[0] + s[1]) + rng.standard_normal(n)], [(s[0] > 0.5) * 2 + rng.standard_normal(n)], s
+
+
+def rare(rng, n=140):
+    s = rng.standard_normal(n)
+    x, y = (rng.random((2, n)) < 0.04).astype(np.int64)
+    x[:4], y[:5] = 1, 1
+    return [x], [y], [s]
+
+
+@pytest.mark.parametrize("draw", [one_number, one_even_number, several, many, rare])
+def test_products_of_residuals(draw):
+    x, y, s = draw(np.random.default_rng(5))
+    n = len(y[0])
+    found = conditional_independence_test(frame(x), frame(y), frame(s), method="products")
+    some = np.arange(n) if n <= 200 else np.random.default_rng(0).permutation(n)[:200]
+    indices = [mid_ranks(s[0])] if len(s) == 1 else indices_of(x, y, s)
+    ordered = [*(c for c in s if c.dtype.kind == "f"), *(c for c in s if c.dtype.kind != "f")]
+    statistic, pvalue = products_test(x, y, missing_in_s(ordered), indices, some)
+    assert found.statistic == pytest.approx(statistic, rel=1e-3)
+    assert found.pvalue == pytest.approx(pvalue, rel=1e-2)
+
+
+# Given a finite S.
+
+
+def centred_within(values, s):
+    means = np.vstack([values[s == stratum].mean(axis=0) for stratum in range(s.max() + 1)])
+    return values - means[s]
+
+
+def waves_within(column, s):
+    """Cosines of the ranks among the rows of the same stratum, times the roots of their weights, centred there."""
+    ranks = np.empty(len(s))
+    for stratum in np.unique(s):
+        ranks[s == stratum] = mid_ranks(column[s == stratum])
+    return centred_within(np.sqrt(2) * np.cos(np.pi * np.outer(ranks, np.arange(1, 7))), s) / np.sqrt(np.arange(1, 7))
+
+
+def statistic_within(x, y, s):
+    """Squared moments over all rows, and by stratum: of functions of S of mean 0, of weight 1.5 together."""
+    n, strata = len(s), np.unique(s, return_counts=True)
+    plain = np.sum((x.T @ y / n) ** 2)
+    # The mean over an orthonormal basis of functions of S is a sum over strata, less what constants hold.
+    sums = [x[s == value].T @ y[s == value] for value in strata[0]]
+    every = sum(np.sum(one**2) / count for one, count in zip(sums, strata[1], strict=True)) / n
+    return n * (plain + 1.5 / (len(strata[0]) - 1) * (every - plain))
+
+
+def test_numbers_within_strata_are_compared_over_all_arrangements():
+    rng = np.random.default_rng(2)
+    s = np.array([0, 1, 0, 1, 2, 1, 0, 2, 0])
+    x, y = rng.standard_normal((2, 9))
+    x = x + y
+    found = conditional_independence_test(x, y, s.astype(str), method="strata")
+    values = []
+    groups = [np.flatnonzero(s == value) for value in range(3)]
+    for arranged in product(*(permutations(group) for group in groups)):
+        order = np.empty(9, dtype=int)
+        for group, rows in zip(groups, arranged, strict=True):
+            order[group] = rows
+        values.append(statistic_within(waves_within(x, s), waves_within(y[order], s), s))
+    assert found.method == "all permutations within strata"
+    assert found.statistic == pytest.approx(values[0])
+    assert found.pvalue == pytest.approx(np.mean(np.array(values) >= values[0] * (1 - 1e-9)))
+
+
+def test_many_rows_within_strata_are_compared_with_the_limit_of_products():
+    rng = np.random.default_rng(3)
+    n = 5100
+    s = np.where(rng.random(n) < 0.002, 1, 0)
+    s[:3] = 1
+    x, y = rng.standard_normal((2, n)) + s
+    found = conditional_independence_test(x, y, s.astype(str))
+    size = np.bincount(s)[s]
+    kept = 1 - 1 / size  # of the variance of a row, once its stratum is centred
+    sides = [waves_within(column, s) for column in (x, y)]
+    sides = [side / side.std(axis=0) / np.sqrt(np.arange(1, 7)) for side in sides]
+    ratio = lambda i, j, m: (kept @ m**2) / (kept**2 @ m**2)  # noqa: E731
+    statistic, pvalue = moment_test(*sides, contrast(s) * np.sqrt(1.5), ratio)
+    assert found.method == "products within strata"
+    assert found.statistic == pytest.approx(statistic)
+    assert found.pvalue == pytest.approx(pvalue, rel=1e-6)
+
+
+def test_what_a_finite_s_determines_is_no_evidence_in_the_limit():
+    s = np.random.default_rng(0).integers(0, 4, 5200)
+    y = np.random.default_rng(1).standard_normal(5200)
+    found = conditional_independence_test(s * 1.5, y, s.astype(str))
+    assert (found.statistic, found.pvalue) == (0.0, 1.0)
+
+
+# Combinations of the columns of S.
+
+
+@pytest.mark.parametrize("law", ["even", "steep"])
+def test_an_index_explains_as_much_as_the_best_of_all_angles(law):
+    rng = np.random.default_rng(1)
+    n = 300
+    s = rng.exponential(size=(n, 2))
+    along = s @ [0.6, -0.8] - 0.1
+    target = np.abs(along) if law == "even" else np.tanh(4 * along)
+    x = target + 0.3 * rng.standard_normal(n)
+
+    def left(ranks):
+        design = np.column_stack([np.ones(n), waves(ranks, 5)])
+        first = waves(x, 1)[:, 0]  # what is followed is the leading function of X
+        return np.linalg.lstsq(design, first, rcond=None)[1][0]
+
+    scores = (s - s.mean(axis=0)) / s.std(axis=0)
+    angles = [left(scores @ [np.cos(a), np.sin(a)]) for a in np.linspace(0, np.pi, 180, endpoint=False)]
+    found = indices_of([x], [x], [*s.T])
+    assert min(left(index) for index in found) <= 1.02 * min(angles)
