@@ -141,7 +141,7 @@ def probes(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     if len(columns) > 1:
         centring = np.eye(n) - 1 / n
         energies, vectors = np.linalg.eigh(centring @ kernel(columns) @ centring)
-        return vectors[:, : -13 : -1] * np.sqrt(n), np.sqrt(energies[: -13 : -1] / energies[-1])
+        return vectors[:, :-13:-1] * np.sqrt(n), np.sqrt(energies[:-13:-1] / energies[-1])
     if is_number(columns[0]):
         return waves(columns[0], 6), 1 / np.arange(1, 7)
     return contrast(columns[0]), np.ones(1)

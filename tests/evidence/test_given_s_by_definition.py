@@ -41,7 +41,7 @@ def one_even_number(rng, n=110):
 
 def several(rng, n=160):
     s = [rng.standard_normal(n), rng.integers(0, 2, n), rng.exponential(size=n)]
-    s[2][:: 9] = np.nan
+    s[2][::9] = np.nan
     x = [s[0] + rng.standard_normal(n), s[1] + rng.standard_normal(n)]
     return x, [s[0] * s[1] + rng.standard_normal(n)], s
 
