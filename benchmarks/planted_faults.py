@@ -146,21 +146,22 @@ def compiles(fault: Fault) -> bool:
         return False
 
 
-def _nodes(node: ast.AST, scope: str) -> Iterator[tuple[ast.AST, str]]:
+def _nodes(node: ast.AST, scope: str, prefix: str = "") -> Iterator[tuple[ast.AST, str]]:
     """All nodes that compute something, with the function they stand in: no types, no texts, no messages of errors."""
     if isinstance(node, (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        scope += node.name
+        scope = prefix + node.name
+        prefix = scope + ("." if isinstance(node, ast.ClassDef) else ".<locals>.")
+    if isinstance(node, ast.If) and _text(node.test) == "(TYPE_CHECKING)":
+        return
     yield node, scope
-    inner = {ast.FunctionDef: ".<locals>.", ast.AsyncFunctionDef: ".<locals>.", ast.ClassDef: "."}.get(type(node), "")
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "bases"):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and getattr(child, "arg", "") != "strict":  # it only checks lengths
-                is_definition = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-                yield from _nodes(child, scope + inner if is_definition else scope)
+                yield from _nodes(child, scope, prefix)
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:

@@ -231,6 +231,7 @@ def test_open_files_are_closed_again(way, tmp_path):
 
     before = opened()
     for _ in range(2):
+        (tmp_path / ".featgeo-dead.partial").write_text("half")
         files.write_whole(tmp_path / "file", "x")
     with pytest.raises(OSError, match="shorter"):
         files.write_whole(tmp_path / ("n" * 300), "x")

@@ -158,6 +158,7 @@ def test_who_is_shown_what_goes_on(monkeypatch, verbose, stream, notebook, is_sh
     else:
         monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     assert not watch.is_quiet()
+    assert watch.Watch("fit").shown == watch.Watch("fit", 1).shown
     with watch.Watch("fit", verbose) as current:
         assert current.shown == is_shown
         assert watch.is_quiet() != is_shown

@@ -34,6 +34,26 @@ def test_an_atom_keeps_its_mass_to_itself(atom, n):
     np.testing.assert_allclose(prior.pit([atom], [0.25]), below + 0.25 / 3, atol=2 / n)
 
 
+@pytest.mark.parametrize("n", [200, 1500, 4000])
+def test_neighbourhoods_part_the_numbers_and_their_mass_and_values_are_those_of_their_rows(n):
+    rng = np.random.default_rng(n)
+    atoms = np.repeat([-3.5, 0.25, 3.5], [n // 10, n // 5, n // 20])
+    values = rng.permutation(np.concatenate([rng.uniform(-3, 3, n), rng.integers(-3, 3, n // 50) + 0.1, atoms]))
+    support, _ = of(values)
+    own = np.searchsorted(support.ends[:, 1], values)  # the first that reaches as far
+    np.testing.assert_array_equal(np.bincount(own, minlength=support.m) / len(values), support.mass)
+    np.testing.assert_allclose([values[own == i].mean() for i in range(support.m)], support.values, rtol=1e-12)
+    np.testing.assert_array_equal(support.values[support.atoms], [-3.5, 0.25, 3.5])
+    low, high = support.ends.T
+    for i in range(support.m):
+        assert low[i] <= values[own == i].min() <= values[own == i].max() <= high[i]
+    plain = ~support.atoms
+    between = plain[1:] & plain[:-1]
+    np.testing.assert_array_equal(high[:-1][between], low[1:][between])  # they meet half-way
+    for i in np.flatnonzero(between):
+        assert high[i] == pytest.approx((values[own == i].max() + values[own == i + 1].min()) / 2)
+
+
 def test_without_repeats_there_are_no_atoms():
     support, prior = of(np.random.default_rng(0).standard_normal(3000))
     assert not support.atoms.any()

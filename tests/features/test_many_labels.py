@@ -75,6 +75,23 @@ def test_functions_that_labels_tell_apart_are_those_of_the_table_of_group_means(
     assert np.square(left).mean() < 0.02
 
 
+def test_functions_that_are_told_apart_come_in_the_order_of_what_labels_say():
+    rng = np.random.default_rng(4)
+    labels = np.repeat(np.arange(60), 40)
+    effects = rng.standard_normal((60, 3))
+    noise = rng.standard_normal((2400, 3))
+    features = effects[labels] * [0.3, 3.0, 1.0] + noise  # shares of 0.08, 0.9 and 0.5
+    rows = _rows(np.char.add("l", labels.astype(str)), number=noise[:, 0])
+    for most in (1, 2, 3):
+        functions = told_apart(rows, features, np.empty((2400, 0)), most)
+        assert functions.shape == (2400, most)
+        closeness = [abs(np.corrcoef(functions[:, i], features[:, j])[0, 1]) for i, j in enumerate((1, 2, 0)[:most])]
+        assert min(closeness) > 0.95
+    found = 5 * features[:, :1]  # what was already found counts by its own strength
+    first = told_apart(rows, features, found, 1)[:, 0]
+    assert abs(np.corrcoef(first, features[:, 0])[0, 1]) > 0.95
+
+
 def test_rare_labels_share_an_indicator():
     frequent = np.repeat([f"f{i}" for i in range(FEW_LABELS + 8)], np.arange(FEW_LABELS + 8) + ROWS_A_LABEL)
     rare = np.repeat([f"r{i}" for i in range(2000)], ROWS_A_LABEL - 1)

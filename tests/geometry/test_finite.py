@@ -24,6 +24,11 @@ def test_measures_agree_with_the_libraries_that_know_them(seed):
     np.testing.assert_allclose(joint.density_ratio(reference), joint.cdk(), atol=1e-13)
 
 
+def test_a_reference_may_be_0_where_the_table_is():
+    ratio = FiniteJoint(np.array([[1.0, 0], [1, 2]])).density_ratio(np.array([[1, 0], [1, 1]]))
+    np.testing.assert_allclose(ratio, [[-0.25, 0], [-0.25, 0.5]])
+
+
 def test_independent_variables_have_rank_zero():
     joint = FiniteJoint(np.outer([1, 2, 3], [0.2, 0.5, 0.1, 0.2]))
     assert joint.rank() == 0

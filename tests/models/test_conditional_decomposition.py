@@ -224,6 +224,36 @@ def test_a_model_of_y_given_s_from_other_rows():
     assert np.sqrt(np.mean((model.given(x[:300], s[:300]).mean() - truth) ** 2)) < 0.15
 
 
+class InAnotherOrder(BaseEstimator):
+    """P(y|s) of a table of counts, of classes in another order and with one that the fit never sees."""
+
+    classes_ = np.array([2, 7, 0, 1])
+
+    def fit(self, X, y):
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def predict_proba(self, S):
+        table = self.of_s_[np.asarray(S)[:, 0].astype(int)]
+        return np.column_stack([table[:, 2], np.full(len(table), 0.5), table[:, 0], table[:, 1]]) / 1.5
+
+
+def test_classes_of_a_model_of_y_given_s_may_come_in_another_order_and_with_others():
+    counts, x, s, y = triples(0)
+    brought = InAnotherOrder()
+    brought.of_s_ = counts.sum(axis=0) / counts.sum(axis=(0, 2))[:, None]
+    model = ConditionalDecomposition(10, 10, y_given_s=brought).fit(x, y, s)
+    for a, b in ((0, 1), (2, 0), (1, 2)):
+        posterior = model.given([a], [b], calibrated=False).proba()[0]
+        np.testing.assert_allclose(posterior, counts[a, b] / counts[a, b].sum(), atol=1e-9)
+    fewer = InAnotherOrder()
+    fewer.of_s_, fewer.classes_ = brought.of_s_, np.array([2, 7, 8, 1])
+    with pytest.raises(ValueError, match="and 1 of the 3 of the fit, such as 0, are not among them"):
+        ConditionalDecomposition(10, 10, y_given_s=fewer).fit(x, y, s).given(x[:2], s[:2]).proba()
+
+
 def test_errors_say_what_is_wrong():
     _, x, s, y = triples(0)
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ import pytest
 from featgeo import ConditionalDecomposition, FiniteJoint, FitWarning, ModalDecomposition
 from featgeo.learning.data import Pairs
 from featgeo.models.components import DependenceComponent
+from featgeo.models.diagnostics import _blocks
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,25 @@ def test_blocks_and_agreement_by_their_definitions(table):
     assert f"held-out H-score {report.held_out_score:.4f}" in text
     for sigma, held_out in zip(report.sigma, report.held_out_sigma, strict=True):
         assert f"{sigma:6.4f}    {held_out:6.4f}" in text
+
+
+def test_rows_behind_a_mode_are_counted_on_a_sample_and_told_for_all(monkeypatch):
+    monkeypatch.setattr("featgeo.models.diagnostics.SAMPLE_ROWS", 60)
+    x = np.tile([0, 1], 300)  # f and g are 1 or -1: every row counts alike
+    report = ModalDecomposition(1, random_state=0).fit(x, np.where(np.arange(600) % 6 < 2, 1 - x, x)).report()
+    assert report.n_rows == 60
+    np.testing.assert_allclose(report.effective_rows, 600)
+
+
+@pytest.mark.parametrize("gap", [1.5, 2.5])
+def test_modes_closer_than_two_standard_errors_are_one_block(gap):
+    folds = 0.5 + np.array([[0.1, 0.0], [-0.1, 0.0], [0.1, 0.0], [-0.1, 0.0]])
+    error = np.std([0.1, -0.1, 0.1, -0.1], ddof=1) / 2
+    sigma = np.array([0.5 + gap * error, 0.5])
+    assert [list(block) for block in _blocks(sigma, folds)] == ([[0, 1]] if gap < 2 else [[0], [1]])
+    assert [list(block) for block in _blocks(sigma, folds[:1])] == [[0], [1]]  # no error is known
+    assert [list(block) for block in _blocks(np.full(2, 0.5), folds[:0])] == [[0, 1]]
+    assert _blocks(sigma[:0], folds[:, :0]) == []
 
 
 @pytest.mark.parametrize(

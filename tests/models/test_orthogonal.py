@@ -194,6 +194,24 @@ def test_leakage_has_limits_and_a_p_value():
     assert some.nonlinear < some.nonlinear_upper
 
 
+def test_linear_leakage_is_the_variance_that_least_squares_explains_on_folds_left_out():
+    from sklearn.linear_model import LinearRegression
+    from sklearn.model_selection import KFold
+
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(200)
+    f = (z + rng.standard_normal(200))[:, None]
+    found, shares = leakage(f, z), []
+    for train, test in KFold(5, shuffle=True, random_state=0).split(f):
+        rest = z[test] - LinearRegression().fit(f[train], z[train]).predict(f[test])
+        shares.append(1 - np.sum(rest**2) / np.sum((z[test] - z[train].mean()) ** 2))
+    assert found.linear == pytest.approx(np.mean(shares), rel=1e-4)
+    assert found.linear_error == pytest.approx(np.std(shares, ddof=1) / np.sqrt(5), rel=1e-4)
+    assert found == leakage(f[:, 0], z, random_state=0)
+    none = leakage(f[:, :0], z)
+    assert (none.linear, none.nonlinear, none.maximal_correlation) == (0, 0, 0)
+
+
 def test_leakage_sees_two_bits_that_tell_only_together():
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2, (1000, 2))

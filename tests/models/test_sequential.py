@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.model_selection import GridSearchCV
 
 from featgeo import FiniteJoint, SequentialDecomposition, Training, load
@@ -251,3 +252,20 @@ def test_histories_without_end_are_refused_with_their_size():
         ValueError, match=r"network each, of \d+ steps in all, .* such as order=\[1, 2, 4, .*, 128, 200\]"
     ):
         SequentialDecomposition(order=200).fit(symbols)
+
+
+def test_histories_come_in_any_form_and_what_is_further_back_says_nothing():
+    text = "".join(letters(400, 1))
+    model = SequentialDecomposition(order=2, random_state=0).fit(text)
+    wanted = [list(text[i : i + 2]) for i in (3, 17, 40)]
+    probability = model.given(np.array(wanted)).proba()
+    longer = [list(text[i - 2 : i + 2]) for i in (3, 17, 40)]
+    ragged = [longer[0], tuple(longer[1][1:]), np.array(longer[2][2:])]
+    for histories in (wanted, longer, np.array(longer), ragged, ["".join(part) for part in longer], tuple(longer)):
+        np.testing.assert_array_equal(model.given(histories).proba(), probability)
+    codes = SequentialDecomposition(order=2, random_state=0).fit([ord(letter) for letter in text])
+    numbers = torch.tensor([[ord(letter) for letter in part] for part in longer])
+    np.testing.assert_allclose(codes.given(numbers).proba(), probability, atol=1e-12)
+    for short in ([*ragged[:2], ["a"]], [["a"]], list("ab"), [[["a", "b"]]]):
+        with pytest.raises(ValueError, match="at least 2 steps each"):
+            model.given(short)

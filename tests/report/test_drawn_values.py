@@ -133,6 +133,26 @@ def test_neighbours_share_heights_only_where_none_is_flattened():
     assert different[1][1] < 0.4
 
 
+def test_scales_are_shared_along_rows_from_the_lowest_end_to_the_highest():
+    panels = [Curves(str(low), [0, 1], [low, high], {}) for low, high in ((-1.0, 1.0), (0.0, 1.4), (-0.5, 1.0))]
+    _, places = shown(*panels)
+    before = np.array([place.axes.get_ylim() for place in places])
+    layout.share_heights(places)
+    for i, place in enumerate(places):
+        assert place.axes.get_ylim() == (before[:, 0].min(), before[:, 1].max())
+        assert place.axes.yaxis.get_tick_params()["labelleft"] is (i == 0)  # the scale stands at the left alone
+    for other in (
+        shown(*panels, columns=1)[1],  # below each other
+        shown(panels[0], Curves("x", [0, 1], [0.0, 1.4], {}, "$other$"))[1],
+        shown(panels[0], Curves("x", [0, 2], [0.0, 1.4], {}))[1],
+        shown(panels[0], Bars("x", ["a", "b"], [0.0, 1.4], {}))[1],
+        shown(Bars("x", ["a", "c"], [0.0, 1.0], {}), Bars("x", ["a", "b"], [0.0, 1.4], {}))[1],
+    ):
+        before = [place.axes.get_ylim() for place in other]
+        layout.share_heights(other)
+        assert [place.axes.get_ylim() for place in other] == before
+
+
 def test_one_legend_of_a_plot(drawn):
     panels = [Bars(title, ["a"], [1], {"learned": [2]}) for title in ("one", "two")]
     drawing.draw(Plot("slug", "", "", panels, 2))

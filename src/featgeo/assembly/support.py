@@ -54,15 +54,15 @@ class Support:
         """
         distinct, first, counts = np.unique(values, return_index=True, return_counts=True)
         if len(distinct) <= MAX_NUMBERS:
-            often = (counts > ATOM_ROWS) & (counts > ATOM_ROWS * np.median(counts))
+            often = counts > ATOM_ROWS * np.median(counts)
             ends = _ends(distinct, distinct, often)
             return cls("numbers", distinct, counts / len(values), _centred(features(first), counts), ends)
         order = np.argsort(values, kind="stable")
         ordered = values[order]
         last = np.cumsum(counts)
         often = counts > ATOM_ROWS * len(ordered) / MAX_NUMBERS
-        even = np.searchsorted(ordered, ordered[_ranks(len(ordered))])
-        starts = np.unique(np.concatenate([even, (last - counts)[often], last[often]]))
+        even = np.searchsorted(ordered, ordered[_ranks(len(ordered))])  # no value is split, and each atom holds a rank
+        starts = np.unique(np.concatenate([even, last[often]]))
         starts = starts[starts < len(ordered)]
         sizes = np.diff([*starts, len(ordered)])
         lowest, highest = ordered[starts], ordered[starts + sizes - 1]

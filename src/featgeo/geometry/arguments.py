@@ -5,7 +5,7 @@ Every message says the rule, what came, and the way out.
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
@@ -44,14 +44,13 @@ def check_count(value: Any, name: str, words: Collection[str] = ("auto",), way_o
 def check_number(value: Any, name: str, rule: str, way_out: str, least: float = 0.0, above: bool = False) -> float:
     """Return a finite number, at least or above some other; `rule` says which in words."""
     good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    if (
-        not good
-        or not -sys.float_info.max <= value <= sys.float_info.max
-        or value < least
-        or (above and value == least)
-    ):
+    try:
+        number = float(value) if good else math.nan
+    except OverflowError:  # of a whole number
+        number = math.inf
+    if not math.isfinite(number) or number < least or (above and number == least):
         raise ValueError(f"`{name}` must be {rule}, got {shown(value)}. {way_out}")
-    return float(value)
+    return number
 
 
 def check_level(value: Any, name: str, way_out: str) -> float:
