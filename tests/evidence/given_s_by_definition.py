@@ -148,7 +148,7 @@ def probes(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
 
 
 def modulators(columns: Columns) -> np.ndarray:
-    """Two waves of each number, one twice as heavy as the other, the contrast of two symbols: of weight 1.5 together."""
+    """Two waves of each number, one twice as heavy as the other, or a contrast of symbols: of weight 1.5 together."""
     parts = []
     for column in columns:
         values, weights = (waves(column, 2), np.array([2, 1]) / 3) if is_number(column) else (contrast(column), 1.0)
