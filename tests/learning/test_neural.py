@@ -10,6 +10,10 @@ import torch
 from support import cosine_samples, random_counts, rows
 
 from featgeo import FeatureClassifier, FiniteJoint, ModalDecomposition, Training
+from featgeo.features.variables import Variable
+from featgeo.learning.data import Pairs
+from featgeo.learning.learn import learn
+from featgeo.learning.setting import Setting
 
 
 def _kernel_error(model: ModalDecomposition, x: np.ndarray, y: np.ndarray) -> float:
@@ -173,6 +177,21 @@ def test_rows_that_judge_are_withheld_from_the_networks():
     assert seen.isdisjoint(unseen)
     assert seen | unseen == set(range(300))
     assert len(model.learned_.components[0].held_out_sigma) == 5
+
+
+def test_rows_that_are_named_judge_and_no_others():
+    rng = np.random.default_rng(0)
+    x = np.arange(200.0)
+    y = (rng.standard_normal(200) + x / 60 > 1).astype(int)
+    values = x[:, None]
+    data = Pairs(Variable.seen(values, "X").rows(values), Variable.seen(y, "Y").rows(y))
+    apart = np.arange(3, 200, 5)
+    Remembers.trained_on.clear()
+    setting, training = Setting.bivariate(1, Remembers(1), "table"), Training(max_epochs=1, validation=0.1)
+    learned = learn(data, setting, "auto", 0, training, unseen=True, apart=apart)
+    seen = np.unique(torch.cat(Remembers.trained_on).round().long().numpy())
+    np.testing.assert_array_equal(seen, np.setdiff1d(np.arange(200), apart))
+    np.testing.assert_array_equal(learned.unseen.rows, apart)
 
 
 def test_what_judging_rows_are_told_is_the_closed_form_without_their_part():

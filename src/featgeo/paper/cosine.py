@@ -135,7 +135,7 @@ def measure(data: Sample, learned: Learned) -> Outcome:
 
 def _modes_plot(data: Sample, learned: Learned) -> Plot:
     """The theory drawn is the pair of sinusoids nearest to the learned modes: its phase is arbitrary."""
-    rotation = sinusoids(GRID).T @ (learned.modes.f + learned.modes.g) / len(GRID)
+    rotation = sinusoids(GRID).T @ (learned.modes.f + learned.modes.g)
     left, _, right = np.linalg.svd(rotation)
     truth = sinusoids(GRID) @ (left @ right)
     counts, _, _ = np.histogram2d(data.x, data.y, BINS, [[-1, 1], [-1, 1]])
