@@ -120,8 +120,8 @@ def test_a_label_in_one_half_alone_leaves_the_softmax_out():
     index = (np.argmax(f @ support.g.T, axis=1)).astype(int)
     assert isinstance(calibrated_link(3 * f, np.where(np.arange(200) % 2, index, index % 3), support), LinearLink)
     assert isinstance(calibrated_link(f, np.ones(200, dtype=int), support), LinearLink)
-    assert isinstance(calibrated_link(f[:, :0], index, Support("labels", support.values, support.mass, support.g[:, :0])),
-                      LinearLink)  # fmt: skip
+    no_modes = Support("labels", support.values, support.mass, support.g[:, :0])
+    assert isinstance(calibrated_link(f[:, :0], index, no_modes), LinearLink)
 
 
 @pytest.mark.parametrize("n", [60, 400, 10_000])

@@ -119,3 +119,10 @@ def test_a_model_in_place_of_the_formula():
     np.testing.assert_allclose(found.proba(), 0.8 * posterior + 0.2 * alone, atol=1e-12)
     np.testing.assert_array_equal(found.mle(), np.argmax(posterior / alone, axis=1))
     assert found.negative_mass == 0
+    y_given_s = exact.y_given_s.copy()
+    y_given_s[:, 0] = 0  # what s rules out no x makes likely
+    ruled_out = ModelLink(lambda f, s: posterior[f[:, 0].astype(int)], lambda s: y_given_s[s.index])
+    likelihood = ruled_out.likelihood(rows, exact.support)
+    np.testing.assert_array_equal(likelihood[:, 0], 0)
+    np.testing.assert_allclose(likelihood[:, 1:], (posterior / alone)[:, 1:])
+    np.testing.assert_allclose(ruled_out.ratio(rows, exact.support) * exact.support.mass, posterior)

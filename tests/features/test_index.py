@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.interpolate import make_lsq_spline
 from sklearn.linear_model import LinearRegression
 
+from featgeo.features.dealing import copies_of, deal
 from featgeo.features.index import IndexRegressor
 
 
@@ -71,3 +73,64 @@ def test_repeated_and_constant_columns_are_no_harm():
     plain = IndexRegressor().fit(values, target).predict(values)
     padded = np.hstack([values, values[:, :2], np.ones((3000, 1))])
     assert np.corrcoef(IndexRegressor().fit(padded, target).predict(padded), plain)[0, 1] > 0.9999
+
+
+def by_definition(X, y):
+    """The direction of ridge regression that fares best without each part, and points and candidates of the curve."""
+    n, d = X.shape
+    values, target = X - X.mean(axis=0), y - y.mean()
+    part = deal(n, 5, 0, copies_of(X, y[:, None]))
+
+    def line(rows, ridge):
+        strength = ridge * np.square(values[rows]).sum() / d  # as a share of the mean energy of a column
+        augmented = np.vstack([values[rows], np.sqrt(strength) * np.eye(d)])
+        return np.linalg.lstsq(augmented, np.append(target[rows], np.zeros(d)), rcond=None)[0]
+
+    left_out = {}
+    for ridge in (1e-9, 1e-6, 1e-4, 1e-2, 1.0):
+        left_out[ridge] = np.empty(n)
+        for i in range(5):
+            left_out[ridge][part == i] = values[part == i] @ line(part != i, ridge)
+    best = min(left_out, key=lambda ridge: np.sum((target - left_out[ridge]) ** 2))
+    order = np.argsort(left_out[best], kind="stable")
+    groups = np.array_split(order, min(1000, n))
+    at, means, weight = (np.array([of(group) for group in groups]) for of in (
+        lambda group: left_out[best][group].mean(), lambda group: y[group].mean(), len
+    ))  # fmt: skip
+    curves = []
+    for size in (4, 7, 12):
+        knots = np.quantile(at, np.linspace(0, 1, size))
+        if len(at) > 2 * (size + 2):
+            padded = np.r_[[knots[0]] * 3, knots, [knots[-1]] * 3]
+            spline = make_lsq_spline(at, means, padded, 3, w=np.sqrt(weight))
+            curves.append((spline(at), size + 2))
+    within = sum(np.sum((y[group] - y[group].mean()) ** 2) for group in groups)
+
+    def criterion(curve, parameters):
+        return n * np.log(within + np.sum(weight * (means - curve) ** 2)) + parameters * np.log(n)
+
+    return line(np.ones(n, dtype=bool), best), at, curves, criterion
+
+
+@pytest.mark.parametrize(("law", "n"), [("wave", 400), ("bend", 120), ("line", 3000), ("few", 13), ("step", 300)])
+def test_direction_and_curve_are_those_of_least_squares_and_of_the_information_criterion(law, n):
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, 3)) * [1.0, 2.0, 0.5] + 1
+    z = X @ [1.0, -0.5, 2.0]
+    laws = {"wave": np.sin(2 * z) + z, "bend": np.abs(z) + z, "step": np.tanh(9 * z)}
+    y = laws.get(law, z) + 0.2 * rng.normal(size=n)
+    model = IndexRegressor().fit(X, y)
+    direction, at, curves, criterion = by_definition(X, y)
+    np.testing.assert_allclose(model.direction_, direction, rtol=1e-6)
+    np.testing.assert_allclose(model.at_, at, rtol=1e-6)
+    found = criterion(model.curve_, 4)
+    best, parameters = min(curves, key=lambda pair: criterion(*pair))
+    assert found <= criterion(best, parameters) + 1e-6 or np.allclose(model.curve_, best, atol=1e-6)
+    if law in ("wave", "bend"):
+        np.testing.assert_allclose(model.curve_, best, atol=1e-6)
+    if law == "step":  # a + b tanh((z - c) / s): its logit is a line
+        assert found < criterion(best, parameters)
+        share = (model.curve_ - model.curve_.min()) / np.ptp(model.curve_)
+        inside = (share > 0.05) & (share < 0.95)
+        curve = np.arctanh(2 * share[inside] - 1)
+        assert np.corrcoef(curve, model.at_[inside])[0, 1] > 0.99
