@@ -23,7 +23,7 @@ def printed(what, width):
 
 
 GOOD = Verdict(experiment(), [Number("σ", 0.012345, 0.5, 0.512345, bound=0.02), Number("[f]", 0.1, floor=0.2)], None)
-BAD = Verdict(experiment((0.3, 0.4, 0.1), "wrong"), [Number("σ", 0.3, bound=0.2)], None)
+BAD = Verdict(experiment((0.3, 0.4, 0.1), "wrong"), [Number("σ", 0.3, bound=0.2), Number("f", 0.1, bound=0.2)], None)
 
 
 def test_a_wide_table_has_all_figures_and_an_experiment_a_row_of_its_own():
@@ -35,6 +35,7 @@ def test_a_wide_table_has_all_figures_and_an_experiment_a_row_of_its_own():
         ["[f]", "–", "–", "0.1", "0.2", "0.22", "pass"],
         ["wrong", "FAIL"],
         ["σ", "–", "–", "0.3", "–", "0.2", "FAIL"],
+        ["f", "–", "–", "0.1", "–", "0.2", "pass"],
     ]
 
 

@@ -7,13 +7,15 @@ import pytest
 from scipy.special import ndtr
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from featgeo import ConditionalDecomposition, load
+from featgeo import Conditional, ConditionalDecomposition, load
+from featgeo.assembly.calibration import spread
+from featgeo.assembly.links import MassLink, Recalibration
 from featgeo.assembly.side import ModelLink, SideRows
 from featgeo.assembly.support import Support
 from featgeo.features.variables import Variable
 from featgeo.models.given_s import FeaturesModel
 from featgeo.models.pairs import over_pairs
-from featgeo.models.side_posterior import Posterior
+from featgeo.models.side_posterior import ALONE, Posterior
 
 
 def waves(n: int, frequency: float, seed: int) -> tuple[np.ndarray, ...]:
@@ -108,6 +110,43 @@ def test_held_out_rows_choose_the_way_and_the_share():
     assert Posterior.judged(alone, {"formula": alone, "features": right}, y, support).way == "features"
     assert Posterior.judged(alone, {"formula": right[:, ::-1]}, y, support).prior_share == 1.0
     assert Posterior.judged(alone, {"formula": right[:, ::-1]}, y, support, (0.0,)).gain < 0
+
+
+def test_losses_of_numbers_are_those_of_the_whole_distribution():
+    """The ranked probability score, E|Y - y| - E|Y - Y'| / 2, of distributions on the support."""
+    rng = np.random.default_rng(0)
+    values = np.sort(rng.standard_normal(7))
+    support = Support("numbers", values, np.full(7, 1 / 7), np.zeros((7, 0)), np.column_stack([values, values + 0.01]))
+    y = rng.choice(values, 60)
+    alone, formula, features = rng.dirichlet(np.ones(7), (3, 60))
+    formula[np.arange(60), np.searchsorted(values, y)] += 1
+    formula /= 2
+
+    def score(mass):
+        distance = np.abs(np.subtract.outer(values, values))
+        return np.array([m @ np.abs(values - one) - m @ distance @ m / 2 for m, one in zip(mass, y, strict=True)])
+
+    shares = (0.0, 0.4, 1.0)
+    found = Posterior.judged(
+        alone, {"formula": formula, "features": features}, Variable.seen(y, "Y").rows(y), support, shares
+    )
+    means = {way: [score((1 - share) * mass + share * alone).mean() for share in shares]
+             for way, mass in (("formula", formula), ("features", features))}  # fmt: skip
+    assert found.way == "formula"
+    assert found.prior_share == shares[int(np.argmin(means["formula"]))]
+    assert found.losses == pytest.approx(
+        {way: min(losses) for way, losses in means.items()} | {ALONE: score(alone).mean()}
+    )
+    mixed = (1 - found.prior_share) * formula + found.prior_share * alone
+    lead = score(alone) - score(mixed)
+    assert found.gain == pytest.approx(lead.mean())
+    assert found.gain_error == pytest.approx(lead.std(ddof=1) / np.sqrt(60))
+    r2 = [1 - np.mean((y - mass @ values) ** 2) / y.var() for mass in (mixed, alone)]
+    assert found.r2 == pytest.approx(r2)
+    assert (found.measure, found.n_rows) == ("CRPS", 60)
+    assert f"R^2 {r2[0]:.4f}, of s alone {r2[1]:.4f}" in str(found)
+    pit = Conditional(support, mixed, link=MassLink()).pit(y, spread(y))
+    np.testing.assert_allclose(found.recalibration.predicted, Recalibration.fit(pit).predicted)
 
 
 def test_x_that_says_nothing_leaves_y_given_s():

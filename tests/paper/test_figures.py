@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featgeo.geometry import Modes
+from featgeo.geometry import FiniteJoint, Modes
 from featgeo.paper import (
     EXPERIMENTS,
     cosine,
@@ -241,3 +241,10 @@ def test_two_sources_are_drawn_and_judged_beside_their_law(law):
         np.testing.assert_array_equal(panel.theory, exact.single(multimodal.GRID))
         np.testing.assert_array_equal(panel.learned["learned"], panel.theory)
         assert panel.level == 0.5
+
+
+def test_the_posterior_of_all_modes_is_the_conditional_of_the_counts():
+    counts = np.random.default_rng(0).integers(1, 9, side_information.SHAPE).astype(float)
+    parts = FiniteJoint(counts, names=("x", "s", "y")).conditional("x", "y", "s")
+    posterior = side_information._posterior(counts, parts.markov, parts.conditional)
+    np.testing.assert_allclose(posterior, counts / counts.sum(axis=2, keepdims=True), atol=1e-10)
