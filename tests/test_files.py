@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -236,3 +237,11 @@ def test_open_files_are_closed_again(way, tmp_path):
     with pytest.raises(OSError, match="shorter"):
         files.write_whole(tmp_path / ("n" * 300), "x")
     assert opened() == before
+
+
+def test_without_a_list_of_open_files_names_are_hidden(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "is_dir", lambda self: str(self) != "/proc/self/fd" and os.path.isdir(self))
+    monkeypatch.setattr(files, "_link", lambda *_: pytest.fail("no file can be named by its number"))
+    for content in ("first", "second"):
+        files.write_whole(tmp_path / "file", content)
+    assert (tmp_path / "file").read_text() == "second"

@@ -58,7 +58,10 @@ def test_all_passed_exits_with_0_and_a_failure_with_1(made_up, tmp_path):
         "made-up": True,
         "wrong": False,
     }
-    assert results["experiments"]["wrong"]["numbers"][0]["error"] == 0.3
+    (number,) = results["experiments"]["wrong"]["numbers"]
+    assert (number["name"], number["error"], number["allowed"], number["passed"]) == ("a", 0.3, 0.25, False)
+    assert (number["bound"], number["floor"]) == (0.25, 0.05)
+    assert (results["recipe"], results["draws"], results["seed"]) == ("fast", "3", "0")
 
 
 def test_the_same_seed_gives_the_same_files(made_up, tmp_path):

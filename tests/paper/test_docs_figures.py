@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
-import matplotlib as mpl
-import numpy as np
 import pytest
+from pictures import ROOT, assert_same_picture, needs_the_version_of_the_kept
 
 from featgeo import demo
 from featgeo.paper import EXPERIMENTS
 from featgeo.report.drawing import draw
 from featgeo.reproduce import SEED
 
-ROOT = Path(__file__).parents[2]
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-EYE = 1.5  # units of the figures, of which 72 are an inch
+FIGURES = ROOT / "docs" / "figures"
 
 BOUNDS = {
     "discrete": [None, *[0.02] * 3, *[None] * 6, 1e-10],
@@ -29,28 +23,16 @@ BOUNDS = {
     "sequential": [None, None, None, 0.002] * 2,
 }
 
-needs_the_version_of_the_docs = pytest.mark.skipif(
-    f"matplotlib=={mpl.__version__}\n" not in (ROOT / "constraints.txt").read_text(),
-    reason="other versions of matplotlib draw other files",
-)
 
-
-def assert_same_picture(svg, slug):
-    kept = (ROOT / "docs" / "figures" / f"{slug}.svg").read_text()
-    assert NUMBER.sub("", svg) == NUMBER.sub("", kept), f"another {slug}.svg: see CONTRIBUTING how figures are made"
-    ours, theirs = ([float(number) for number in NUMBER.findall(text)] for text in (svg, kept))
-    np.testing.assert_allclose(ours, theirs, atol=EYE, err_msg=slug)
-
-
-@needs_the_version_of_the_docs
+@needs_the_version_of_the_kept
 @pytest.mark.parametrize("name", BOUNDS)
 def test_the_first_draw_looks_as_in_the_docs_and_is_judged_by_the_same_bounds(name):
     outcome = EXPERIMENTS[name].run("fast", SEED)
     assert [number.bound for number in outcome.numbers] == BOUNDS[name]
     for plot in outcome.plots:
-        assert_same_picture(draw(plot), plot.slug)
+        assert_same_picture(draw(plot), FIGURES / f"{plot.slug}.svg")
 
 
-@needs_the_version_of_the_docs
+@needs_the_version_of_the_kept
 def test_the_map_of_hair_and_eyes_looks_as_in_the_docs():
-    assert_same_picture(demo.hair_and_eyes().figure, "hair-eye")
+    assert_same_picture(demo.hair_and_eyes().figure, FIGURES / "hair-eye.svg")

@@ -162,7 +162,9 @@ def test_one_legend_of_a_plot(drawn):
     assert [axes.get_title() for axes in figure.axes] == ["one", "two"]
 
 
-@pytest.mark.parametrize(("n_labels", "width", "columns"), [(2, 8.6, 2), (6, 2.0, 2), (3, 0.9, 1), (6, 6.0, 6), (6, 5.6, 3)])
+@pytest.mark.parametrize(
+    ("n_labels", "width", "columns"), [(2, 8.6, 2), (6, 2.0, 2), (3, 0.9, 1), (6, 6.0, 6), (6, 5.6, 3)]
+)
 def test_a_legend_takes_as_many_rows_as_it_needs(n_labels, width, columns):
     assert drawing._legend_columns(["abcd"] * n_labels, width) == columns  # 0.95 inches each
 
