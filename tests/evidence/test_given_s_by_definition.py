@@ -67,7 +67,25 @@ def rare(rng, n=140):
     return [x], [y], [s]
 
 
-@pytest.mark.parametrize("draw", [one_number, one_even_number, several, many, rare])
+def too_few_for_jumps(rng, n=44):
+    s = rng.uniform(-1, 1, n)
+    return [(s > 0.1) * 3 + rng.standard_normal(n)], [(s > 0.1) * 4 + rng.standard_normal(n)], [s]
+
+
+def two_jumps(rng, n=190):
+    s = rng.standard_normal(n)
+    mean = 3.0 * (s > 0.3) - 4.0 * (s > 1)
+    return [mean + rng.standard_normal(n)], [(s < -0.4) * 3 + 0.4 * mean + rng.standard_normal(n)], [s]
+
+
+def twins(rng, n=130):
+    s = [rng.standard_normal(n), rng.integers(0, 2, n)]
+    return [s[0] + rng.standard_normal(n)], [s[1] * 2 + rng.standard_normal(n), s[0] + rng.exponential(size=n)], s
+
+
+@pytest.mark.parametrize(
+    "draw", [one_number, one_even_number, several, many, rare, too_few_for_jumps, two_jumps, twins]
+)
 def test_products_of_residuals(draw):
     x, y, s = draw(np.random.default_rng(5))
     n = len(y[0])
@@ -76,8 +94,8 @@ def test_products_of_residuals(draw):
     indices = [mid_ranks(s[0])] if len(s) == 1 else indices_of(x, y, s)
     ordered = [*(c for c in s if c.dtype.kind == "f"), *(c for c in s if c.dtype.kind != "f")]
     statistic, pvalue = products_test(x, y, missing_in_s(ordered), indices, some)
-    assert found.statistic == pytest.approx(statistic, rel=1e-3)
-    assert found.pvalue == pytest.approx(pvalue, rel=1e-2)
+    assert found.statistic == pytest.approx(statistic, rel=1e-5)
+    assert found.pvalue == pytest.approx(pvalue, rel=3e-3)  # eigenvectors of which hardly any is taken go unnoticed
 
 
 # Given a finite S.
