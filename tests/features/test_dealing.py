@@ -32,6 +32,14 @@ def test_rows_that_differ_are_dealt_evenly_and_at_random():
     np.testing.assert_array_equal(folds, pairs(rng.normal(size=(1003, 2)), rng.normal(size=1003)).folds(5, seed=3))
 
 
+def test_equal_rows_stay_together_where_there_are_two_groups_a_fold():
+    together = np.repeat(np.arange(10), 3)
+    folds = deal(30, 5, 0, together)
+    np.testing.assert_array_equal(folds, np.random.default_rng(0).permutation(10)[together] % 5)
+    np.testing.assert_array_equal(deal(30, 5, 0, together.clip(max=8)), deal(30, 5, 0))  # nine: each row for itself
+    np.testing.assert_array_equal(np.sort(deal(3, 5, 0)), np.arange(3))  # no more folds than rows
+
+
 def test_favourite_values_of_a_column_are_no_copies():
     x = np.zeros((500, 2))
     x[:200, 0] = rng.exponential(size=200)
