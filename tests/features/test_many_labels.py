@@ -40,6 +40,20 @@ def test_means_are_the_posterior_means_of_the_analysis_of_variance():
     np.testing.assert_allclose(means[-1], overall)  # of a label that was not seen
 
 
+@pytest.mark.parametrize("sizes", [[5, 9], [1, 4, 20, 3]])
+def test_labels_of_unequal_sizes_are_those_of_the_analysis_of_variance_too(sizes):
+    rng = np.random.default_rng(0)
+    codes, sizes = np.repeat(np.arange(len(sizes)), sizes), np.array(sizes)
+    y = 2.0 * codes + rng.normal(size=len(codes))
+    averages = np.array([y[codes == label].mean() for label in range(len(sizes))])
+    n, k = len(y), len(sizes)
+    within = np.sum((y - averages[codes]) ** 2) / (n - k)
+    across = np.sum(sizes * (averages - y.mean()) ** 2) / (k - 1)
+    kappa = within / ((across - within) / ((n - np.sum(sizes**2) / n) / (k - 1)))
+    expected = (sizes * averages + kappa * y.mean()) / (sizes + kappa)
+    np.testing.assert_allclose(shrunken(*_totals(codes, y[:, None], k))[:-1, 0], expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("labels", [np.arange(50), np.zeros(50, dtype=int)], ids=["one row a label", "one label"])
 def test_where_nothing_tells_noise_from_labels_the_mean_of_all_is_all(labels):
     targets = np.random.default_rng(1).normal(size=(50, 1))
