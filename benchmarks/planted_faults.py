@@ -8,8 +8,9 @@ A fault is one small change of one expression or statement: another comparison, 
 is dropped, arguments that are swapped, a constant or an axis that is off by one, a condition that is negated, a guard,
 a clip or a loop that is gone. Faults are drawn evenly over the rooms. For each, the tests that enter the changed
 function run, shortest first and as many as fit into `--seconds` of CPU, until one fails: by an assertion, or by a crash
-(any other exception, or no end). What survives is printed with its place, to be judged by a person: some changes make
-no difference.
+(any other exception, or no end). A few more tests run after a crash: "later" is a crash in the shortest test, which
+may be one that only looks whether anything comes out, and an assertion in one of these. What survives is printed with
+its place, to be judged by a person: some changes make no difference.
 
 Which tests enter which function is recorded by one traced run of the suite and kept in the temporary folder; test files
 that changed since are recorded anew, and `--record` records all (do so after large changes of the library). Faults are
@@ -308,17 +309,23 @@ class Witness:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Say which test runs, also to those who live on: the process ends when its CPU seconds are spent."""
-        self.running.write_text(nodeid)
+        if self.verdict == "unnoticed":
+            self.running.write_text(nodeid)
         signal.setitimer(signal.ITIMER_PROF, 10 + 5 * self.seconds.get(nodeid, 10))
 
     def pytest_exception_interact(self, node, call) -> None:
         """A test has failed, or could not be collected."""
+        by_assertion = call.excinfo.errisinstance((AssertionError, pytest.fail.Exception))
         if self.verdict == "unnoticed":
-            by_assertion = call.excinfo.errisinstance((AssertionError, pytest.fail.Exception))
             self.verdict = "assertion" if by_assertion else "crash"
+        elif by_assertion:
+            self.verdict = "later"
+        if by_assertion:
+            node.session.shouldstop = "It is noticed."
 
 
-VERDICTS = ("unnoticed", "assertion", "crash")
+VERDICTS = ("unnoticed", "assertion", "crash", "later")
+MOST_FAILURES = 5  # tests that fail before no assertion is expected any more
 
 
 def in_a_process(work, wall_seconds: float) -> str:
@@ -372,12 +379,12 @@ def enter(tree: Path, writes: bool = False) -> None:
 
 
 def run_tests(tree: Path, tests: dict[str, float]) -> str:
-    """How the first of some tests fails; `running` beside the tree names it, or nothing where none could start."""
+    """How some tests fail; `running` beside the tree names the first that does, or nothing where none could start."""
     running = tree.parent / "running"
     running.write_text("")
     enter(tree)
     witness = Witness(tests, running)
-    code = pytest.main([*PYTEST, "-x", *tests], plugins=[witness])
+    code = pytest.main([*PYTEST, f"--maxfail={MOST_FAILURES}", *tests], plugins=[witness])
     here = importlib.import_module("featgeo").__file__ or ""
     if code > pytest.ExitCode.INTERRUPTED or not here.startswith(str(tree)):
         return "crash"
@@ -575,11 +582,12 @@ def summarise(found: list[tuple[Fault, str]]) -> None:
     print("\nroom                 faults noticed by assertion")
     for room in [*sorted({fault.room for fault, _ in found}), "all"]:
         counts = Counter(verdict for fault, verdict in found if room in ("all", fault.room))
-        noticed = counts["assertion"] + counts["crash"]
-        print(f"{room:20s} {counts.total():6d} {noticed:7d} {counts['assertion']:12d}")
-    noticed = totals["assertion"] + totals["crash"]
+        noticed = counts.total() - counts["unnoticed"]
+        print(f"{room:20s} {counts.total():6d} {noticed:7d} {counts['assertion'] + counts['later']:12d}")
+    noticed, asserted = len(found) - totals["unnoticed"], totals["assertion"] + totals["later"]
     print(f"\nnoticed {noticed} of {len(found)} ({noticed / max(len(found), 1):.2f}), ", end="")
-    print(f"by assertions {totals['assertion']} of these ({totals['assertion'] / max(noticed, 1):.2f})")
+    print(f"by assertions {asserted} of these ({asserted / max(noticed, 1):.2f}), ", end="")
+    print(f"{totals['assertion']} of them in the first test that failed")
     print("\nUnnoticed; judge which of them make a difference:")
     for fault, verdict in sorted(found, key=lambda pair: (pair[0].file, pair[0].line)):
         if verdict == "unnoticed":

@@ -126,6 +126,14 @@ def test_the_linear_test_of_few_rows_is_compared_with_all_arrangements():
     assert found.pvalue == pytest.approx(np.mean(np.array(every) >= every[0] - 1e-9))
 
 
+def test_what_is_the_same_on_both_sides_is_no_infinity():
+    X, _ = several(1500)
+    found = independence_test(X, X[:, ::-1], method="linear")
+    assert 1e4 < found.statistic < np.inf
+    assert found.pvalue == 0
+    assert mode_pvalues(X[:40], X[:40] + 0.0, n_permutations=99)[0] == 0.01
+
+
 def test_modes_are_counted_by_bartletts_statistics_against_the_products_that_are_left():
     n = 1500
     X, Y = several(n)

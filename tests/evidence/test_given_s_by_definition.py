@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from given_s_by_definition import contrast, mid_ranks, moment_test, products_test, waves
+from scipy.stats import chi2, chi2_contingency
 
 from featgeo.evidence import conditional_independence_test
 from featgeo.evidence.condition import Condition, Side
@@ -165,6 +166,36 @@ def test_what_a_finite_s_determines_is_no_evidence_in_the_limit():
     y = np.random.default_rng(1).standard_normal(5200)
     found = conditional_independence_test(s * 1.5, y, s.astype(str))
     assert (found.statistic, found.pvalue) == (0.0, 1.0)
+
+
+def test_ample_tables_within_strata_add_up():
+    """Pearson's statistics of the tables of all strata, and their degrees of freedom; a label may miss in some."""
+    rng = np.random.default_rng(4)
+    s = rng.integers(0, 3, 900)
+    x, y = rng.integers(0, 3, 900), rng.integers(0, 2, 900)
+    x[s == 1] %= 2
+    y = np.where(rng.random(900) < 0.1, x > 0, y)
+    y[s == 2] = 1
+    found = conditional_independence_test(x.astype(str), y.astype(str), s.astype(str))
+    tables = [pd.crosstab(x[s == value], y[s == value]).to_numpy() for value in (0, 1)]  # of the third, y never varies
+    each = [chi2_contingency(table, correction=False) for table in tables]
+    assert found.statistic == pytest.approx(sum(one.statistic for one in each))
+    assert found.pvalue == pytest.approx(chi2.sf(found.statistic, sum(one.dof for one in each)))
+    assert found.method == "chi-square within strata"
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_scarce_tables_within_strata_are_compared_with_random_arrangements(seed):
+    rng = np.random.default_rng(seed)
+    s = np.repeat([0, 1, 2], [20, 12, 30])
+    x, y = rng.integers(0, 3, (2, 62))
+    found = conditional_independence_test(x.astype(str), y.astype(str), s.astype(str), n_permutations=60)
+    total = 0.0
+    for value in range(3):
+        table = pd.crosstab(x[s == value], y[s == value]).to_numpy()
+        total += chi2_contingency(table, correction=False).statistic
+    assert found.statistic == pytest.approx(total)
+    assert found.method == "permutations within strata"
 
 
 # Combinations of the columns of S.

@@ -157,3 +157,9 @@ def test_merging_and_asking_for_what_does_not_fit(data):
         moments.mean("q")
     with pytest.raises(ValueError, match="stream of chunks is empty"):
         Moments.from_chunks([])
+
+
+@pytest.mark.parametrize("present", [[True, False], np.array([True, False]), "x"])
+def test_presence_comes_by_name(present):
+    with pytest.raises(ValueError, match="`present` must be a mapping from block to a boolean array"):
+        Moments.from_features({"x": np.arange(2.0)}, present=present)

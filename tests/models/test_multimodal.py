@@ -578,3 +578,12 @@ def test_groups_without_end_are_refused_with_their_number(n_sources, max_order, 
     n_groups = sum(math.comb(n_sources, order) for order in range(3, max_order + 1))
     with pytest.raises(ValueError, match=rf"functions of {n_groups} groups .* Use max_order={enough}, or put"):
         model.fit(sources, rng.standard_normal(100))
+
+
+@pytest.mark.parametrize("n_modes", [1, 2, "auto"])
+def test_as_many_modes_as_are_asked_for(n_modes):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 400))
+    y = np.digitize(a, [-0.7, 0.0, 0.7]) * 2 + (b > 0)  # eight labels
+    model = fg.MultimodalDecomposition(n_modes, max_order=1, spaces="linear", random_state=0).fit({"a": a, "b": b}, y)
+    assert len(model.bivariate_.singular_values_) == (2 if n_modes == "auto" else n_modes)  # two columns tell no more
