@@ -70,7 +70,7 @@ def test_without_a_command_there_is_help_and_the_version_is_that_of_the_library(
 @pytest.mark.parametrize(("given", "folder"), [(["-o", "mine"], "mine"), ([], "demo")])
 def test_the_demo_writes_to_the_folder_that_is_named(monkeypatch, tmp_path, given, folder):
     asked = []
-    monkeypatch.setattr(cli, "demonstrate", lambda output: asked.append(output) or tmp_path / "index.html")
+    monkeypatch.setattr("featgeo.demo.demonstrate", lambda output: asked.append(output) or tmp_path / "index.html")
     found = CliRunner(env={"COLUMNS": "20"}).invoke(cli.main, ["demo", *given])
     assert asked == [Path(folder)]
     assert f"Open {(tmp_path / 'index.html').as_uri()}\n" in found.output

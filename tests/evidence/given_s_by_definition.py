@@ -108,7 +108,7 @@ def free_terms(columns: Columns, targets: np.ndarray, indices: list[np.ndarray])
     count = min(n // (80 * width), (n // 4 - np.linalg.matrix_rank(straight) - count * len(indices)) // width)
     smooth = np.column_stack([*terms, *(waves(number, count) for number in numbers)])
     jumps = []
-    if n // 4 - np.linalg.matrix_rank(left_by(np.empty((n, 0)), smooth)) >= 8:
+    if n // 4 - np.linalg.matrix_rank(left_by(np.empty((n, 0)), smooth)) >= 4 * targets.shape[1]:
         along = [mid_ranks(number) for number in numbers] + ([] if width == 1 else indices)
         for target in targets.T:
             jumps += clearest_jumps(along, straight, smooth, target)
@@ -185,30 +185,30 @@ def moment_test(x: np.ndarray, y: np.ndarray, functions: np.ndarray, ratio: obje
     return statistic, pvalue
 
 
-def products_test(x: Columns, y: Columns, s: Columns, indices: list[np.ndarray], some: np.ndarray) -> tuple:
-    """Statistic and p-value of products of residuals.
+def left_of(side: Columns, s: Columns, indices: list[np.ndarray], some: np.ndarray) -> tuple[np.ndarray, list]:
+    """What S leaves of the probes of a side that it does not determine, scaled, and the matrices that do so, squared.
 
     Args:
-        x: Columns of X; so y.
-        y: Of Y.
+        side: Columns of X, or of Y.
         s: Of S.
-        indices: Ranks along the combinations of S that X and Y follow; the column itself where S is one number.
+        indices: Ranks along the combinations of S that the side follows; the column itself where S is one number.
         some: The rows that the kernel rests on.
     """
-    (probes_x, weights_x), (probes_y, weights_y) = probes(x), probes(y)
-    n, every, weights = len(probes_x), np.hstack([probes_x, probes_y]), np.concatenate([weights_x, weights_y])
-    free = free_terms(s, np.column_stack([probes_x[:, 0], probes_y[:, 0]]), indices)
+    targets, weights = probes(side)
+    n, centred = len(targets), targets - targets.mean(axis=0)
+    free = free_terms(s, targets[:, :1], indices)
     whole = through(kernel(s), some) + sum(narrow_kernel(index) for index in indices if len(s) > 1 and n >= 500)
-    makers = residual_makers(whole, free, every - every.mean(axis=0))
-    rests = np.column_stack([maker @ target for maker, target in zip(makers, every.T, strict=True)])
-    kept = np.var(rests, axis=0) > 1e-3 * np.var(every, axis=0)
-    squares = [maker @ maker for maker in makers]
-    of_x = [i for i in np.flatnonzero(kept) if i < len(weights_x)]
-    of_y = [i for i in np.flatnonzero(kept) if i >= len(weights_x)]
+    makers = residual_makers(whole, free, centred)
+    rests = np.column_stack([maker @ target for maker, target in zip(makers, centred.T, strict=True)])
+    kept = np.flatnonzero(np.var(rests, axis=0) > 1e-3 * np.var(targets, axis=0))
+    return (rests / rests.std(axis=0) * np.sqrt(weights))[:, kept], [makers[i] @ makers[i] for i in kept]
+
+
+def products_test(x: tuple[np.ndarray, list], y: tuple[np.ndarray, list], s: Columns) -> tuple[float, float]:
+    """Statistic and p-value of products of what S leaves of X and of Y."""
 
     def ratio(i: int, j: int, m: np.ndarray) -> float:
-        a, b = squares[of_x[i]], squares[of_y[j]]
+        a, b = x[1][i], y[1][j]
         return m @ (a * b) @ m / (m**2 @ (np.diag(a) * np.diag(b)))
 
-    scaled = rests / rests.std(axis=0) * np.sqrt(weights)
-    return moment_test(scaled[:, of_x], scaled[:, of_y], modulators(s), ratio)
+    return moment_test(x[0], y[0], modulators(s), ratio)

@@ -7,11 +7,11 @@ from itertools import permutations, product
 import numpy as np
 import pandas as pd
 import pytest
-from given_s_by_definition import contrast, mid_ranks, moment_test, products_test, waves
+from given_s_by_definition import contrast, left_of, mid_ranks, moment_test, probes, products_test, waves
 from scipy.stats import chi2, chi2_contingency
 
 from featgeo.evidence import conditional_independence_test
-from featgeo.evidence.condition import Condition, Side
+from featgeo.evidence.condition import Condition
 from featgeo.evidence.reading import read_tables
 
 
@@ -22,12 +22,12 @@ def frame(columns):
     })  # fmt: skip
 
 
-def indices_of(x, y, s):
-    """Ranks along the combinations that are found; that they are the right ones is tested elsewhere."""
-    sides = [Side(rows.table) for rows in read_tables(X=frame(x), Y=frame(y))]
+def indices_of(side, s):
+    """Ranks along the combinations of S that are found; that they are the right ones is tested elsewhere."""
+    if len(s) == 1:
+        return [mid_ranks(s[0])]
     (rows,) = read_tables(S=frame(s))
-    condition = Condition(rows.table, 0)
-    return [index.ranks for side in sides for index in condition.regressed(side).indices]
+    return [index.ranks for index in Condition(rows.table, 0).simple.indices(probes(side)[0][:, 0])]
 
 
 def one_number(rng, n=150):
@@ -92,9 +92,10 @@ def test_products_of_residuals(draw):
     n = len(y[0])
     found = conditional_independence_test(frame(x), frame(y), frame(s), method="products")
     some = np.arange(n) if n <= 200 else np.random.default_rng(0).permutation(n)[:200]
-    indices = [mid_ranks(s[0])] if len(s) == 1 else indices_of(x, y, s)
     ordered = [*(c for c in s if c.dtype.kind == "f"), *(c for c in s if c.dtype.kind != "f")]
-    statistic, pvalue = products_test(x, y, missing_in_s(ordered), indices, some)
+    every = missing_in_s(ordered)
+    of_x, of_y = (left_of(side, every, indices_of(side, s), some) for side in (x, y))
+    statistic, pvalue = products_test(of_x, of_y, every)
     assert found.statistic == pytest.approx(statistic, rel=1e-5)
     assert found.pvalue == pytest.approx(pvalue, rel=3e-3)  # eigenvectors of which hardly any is taken go unnoticed
 
@@ -217,5 +218,5 @@ def test_an_index_explains_as_much_as_the_best_of_all_angles(law):
 
     scores = (s - s.mean(axis=0)) / s.std(axis=0)
     angles = [left(scores @ [np.cos(a), np.sin(a)]) for a in np.linspace(0, np.pi, 180, endpoint=False)]
-    found = indices_of([x], [x], [*s.T])
+    found = indices_of([x], [*s.T])
     assert min(left(index) for index in found) <= 1.02 * min(angles)

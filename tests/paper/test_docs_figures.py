@@ -6,7 +6,7 @@ import pytest
 from pictures import ROOT, assert_same_picture, needs_the_version_of_the_kept
 
 from featgeo import demo
-from featgeo.paper import EXPERIMENTS
+from featgeo.paper.experiments import EXPERIMENTS
 from featgeo.report.drawing import draw
 from featgeo.reproduce import SEED
 
