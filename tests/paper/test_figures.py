@@ -7,7 +7,6 @@ import pytest
 
 from featgeo.geometry import FiniteJoint, Modes
 from featgeo.paper import (
-    EXPERIMENTS,
     cosine,
     discrete,
     gaussian,
@@ -19,6 +18,7 @@ from featgeo.paper import (
     sequential,
     side_information,
 )
+from featgeo.paper.experiments import EXPERIMENTS
 from featgeo.report.panels import Bars, Cells, Curves, Map, Points
 
 ROWS, SEED = 500, 200
