@@ -68,6 +68,11 @@ def rare(rng, n=140):
     return [x], [y], [s]
 
 
+def several_labels(rng, n=140):
+    s = [rng.standard_normal(n), rng.integers(0, 2, n), rng.integers(0, 2, n)]
+    return [s[1] + s[2] + rng.standard_normal(n)], [s[2] * 2 + rng.standard_normal(n)], s
+
+
 def too_few_for_jumps(rng, n=44):
     s = rng.uniform(-1, 1, n)
     return [(s > 0.1) * 3 + rng.standard_normal(n)], [(s > 0.1) * 4 + rng.standard_normal(n)], [s]
@@ -85,7 +90,7 @@ def twins(rng, n=130):
 
 
 @pytest.mark.parametrize(
-    "draw", [one_number, one_even_number, several, many, rare, too_few_for_jumps, two_jumps, twins]
+    "draw", [one_number, one_even_number, several, many, rare, several_labels, too_few_for_jumps, two_jumps, twins]
 )
 def test_products_of_residuals(draw):
     x, y, s = draw(np.random.default_rng(5))
