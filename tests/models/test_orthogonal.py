@@ -199,8 +199,8 @@ def test_linear_leakage_is_the_variance_that_least_squares_explains_on_folds_lef
     from sklearn.model_selection import KFold
 
     rng = np.random.default_rng(0)
-    z = rng.standard_normal(200)
-    f = (z + rng.standard_normal(200))[:, None]
+    z = rng.standard_normal(100)
+    f = (z + rng.standard_normal(100))[:, None]
     found, shares = leakage(f, z), []
     for train, test in KFold(5, shuffle=True, random_state=0).split(f):
         rest = z[test] - LinearRegression().fit(f[train], z[train]).predict(f[test])
