@@ -139,3 +139,9 @@ def test_some_rows_at_a_time_are_all_rows(monkeypatch):
     monkeypatch.setattr("featgeo.assembly.conditional._CELLS_AT_ONCE", 10)  # two rows
     for ask, answer in zip(questions, answers, strict=True):
         np.testing.assert_allclose(ask(given()), answer)
+
+
+@pytest.mark.parametrize("levels", [[0.5, 1.5], [-0.1, 0.5], 2.0, np.nan, "0.5"])
+def test_levels_of_quantiles_lie_between_0_and_1(levels):
+    with pytest.raises(ValueError, match="between 0 and 1|holds NaN|must be a number"):
+        given().quantile(levels)
