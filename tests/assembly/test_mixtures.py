@@ -143,5 +143,5 @@ def test_some_rows_at_a_time_are_all_rows(monkeypatch):
 
 @pytest.mark.parametrize("levels", [[0.5, 1.5], [-0.1, 0.5], 2.0, np.nan, "0.5"])
 def test_levels_of_quantiles_lie_between_0_and_1(levels):
-    with pytest.raises(ValueError, match="between 0 and 1|holds NaN|must be a number"):
+    with pytest.raises(ValueError, match=r"between 0 and 1|holds NaN|must be a number"):
         given().quantile(levels)

@@ -48,6 +48,8 @@ def test_a_sparse_column_is_not_cut_off():
     values = np.zeros((1000, 1))
     values[3] = 5.0
     assert Encoding.fit(rows(values), "bounded").bounds.tolist() == [[-np.inf], [np.inf]]
+    two = np.array([[1.0], [9.0]])  # of two rows none lies in the middle
+    assert Encoding.fit(rows(two), "bounded").bounds.tolist() == [[-np.inf], [np.inf]]
 
 
 @pytest.mark.parametrize("scale", [1e-170, 1e170])
