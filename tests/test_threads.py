@@ -18,7 +18,7 @@ class Libraries:
     def info(self):
         return [{"num_threads": number} for number in self.numbers]
 
-    def limit(self, *, limits):
+    def limit(self, *, limits=None):
         return limits
 
 
