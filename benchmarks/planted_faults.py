@@ -341,7 +341,7 @@ class Witness:
 
 
 VERDICTS = ("unnoticed", "assertion", "crash", "later")
-MOST_FAILURES = 15  # tests that fail before no assertion is expected any more
+MOST_FAILURES = 5  # tests that fail before no assertion is expected any more
 
 
 def in_a_process(work, wall_seconds: float) -> str:
