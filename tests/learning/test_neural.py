@@ -13,6 +13,7 @@ from featgeo import FeatureClassifier, FiniteJoint, ModalDecomposition, Training
 from featgeo.features.variables import Variable
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
+from featgeo.learning.plan import Plan
 from featgeo.learning.setting import Setting
 
 
@@ -188,7 +189,7 @@ def test_rows_that_are_named_judge_and_no_others():
     apart = np.arange(3, 200, 5)
     Remembers.trained_on.clear()
     setting, training = Setting.bivariate(1, Remembers(1), "table"), Training(max_epochs=1, validation=0.1)
-    learned = learn(data, setting, "auto", 0, training, unseen=True, apart=apart)
+    learned = learn(data, setting, Plan(training=training, apart=apart))
     seen = np.unique(torch.cat(Remembers.trained_on).round().long().numpy())
     np.testing.assert_array_equal(seen, np.setdiff1d(np.arange(200), apart))
     np.testing.assert_array_equal(learned.unseen.rows, apart)
