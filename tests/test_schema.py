@@ -108,13 +108,13 @@ DOES_NOT_FIT = [
 ]
 
 
-@pytest.mark.parametrize(("value", "hint"), FITS, ids=str)
+@pytest.mark.parametrize(("value", "hint"), FITS)
 def test_what_is_of_a_type(value, hint):
     assert schema.fits(value, hint)
     schema.check(value, hint, "it")
 
 
-@pytest.mark.parametrize(("value", "hint"), DOES_NOT_FIT, ids=str)
+@pytest.mark.parametrize(("value", "hint"), DOES_NOT_FIT)
 def test_what_is_not_of_a_type_is_refused_by_name(value, hint):
     assert not schema.fits(value, hint)
     with pytest.raises(TypeError, match=rf"^it is a {type(value).__name__}$"):
