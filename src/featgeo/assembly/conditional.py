@@ -8,6 +8,7 @@ mass that had to be removed is reported.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -15,15 +16,17 @@ import numpy as np
 
 from featgeo.assembly.links import LinearLink, Link, Recalibration
 from featgeo.assembly.support import Support, unit_of
+from featgeo.card import Card, Shown
 from featgeo.geometry.arguments import as_numbers, check_level, check_whole, generator_of
 from featgeo.geometry.validation import Array, as_real, shown
 
+_SHOWN_ROWS = 5
 _MOST_DRAWS = 2**30  # 8 GiB of them
 _CELLS_AT_ONCE = 1 << 17  # a megabyte: what several passes run over stays close to the processor
 _MODEL_CELLS_AT_ONCE = 4_000_000  # where each call asks a model, calls cost more than memory does
 
 
-class Conditional:
+class Conditional(Shown):
     """One distribution of Y for each row of X.
 
     Args:
@@ -52,8 +55,22 @@ class Conditional:
     def __len__(self) -> int:
         return len(self._f)
 
-    def __repr__(self) -> str:
-        return f"Conditional({len(self)} distributions over {self._support.m} {self._support.kind})"
+    def card(self) -> Card:
+        """How many there are, and the first of them: middle and 90 % interval of numbers, the most probable label."""
+        title = f"Conditional({len(self)} distributions over {self._support.m} {self._support.kind})"
+        first = copy(self)
+        first._f = self._f[:_SHOWN_ROWS]
+        if self._support.kind == "numbers":
+            columns: tuple[str, ...] = ("row", "mean", "median", "5 %", "95 %")
+            cells = np.column_stack([first.mean(), first.quantile([0.5, 0.05, 0.95])])
+            rows = [(str(i), *(f"{value:.4g}" for value in row)) for i, row in enumerate(cells)]
+        elif self._support.kind == "labels":
+            columns = ("row", "most probable", "probability")
+            likely = zip(first.map(), first.proba().max(axis=1), strict=True)
+            rows = [(str(i), str(label), f"{p:.3f}") for i, (label, p) in enumerate(likely)]
+        else:
+            return Card([title])
+        return Card([title], columns, rows)
 
     @property
     def classes(self) -> np.ndarray:

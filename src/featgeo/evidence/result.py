@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from featgeo.card import Card, Shown
 
-@dataclass(frozen=True)
-class Evidence:
+
+@dataclass(frozen=True, repr=False)
+class Evidence(Shown):
     """The outcome of a test.
 
     Attributes:
@@ -19,5 +21,6 @@ class Evidence:
     pvalue: float
     method: str
 
-    def __str__(self) -> str:
-        return f"p = {self.pvalue:.3g} (statistic {self.statistic:.4g}; {self.method})"
+    def card(self) -> Card:
+        """All in one line."""
+        return Card([f"p = {self.pvalue:.3g} (statistic {self.statistic:.4g}; {self.method})"])

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from featgeo.card import Card, Shown
 from featgeo.evidence.learned import Half, check_model, halves, learned_on
 from featgeo.evidence.null import rests_on_few_rows
 from featgeo.evidence.reading import read_rows
@@ -30,8 +31,8 @@ SHUFFLED_ROWS = 1000  # parts with more rows are compared with Student's distrib
 _BELOW_ONE = 1 - 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutSpectrum:
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldOutSpectrum(Shown):
     """Strengths of modes on rows that had no part in learning them; print it for a table.
 
     Attributes:
@@ -50,13 +51,15 @@ class HeldOutSpectrum:
     n_rows: int
     level: float = 0.95
 
-    def __str__(self) -> str:
-        lines = [f"{self.n_rows:,} rows, each held out once", f"mode   sigma  {self.level:.0%} interval      p-value"]
-        for i, (sigma, low, high, pvalue) in enumerate(
-            zip(self.sigma, self.low, self.high, self.pvalue, strict=True), start=1
-        ):
-            lines.append(f"{i:4d}  {sigma:6.3f}  [{low:6.3f}, {high:6.3f}]  {pvalue:7.3g}")
-        return "\n".join(lines)
+    def card(self) -> Card:
+        """A row for each mode."""
+        figures = zip(self.sigma, self.low, self.high, self.pvalue, strict=True)
+        rows = [
+            (str(i), f"{sigma:.3f}", f"[{low:6.3f}, {high:6.3f}]", f"{pvalue:.3g}")
+            for i, (sigma, low, high, pvalue) in enumerate(figures, start=1)
+        ]
+        columns = ("mode", "sigma", f"{self.level:.0%} interval", "p-value")
+        return Card([f"{self.n_rows:,} rows, each held out once"], columns, rows)
 
 
 def held_out_spectrum(

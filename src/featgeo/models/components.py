@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from featgeo.card import Card, Shown
 from featgeo.geometry.validation import Array
 from featgeo.learning.learned import Component, FitWarning
 
 ERRORS = 2.0  # standard errors by which held-out rows must differ before that counts
 
 
-@dataclass(frozen=True, eq=False)
-class DependenceComponent:
+@dataclass(frozen=True, eq=False, repr=False)
+class DependenceComponent(Shown):
     """One component of the dependence, with its spectrum and its energy; print it for a line of text.
 
     Attributes:
@@ -63,12 +64,14 @@ class DependenceComponent:
             return f"{found}, less than without any mode"
         return f"{found}, less than half of it" if most < self.energy_ / 2 else None
 
-    def __str__(self) -> str:
+    def card(self) -> Card:
+        """Energy and strengths, in one line."""
         values = ", ".join(f"{sigma:.4f}" for sigma in self.singular_values_)
-        return (
+        line = (
             f"{self.name}: energy {self.energy_:.4f} (held-out {self.held_out_energy_:.4f} "
             f"+- {self.held_out_energy_error_:.4f}), singular values [{values}]"
         )
+        return Card([line])
 
 
 def warn_of_doubts(components: Iterable[DependenceComponent], without_modes: str) -> None:

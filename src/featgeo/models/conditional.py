@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
@@ -22,10 +19,12 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.arguments import check_count
 from featgeo.geometry.validation import Array, as_features, check_same_rows
 from featgeo.learning.data import Pairs
+from featgeo.learning.exact import score
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component, LeftOut, Unseen
 from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
+from featgeo.models.base import Decomposition
 from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
 from featgeo.models.modal import check_scored
@@ -33,7 +32,6 @@ from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
 from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way
 from featgeo.models.supports import positions, support_of
-from featgeo.nesting import h_score
 from featgeo.watch import watched
 
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
@@ -43,7 +41,7 @@ FEWEST_JUDGED, JUDGED_ROWS = 50, 2000  # rows that choose how posteriors are ass
 FEWEST_TO_LEARN = 200  # rows for a model of features of x beside s
 
 
-class ConditionalDecomposition(BaseEstimator):
+class ConditionalDecomposition(Decomposition):
     """The dependence of X and (S, Y), split into what S explains and what Y adds given S (eq. side:dcmp:i).
 
     i(x; s, y) = i(x; s) + i(x; y|s), the Markov and the conditional component, each with its modes. X and Y are
@@ -214,10 +212,7 @@ class ConditionalDecomposition(BaseEstimator):
         part = self.learned_.components[1]
         f, g = part.f(self.x_variable_.rows(X)), part.g(self._side(S, y))
         check_same_rows(X=f, Y=g)
-        if len(part) == 0:
-            return 0.0
-        scale = np.sqrt(part.sigma)
-        return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
+        return score(f, g, part.sigma)
 
     @property
     def prior_share_(self) -> float:
@@ -230,18 +225,9 @@ class ConditionalDecomposition(BaseEstimator):
         check_is_fitted(self)
         return SideReport(self.markov_, self.conditional_, self.posterior_)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features of X: markov1, ..., conditional1, ..."""
-        check_is_fitted(self)
+    def _feature_names(self) -> list[str]:
         names = zip(self.components_, self.learned_.components, strict=True)
-        return np.array([f"{name}{i + 1}" for name, part in names for i in range(len(part))], dtype=object)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
-        from featgeo.models.persistence import save  # it knows all estimators
-
-        check_is_fitted(self)
-        save(self, path)
+        return [f"{name}{i + 1}" for name, part in names for i in range(len(part))]
 
     def _side(self, S: Any, y: Any) -> Parts:
         return Parts({"s": self.s_variable_.rows(S), "y": self.y_variable_.rows(y)})

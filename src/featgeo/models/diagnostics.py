@@ -10,6 +10,7 @@ import numpy as np
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.support import Support
+from featgeo.card import Card, Shown
 from featgeo.features.functions import FeatureFunction
 from featgeo.features.parts import Parts
 from featgeo.features.variables import Rows, Variable
@@ -40,8 +41,8 @@ class Panel:
     values: Array
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Shown):
     """Diagnostics of a fitted decomposition; print it for a table.
 
     Attributes:
@@ -79,7 +80,8 @@ class Report:
     ridge: float
     doubts: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
+    def card(self) -> Card:
+        """Strengths with what held-out rows say of them, mode by mode."""
         block_of = {i: (block, cosine) for block, cosine in zip(self.blocks, self.agreement, strict=True)
                     for i in range(block[0], block[1] + 1)}  # fmt: skip
         lines = [
@@ -87,15 +89,15 @@ class Report:
             f"spaces {self.spaces[0]} | {self.spaces[1]}, ridge {self.ridge:g}",
             f"held-out H-score {self.held_out_score:.4f}, orthogonality residual {self.orthogonality:.1e}, "
             f"negative mass {self.negative_mass:.1e}",
-            "mode   sigma  held-out  (s.e.)   rows behind  block  agreement",
         ]
+        rows = []
         for i, sigma in enumerate(self.sigma):
             (first, last), cosine = block_of[i + 1]
-            lines.append(
-                f"{i + 1:4d}  {sigma:6.4f}    {self.held_out_sigma[i]:6.4f}  {self.held_out_error[i]:6.4f}  "
-                f"{self.effective_rows[i]:12,.0f}  {f'{first}-{last}' if last > first else first!s:>5}  {cosine:9.4f}"
-            )
-        return "\n".join([*lines, *(f"! {doubt}" for doubt in self.doubts)])
+            strengths = (f"{value:.4f}" for value in (sigma, self.held_out_sigma[i], self.held_out_error[i]))
+            block = f"{first}-{last}" if last > first else str(first)
+            rows.append((str(i + 1), *strengths, f"{self.effective_rows[i]:,.0f}", block, f"{cosine:.4f}"))
+        columns = ("mode", "sigma", "held-out", "(s.e.)", "rows behind", "block", "agreement")
+        return Card(lines, columns, rows, self.doubts, self.sigma.tolist(), self.held_out_sigma.tolist())
 
 
 def diagnose(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from scipy.stats import t as student
 
+from featgeo.card import Card, Shown
 from featgeo.learning.learn import NO_RIDGE
 from featgeo.learning.plan import RIDGES
 from featgeo.learning.solve import MODE_COUNTS, solve
@@ -41,8 +42,8 @@ class Energy:
     interval: tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Energies:
+@dataclass(frozen=True, repr=False)
+class Energies(Shown):
     """Energies of all steps; print it for a table, index it by name.
 
     Attributes:
@@ -60,13 +61,13 @@ class Energies:
                 return row
         raise KeyError(f"There is no step {name!r}. The steps are {[row.name for row in self.rows]}.")
 
-    def __str__(self) -> str:
-        width = max(len(row.name) for row in self.rows)
-        lines = [f"{'':{width}}  energy  held-out  95 % interval"]
-        for row in self.rows:
-            low, high = row.interval
-            lines.append(f"{row.name:{width}}  {row.energy:6.4f}    {row.held_out:6.4f}  [{low:.4f}, {high:.4f}]")
-        return "\n".join(lines)
+    def card(self) -> Card:
+        """A row for each step."""
+        rows = [
+            (row.name, f"{row.energy:.4f}", f"{row.held_out:.4f}", "[{:.4f}, {:.4f}]".format(*row.interval))
+            for row in self.rows
+        ]
+        return Card((), ("", "energy", "held-out", "95 % interval"), rows)
 
 
 def energies(learned: LearnedSources, sources: Sequence[str], groups: Sequence[tuple[str, ...]]) -> list[Energy]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from featgeo.card import Card, Shown
 from featgeo.learning.data import Incomplete
 
 FEWEST_ROWS = 10  # with fewer, two for each fold, nothing is learned
@@ -18,8 +19,8 @@ FEWEST_ROWS = 10  # with fewer, two for each fold, nothing is learned
 Group = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Identified:
+@dataclass(frozen=True, repr=False)
+class Identified(Shown):
     """Whether a component was learned, and why.
 
     Attributes:
@@ -34,8 +35,9 @@ class Identified:
     rows: int
     reason: str
 
-    def __str__(self) -> str:
-        return f"{self.name}: {'learned' if self.learned else 'absent'}, {self.reason}"
+    def card(self) -> Card:
+        """The verdict in one line."""
+        return Card([f"{self.name}: {'learned' if self.learned else 'absent'}, {self.reason}"])
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from featgeo.card import Card, Shown
 from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Variable
 from featgeo.geometry.arguments import seed_of
@@ -32,8 +33,8 @@ LEVEL = 0.95  # of the upper limits
 ROUNDING = 1e-6
 
 
-@dataclass(frozen=True)
-class Leakage:
+@dataclass(frozen=True, repr=False)
+class Leakage(Shown):
     """What features tell about Z on rows that neither they nor the predictors of Z were fitted to.
 
     Attributes:
@@ -75,13 +76,15 @@ class Leakage:
         """Upper limit of `maximal_correlation`, 95 %."""
         return min(1.0, _upper(self.maximal_correlation, self.maximal_correlation_error))
 
-    def __str__(self) -> str:
-        return (
+    def card(self) -> Card:
+        """All figures in one line."""
+        line = (
             f"linear {self.linear:.4f} +- {self.linear_error:.4f} (at most {self.linear_upper:.4f}), "
             f"nonlinear {self.nonlinear:.4f} +- {self.nonlinear_error:.4f} (at most {self.nonlinear_upper:.4f}), "
             f"maximal correlation {self.maximal_correlation:.4f} +- {self.maximal_correlation_error:.4f} "
             f"(at most {self.maximal_correlation_upper:.4f}), p-value of no leak {self.pvalue:.2g}"
         )
+        return Card([line])
 
 
 def leakage(features: Any, Z: Any, random_state: Any = 0) -> Leakage:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,22 +25,23 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.arguments import check_choice, check_count, check_flag, seed_of
 from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.learning.data import Pairs, Stream
+from featgeo.learning.exact import score
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component
 from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
+from featgeo.models.base import Decomposition
 from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.diagnostics import PANEL_ROWS, Report, diagnose, panel
 from featgeo.models.leakage import Leakage, leakage
 from featgeo.models.supports import happened, support_of
-from featgeo.nesting import h_score
 from featgeo.watch import watched
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class ModalDecomposition(TransformerMixin, BaseEstimator):
+class ModalDecomposition(TransformerMixin, Decomposition):
     """The strongest modes of the dependence of X and Y: pairs of functions f_i(x), g_i(y) with strengths sigma_i.
 
     i(x, y) = p(x, y) / (p(x) p(y)) - 1 = sum_i sigma_i f_i(x) g_i(y). One fit gives the spectrum, features of either
@@ -180,10 +179,7 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         check_scored(self.y_variable_.rows(self._as_y(y)))
         f, g = self.transform(X, y, Z) if Z is not None else self.transform(X, y)
         check_same_rows(X=f, Y=g)
-        if self.n_modes_ == 0:
-            return 0.0
-        scale = np.sqrt(self.singular_values_)
-        return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
+        return score(f, g, self.singular_values_)
 
     def given(
         self, X: Any, prior: Any = None, Z: Any = None, aligned: bool = False, calibrated: bool = True
@@ -251,17 +247,8 @@ class ModalDecomposition(TransformerMixin, BaseEstimator):
         ]
         return mode_figures.modes(sides, self.singular_values_)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
-        from featgeo.models.persistence import save  # it knows all estimators
-
-        check_is_fitted(self)
-        save(self, path)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features of X: f1, f2, ..."""
-        check_is_fitted(self)
-        return np.array([f"f{i + 1}" for i in range(self.n_modes_)], dtype=object)
+    def _feature_names(self) -> list[str]:
+        return [f"f{i + 1}" for i in range(self.n_modes_)]
 
     def _check_parameters(self) -> Plan:
         check_count(self.n_modes, "n_modes")

@@ -9,29 +9,29 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
+from featgeo.card import Card, Shown
 from featgeo.features.missing import present, rows_of, taken
 from featgeo.features.parts import Parts
 from featgeo.features.variables import Rows
 from featgeo.geometry.arguments import check_count, check_whole
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, rows_by_pattern
+from featgeo.learning.exact import score
 from featgeo.learning.learned import Component
 from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import ModeCount
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
+from featgeo.models.base import Decomposition
 from featgeo.models.components import DependenceComponent, mean_and_error, warn_of_doubts
 from featgeo.models.energies import Energies, Energy, energies
 from featgeo.models.identification import Identified, identify
 from featgeo.models.modal import check_scored
 from featgeo.models.reading import read_rows, shown
 from featgeo.models.supports import support_of
-from featgeo.nesting import h_score
 from featgeo.watch import watched
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 MOST_GROUPS = 100
 
 
-@dataclass(frozen=True, eq=False)
-class SourcesReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class SourcesReport(Shown):
     """What can be said about a fit; print it for a text.
 
     Attributes:
@@ -62,14 +62,15 @@ class SourcesReport:
     removed: float
     solver: str
 
-    def __str__(self) -> str:
+    def card(self) -> Card:
+        """A line for each component, and for what is not there."""
         lines = [f"solver {self.solver}, moments of different rows mended by {self.removed:.1e} of their energy"]
         for component, strength in zip(self.components, self.strengths, strict=True):
             shares = ", ".join(f"{share:.2f}" for share in strength)
             lines.append(f"{component}, strengths [{shares}]")
         lines += [f"dropped: {sentence}" for sentence in self.dropped]
         lines += [str(verdict) for verdict in self.identified if not verdict.learned]
-        return "\n".join(lines)
+        return Card(lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ class OptimalTransformations:
     explained: float
 
 
-class MultimodalDecomposition(BaseEstimator):
+class MultimodalDecomposition(Decomposition):
     """The dependence of several sources X_1, X_2, ... and Y, split into what sums of functions of single sources hold
     (the bivariate component) and what only functions of several together do (interactions).
 
@@ -257,11 +258,8 @@ class MultimodalDecomposition(BaseEstimator):
         parts = [part for learned in self.learned_ for part in learned.components]
         rows = self.y_variable_.rows(taken(values, there))
         check_scored(rows)
-        scale = np.sqrt(np.concatenate([part.sigma for part in parts]))
-        if not len(scale):
-            return 0.0
-        g = np.hstack([part.g(rows) for part in parts])
-        return float(h_score(torch.from_numpy(f[there] * scale), torch.from_numpy(g * scale)))
+        sigma = np.concatenate([part.sigma for part in parts])
+        return score(f[there], np.hstack([part.g(rows) for part in parts]), sigma)
 
     def optimal_transformations(self, sources: Mapping[str, Any], y: Any = None) -> OptimalTransformations:
         """The transformations phi_a(a) + phi_b(b) + ... and psi(Y) that fit each other best (Prop. opt:tran).
@@ -330,22 +328,18 @@ class MultimodalDecomposition(BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
-        from featgeo.models.persistence import save  # it knows all estimators
-
-        check_is_fitted(self)
         self.energies()  # they need the moments of the fit, which stay behind
-        save(self, path)
+        super().save(path)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features: those of sums such as "a + b 1", and of interactions such as "a x b 1"."""
-        check_is_fitted(self)
+    def _feature_names(self) -> list[str]:
+        """Those of sums such as "a + b 1", and of interactions such as "a x b 1"."""
         names = []
         for team, learned in zip(self.teams_, self.learned_, strict=True):
             for order, part in enumerate(learned.components, start=1):
                 together = " + ".join(team.sources)
                 name = together if order == 1 else _interactions(order, team.sources)
                 names += [f"{name} {i + 1}" for i in range(len(part))]
-        return np.array(names, dtype=object)
+        return names
 
     # --- the fit
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import PRIOR_SHARES, LinearLink, prior_share
+from featgeo.card import Card, Shown
 from featgeo.features.columns import Column, column_of
 from featgeo.features.exact_numbers import is_missing
 from featgeo.features.parts import Parts
@@ -27,13 +26,14 @@ from featgeo.features.variables import Rows, Variable, symbol_keys
 from featgeo.geometry.arguments import check_count, check_flag, check_whole, is_whole
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
+from featgeo.learning.exact import score
 from featgeo.learning.histories import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import learn
 from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
+from featgeo.models.base import Decomposition
 from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.supports import support_of
-from featgeo.nesting import h_score
 from featgeo.watch import watched
 
 ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come back
@@ -44,7 +44,30 @@ MOST_WORK = 10**9  # multiplications of the decomposition of a table
 MOST_STEPS = 1000  # of all networks together: 20 lengths, with 210 steps, take half a minute, and time grows with steps
 
 
-class SequentialDecomposition(TransformerMixin, BaseEstimator):
+@dataclass(frozen=True, eq=False, repr=False)
+class OrdersReport(Shown):
+    """What each length of history adds; print it for a table.
+
+    Attributes:
+        components: One an order.
+        solver: How they were found.
+    """
+
+    components: tuple[DependenceComponent, ...]
+    solver: str
+
+    def card(self) -> Card:
+        """A row for each order."""
+        rows = [
+            (part.name, str(len(part.singular_values_)), f"{part.energy_:.4f}", f"{part.held_out_energy_:.4f}",
+             f"{part.held_out_energy_error_:.4f}")
+            for part in self.components
+        ]  # fmt: skip
+        doubts = [part.doubt for part in self.components if part.doubt]
+        return Card([f"solver {self.solver}"], ("", "modes", "energy", "held-out", "(s.e.)"), rows, doubts)
+
+
+class SequentialDecomposition(TransformerMixin, Decomposition):
     """The dependence of each symbol on those before it, split by how far back one must look.
 
     Level t holds what functions of the last t symbols know about the next one and functions of the last t - 1 do not.
@@ -172,8 +195,7 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         windows = _windows(_as_sequences(sequences, self.texts), max(self.orders_) + 1)
         if self.support_.continuous:
             f, g = self.transform(windows[:, :-1]), self._g(self._rows(windows[:, -1], "next symbol"))
-            scale = np.sqrt(self._sigma)
-            return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
+            return score(f, g, self._sigma)
         position = self._positions(self._rows(windows[:, -1], "next symbol"))
         known = position >= 0
         if not known.all():
@@ -186,20 +208,14 @@ class SequentialDecomposition(TransformerMixin, BaseEstimator):
         with np.errstate(divide="ignore"):
             return float(np.log(probability).mean())
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features of a history: order1_f1, order1_f2, ..., order2_f1, ..."""
+    def report(self) -> OrdersReport:
+        """What each order adds to those before it, on seen and on held-out rows."""
         check_is_fitted(self)
+        return OrdersReport(tuple(self.components_.values()), self.solver_)
+
+    def _feature_names(self) -> list[str]:
         counts = zip(self.orders_, self.learned_.components, strict=True)
-        return np.array(
-            [f"order{order}_f{i + 1}" for order, component in counts for i in range(len(component))], dtype=object
-        )
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
-        from featgeo.models.persistence import save  # it knows all estimators
-
-        check_is_fitted(self)
-        save(self, path)
+        return [f"order{order}_f{i + 1}" for order, component in counts for i in range(len(component))]
 
     def _has_tables(self, histories: Parts, following: Rows) -> bool:
         """Whether the longest histories come back often enough, and are few enough, for a table."""

@@ -16,6 +16,7 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import spread
 from featgeo.assembly.links import MassLink, Recalibration
 from featgeo.assembly.support import Support
+from featgeo.card import Card, Shown
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.models.components import DependenceComponent
@@ -28,8 +29,8 @@ ALONE = "y given s alone"
 Way = Literal["formula", "features"]
 
 
-@dataclass(frozen=True, eq=False)
-class Posterior:
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior(Shown):
     """How Y given X and S is assembled, and how it fares on rows that its features have not seen.
 
     Attributes:
@@ -95,22 +96,24 @@ class Posterior:
             _recalibrated(mixed, y, support),
         )
 
-    def __str__(self) -> str:
+    def card(self) -> Card:
+        """In one line how Y is assembled, and how well."""
         if not self.losses:
-            return f"y given x and s: by the {self.way}; no rows were held out to judge it"
+            return Card([f"y given x and s: by the {self.way}; no rows were held out to judge it"])
         by = {"formula": "the formula", "features": "a model of features of x beside s"}[self.way]
         share = f", {self.prior_share:g} of y given s mixed in" if self.prior_share else ""
         losses = ", ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
         r2 = f"; R^2 {self.r2[0]:.4f}, of s alone {self.r2[1]:.4f}" if self.r2 else ""
         unit = " nats a row" if self.measure == "log loss" else ""
-        return (
+        line = (
             f"y given x and s: by {by}{share}; {self.measure} on {self.n_rows} held-out rows: {losses}; "
             f"gain over s alone {self.gain:.4f} +- {self.gain_error:.4f}{unit}{r2}"
         )
+        return Card([line])
 
 
-@dataclass(frozen=True, eq=False)
-class SideReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class SideReport(Shown):
     """What a fit with side information found; print it for lines of text.
 
     Attributes:
@@ -123,9 +126,10 @@ class SideReport:
     conditional: DependenceComponent
     posterior: Posterior
 
-    def __str__(self) -> str:
-        doubts = [f"! {part.doubt}" for part in (self.markov, self.conditional) if part.doubt]
-        return "\n".join([*map(str, (self.markov, self.conditional, self.posterior)), *doubts])
+    def card(self) -> Card:
+        """A line for each part."""
+        doubts = [part.doubt for part in (self.markov, self.conditional) if part.doubt]
+        return Card([str(part) for part in (self.markov, self.conditional, self.posterior)], doubts=doubts)
 
 
 def _loss_of(y: Rows, support: Support) -> Callable[[Array], Array]:
