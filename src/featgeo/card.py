@@ -46,7 +46,8 @@ class Card:
         parts = [f"<div><b>{title}</b></div>", *(f"<div>{line}</div>" for line in others), self._picture()]
         if self.columns:
             heads, cells = (_row("th", self.columns), "".join(_row("td", row) for row in self.rows))
-            parts.append(f"<table cellpadding="4" style="text-align:right"><thead>{heads}</thead><tbody>{cells}</tbody></table>")
+            style = 'cellpadding="4" style="text-align:right"'
+            parts.append(f"<table {style}><thead>{heads}</thead><tbody>{cells}</tbody></table>")
         parts += [f'<div style="color:{ORANGE}">{escape(doubt)}</div>' for doubt in self.doubts]
         return f'<div class="featgeo">{"".join(parts)}</div>'
 
