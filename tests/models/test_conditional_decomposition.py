@@ -91,7 +91,7 @@ def test_conditional_independence_leaves_no_held_out_energy():
     x, y = s + rng.standard_normal(4000), s + rng.standard_normal(4000)
     model = ConditionalDecomposition(random_state=0).fit(x, y, s)
     assert model.markov_.held_out_energy_ > 0.5
-    assert model.conditional_.held_out_energy_ < 2 * model.conditional_.held_out_energy_error_
+    assert model.conditional_.held_out_energy_ <= 2 * model.conditional_.held_out_energy_error_
 
 
 def mixed(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, pd.DataFrame, np.ndarray]:

@@ -169,3 +169,15 @@ def test_gains_given_s_are_no_more_than_the_information_there_is(strength):
     assert np.mean(gains) >= information - 12 / (2 * 1200) - 3 * error  # what learning twelve numbers costs
     if strength == 0:
         assert np.mean(gains) <= 0
+
+
+@pytest.mark.parametrize("space", ["spline", "kernel", "trees"])
+def test_nothing_is_left_of_modes_that_held_out_rows_call_worse_than_none(space):
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((600, 3)), rng.standard_normal(600)
+    with pytest.warns(FitWarning, match="confirm no mode"):
+        model = ModalDecomposition("auto", x_space=space, random_state=0).fit(x, y)
+    assert model.n_modes_ == 0
+    assert model.report().held_out_score == 0
+    assert "none of them kept" in str(model.report())
+    assert np.ptp(model.given(x).mean()) < 1e-9  # whatever x is, the distribution of y over all rows

@@ -40,7 +40,7 @@ def test_fine_functions_of_s_are_no_conditional_dependence(frequency):
     model = ConditionalDecomposition(x_space="kernel", y_given_s=LinearRegression(), random_state=0).fit(x, y, s)
     part = model.conditional_
     assert model.markov_.held_out_energy_ > 0.5
-    assert part.held_out_energy_ < 2 * part.held_out_energy_error_
+    assert part.held_out_energy_ <= 2 * part.held_out_energy_error_
     assert model.score(*waves(2000, frequency, 4)) < 0.01
 
 

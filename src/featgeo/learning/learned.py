@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,9 +17,6 @@ from featgeo.learning.setting import Setting
 from featgeo.learning.solve import Solution
 
 N_FOLDS = 5
-# On held-out rows modes of pure noise lose about the energy that they have on the rows of the fit, and show that to
-# whoever reads held-out figures. Modes that lose more than twice as much are broken.
-NOISE = 2.0
 UNSEEN_ROWS = 10_000
 
 
@@ -66,16 +62,12 @@ class Component:
             scores,
         )
 
-    def sound(self, most_loss: float) -> int:
-        """How many modes to keep: all, unless their energy on held-out rows is too far below that of no dependence.
+    def sound(self) -> int:
+        """How many modes to keep: all, unless held-out rows find less in them than in no dependence.
 
         Then as many of the first as do best there, which may be none.
-
-        Args:
-            most_loss: How much below 0 it may be, as a share of the energy on the rows of the fit.
         """
-        bound = -most_loss * float(np.sum(self.sigma**2))
-        if not self.held_out_scores.size or 2 * self.held_out_scores.sum(axis=1).mean() >= bound:
+        if not self.held_out_scores.size or self.held_out_scores.sum(axis=1).mean() >= 0:
             return len(self)
         return int(np.argmax(np.concatenate([[0.0], np.cumsum(self.held_out_scores.mean(axis=0))])))
 
@@ -190,29 +182,23 @@ class Learned:
     unseen: Unseen | None = None
     dropped: tuple[str, ...] = ()
 
-    def without_harm(self, setting: Setting, most_loss: float = NOISE) -> Learned:
+    def without_harm(self, setting: Setting) -> Learned:
         """The same without modes that held-out rows call worse than no dependence; every way of learning ends here.
 
-        It warns where the first level loses any. Modes that were asked for by number stay, and what held-out rows have
-        against them is for the model to say; counts of finite alphabets that are to be solved exactly are what they
-        are.
-
-        Args:
-            setting: The levels.
-            most_loss: As in `Component.sound`.
+        Modes that were asked for by number stay, and counts of finite alphabets that are to be solved exactly are what
+        they are: what held-out rows have against them, models warn of and report.
         """
         kept = [
-            len(part) if self.solver == "exact" or isinstance(step.n_modes, int) else part.sound(most_loss)
+            len(part) if self.solver == "exact" or isinstance(step.n_modes, int) else part.sound()
             for part, step in zip(self.components, setting.steps, strict=True)
         ]
         if kept == [len(component) for component in self.components]:
             return self
-        dropped = []
-        for i, (component, k) in enumerate(zip(self.components, kept, strict=True)):
-            if k < len(component):
-                dropped.append(_dropped(i, component, k, len(self.components)))
-                if i == 0:
-                    warnings.warn(dropped[-1], FitWarning, stacklevel=2)
+        dropped = [
+            _dropped(i, component, k, len(self.components))
+            for i, (component, k) in enumerate(zip(self.components, kept, strict=True))
+            if k < len(component)
+        ]
         unseen = None if self.unseen is None else self.unseen.first([len(c) for c in self.components], kept)
         components = tuple(component.first(k) for component, k in zip(self.components, kept, strict=True))
         score = float(sum(component.held_out_energies.mean() for component in components) / 2)

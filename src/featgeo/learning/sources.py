@@ -168,7 +168,7 @@ def _learned(blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes:
     setting = Setting({n: Block(None, of=g) for n, g in of.items()}, {"y": Block(None, of=("y",))}, steps)
     solver = "exact" if exact else "neural" if blocks.networks else "closed"
     record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), solver, None)
-    record = record.without_harm(setting, most_loss=0.0)
+    record = record.without_harm(setting)
     modes = [part.first(len(component)) for part, component in zip(solution.levels, record.components, strict=True)]
     weight = np.hstack([part.f.weight for part in modes])
     reach = [names if exact else read for read, _ in nesting.spaces]

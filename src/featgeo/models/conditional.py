@@ -223,7 +223,7 @@ class ConditionalDecomposition(Decomposition):
     def report(self) -> SideReport:
         """Both components, and how Y given X and S fares on held-out rows beside Y given S alone."""
         check_is_fitted(self)
-        return SideReport(self.markov_, self.conditional_, self.posterior_)
+        return SideReport(self.markov_, self.conditional_, self.posterior_, self.learned_.dropped)
 
     def _feature_names(self) -> list[str]:
         names = zip(self.components_, self.learned_.components, strict=True)

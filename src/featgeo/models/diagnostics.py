@@ -124,7 +124,7 @@ def diagnose(
         solver=learned.solver,
         spaces=learned.spaces,
         ridge=learned.ridge,
-        doubts=tuple(part.doubt for part in components.values() if part.doubt),
+        doubts=(*(part.doubt for part in components.values() if part.doubt), *learned.dropped),
     )
 
 

@@ -120,16 +120,19 @@ class SideReport(Shown):
         markov: The Markov component.
         conditional: The conditional component.
         posterior: How Y given X and S is assembled, and how it fares.
+        dropped: What held-out rows called worse than no dependence, and is therefore not there.
     """
 
     markov: DependenceComponent
     conditional: DependenceComponent
     posterior: Posterior
+    dropped: tuple[str, ...] = ()
 
     def card(self) -> Card:
         """A line for each part."""
         doubts = [part.doubt for part in (self.markov, self.conditional) if part.doubt]
-        return Card([str(part) for part in (self.markov, self.conditional, self.posterior)], doubts=doubts)
+        lines = [str(part) for part in (self.markov, self.conditional, self.posterior)]
+        return Card(lines, doubts=[*doubts, *self.dropped])
 
 
 def _loss_of(y: Rows, support: Support) -> Callable[[Array], Array]:
