@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,15 @@ def test_experiments_are_told_as_they_are_done(monkeypatch, tmp_path):
     assert found.exit_code == 0
     assert told == [("starting", 3, True), *[(7, 1, "made-up")] * 3]
     assert "1 of 1 experiments agree with their theory." in found.output
+    assert (tmp_path / "report.html").resolve().as_uri() in found.output.replace("\n", "")
     monkeypatch.chdir(tmp_path)
     CliRunner().invoke(cli.main, ["reproduce", "--draws", "1", "--seed", "1", "--recipe", "published"])
     assert (tmp_path / "reproduce-published" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(("command", "room"), [("demo", "featgeo.demo"), ("reproduce", "featgeo.reproduce")])
+def test_what_misses_is_named_with_the_way_to_get_it(monkeypatch, command, room):
+    monkeypatch.setitem(sys.modules, room, None)  # as if it could not be imported
+    found = CliRunner().invoke(cli.main, [command])
+    assert found.exit_code == 1
+    assert found.output == f"The featgeo command needs its extra ({room} is missing). Run: pip install 'featgeo[cli]'\n"

@@ -371,3 +371,10 @@ def test_tables_count_everyone_once(table, people):
     assert counts.sum() == people
     assert counts.shape == tuple(map(len, categories))
     assert len(names) == counts.ndim
+
+
+def test_what_a_download_complains_of_is_told(monkeypatch, cache):
+    complains = property(lambda package: ("python", "-c", "import sys; sys.exit('no such thing')"))
+    monkeypatch.setattr(Package, "command", complains)
+    with pytest.raises(OSError, match="from PyPI: no such thing\n"):
+        fetch(WHEEL, checksums(CONTENT))

@@ -245,3 +245,15 @@ def test_without_a_list_of_open_files_names_are_hidden(tmp_path, monkeypatch):
     for content in ("first", "second"):
         files.write_whole(tmp_path / "file", content)
     assert (tmp_path / "file").read_text() == "second"
+
+
+def test_what_looks_like_a_leftover_and_is_no_file_of_ours_stays(tmp_path):
+    """A link may lead anywhere, and a pipe is never done."""
+    (tmp_path / "kept").write_text("mine")
+    link, pipe = (tmp_path / f"{files._PREFIX}{name}{files._SUFFIX}" for name in ("link", "pipe"))
+    link.symlink_to(tmp_path / "kept")
+    os.mkfifo(pipe)
+    files.write_whole(tmp_path / "new", b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "kept").read_text() == "mine"
+    assert (tmp_path / "new").read_bytes() == b"new"

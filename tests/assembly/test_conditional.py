@@ -189,3 +189,6 @@ def test_the_mean_of_a_heavy_tailed_prior_is_exact():
 def test_one_value_for_each_row_is_due():
     with pytest.raises(ValueError, match="one value"):
         _continuous().pit([0.0])
+    n = len(_continuous())
+    with pytest.raises(ValueError, match="`share` must lie between 0 and 1"):
+        _continuous().pit(np.zeros(n), np.append(np.zeros(n - 1), 2.0))  # one of them does not

@@ -97,3 +97,10 @@ def test_the_most_probable_number_is_where_the_density_is_highest():
     given = Conditional(support, np.array([[0.5]]))  # proportional to phi(y) (1 + y / 2): its mode solves y (2 + y) = 1
     assert given.map()[0] == pytest.approx(np.sqrt(2) - 1, abs=0.15)
     assert given.mle()[0] == pytest.approx(values.max(), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("values", "unit"), [([-1e308, 3.0], 2.0**1023), ([5.0, -6.0], 4.0), ([0.25], 0.25), ([], 0.5)]
+)
+def test_the_unit_is_a_power_of_two_near_the_largest_size(values, unit):
+    assert room.unit_of(np.array(values)) == unit

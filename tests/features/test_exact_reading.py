@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 
 from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition
 from featgeo.features.exact_numbers import LARGEST, in_units, out_of_units, units_of
@@ -41,8 +42,9 @@ PLAIN = _sigma(SMALL)
         [2**100 + int(value) for value in SMALL],
         pd.Series(2**60 + SMALL, dtype="Int64"),
         pl.Series(2**60 + SMALL),
+        torch.from_numpy(2**60 + SMALL),
     ],
-    ids=["int64", "negative", "uint64", "beyond 64 bits", "pandas Int64", "polars"],
+    ids=["int64", "negative", "uint64", "beyond 64 bits", "pandas Int64", "polars", "torch"],
 )
 def test_whole_numbers_beyond_2_to_the_53_stay_apart(large):
     np.testing.assert_allclose(_sigma(large), PLAIN, rtol=1e-12)
@@ -233,3 +235,15 @@ def test_modules_refuse_surplus_columns():
     large = ModalDecomposition(1, x_space="linear", y_space="linear").fit(2**60 + SMALL, Y)
     with pytest.raises(NotImplementedError, match="too large"):
         as_module(large, "f")
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([2**70, 2**70 + 1, 0], "from 0 to 1180591620717411303425"),
+        ([-(2**1000), -(2**999), 1 - 2**999], r"from -2\*\*1001 to -2\*\*999, "),
+    ],
+)
+def test_numbers_that_no_float_tells_apart_are_named_in_short(values, shown):
+    with pytest.raises(ValueError, match=shown):
+        Variable.seen(values * 5, "X").rows(values * 5)

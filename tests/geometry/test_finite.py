@@ -356,3 +356,9 @@ def test_work_without_end_is_refused_with_its_size(shape):
     joint = FiniteJoint(np.ones(shape))
     with pytest.raises(ValueError, match=r"functions on the .* take about .* operations and .* GB; .* Name fewer"):
         joint.multimodal()
+
+
+def test_functions_may_come_as_lists_of_numbers():
+    joint = FiniteJoint(np.arange(1.0, 13).reshape(3, 4) ** 2 % 7 + 1)
+    functions = np.array([[0.0], [1.0], [5.0]])
+    np.testing.assert_allclose(joint.modes(x_space=functions.tolist()).sigma, joint.modes(x_space=functions).sigma)

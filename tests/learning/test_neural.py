@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from support import cosine_samples, random_counts, rows
 
 from featgeo import FeatureClassifier, FiniteJoint, ModalDecomposition, Training
 from featgeo.features.variables import Variable
+from featgeo.learning import neural
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.plan import Plan
@@ -214,3 +216,23 @@ def test_what_judging_rows_are_told_is_the_closed_form_without_their_part():
     assert np.sign(np.corrcoef(told, x[rows])[0, 1]) == np.sign(np.corrcoef(model.transform(x[:, None])[:, 0], x)[0, 1])
     whole = np.corrcoef(x[rows], y[rows])[0, 1]
     assert held_out.mean() == pytest.approx(abs(whole), abs=0.05)
+
+
+def test_networks_train_no_more_surplus_dimensions_than_a_fixed_span_has_room_for():
+    """Four symbols have three functions of mean 0: with two modes wanted, one more is all there is."""
+    setting = Setting.bivariate(2, "network", "table")
+    trunks = {"x": SimpleNamespace(dim=neural.NO_LIMIT), "y": SimpleNamespace(dim=3)}
+    assert neural._dims(setting, trunks) == ((2,), 1)
+    assert neural._dims(Setting.bivariate(9, "network", "table"), trunks) == ((3,), 0)
+
+
+@pytest.mark.parametrize("space", ["spline", "kernel"])
+def test_solutions_without_the_first_fold_are_those_that_its_rows_are_judged_by(space):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((200, 2))
+    model = ModalDecomposition(2, "closed", space, "spline", random_state=0, verbose=0)
+    unseen = model.fit(x, x[:, 0] + rng.standard_normal(200)).learned_.unseen
+    first = unseen.left_out[0]
+    np.testing.assert_allclose(unseen.without_first[first.index], first.f, atol=1e-10)
+    f = model.transform(x[unseen.rows]) * model.singular_values_
+    np.testing.assert_allclose(unseen.final, f, atol=1e-8)

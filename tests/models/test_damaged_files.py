@@ -9,6 +9,7 @@ import io
 import pickle
 import re
 import warnings
+import zipfile
 
 import crafted_files
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 import skops.io
 from crafted_files import CRAFTED, PACKED, PAYLOADS, Parts, honest, kinds, mutated, outcome, peak_memory, with_payload
 
-from featgeo import load
+from featgeo import ModalDecomposition, load
 from featgeo.models import objects, persistence
 
 KINDS = ("table", "linear", "spline", "kernel", "index", "trees", "network", "classifier", "regressor", "conditional",
@@ -186,3 +187,17 @@ def test_the_message_says_what_is_wrong_and_the_way_out(tmp_path):
         ValueError, match=re.escape(str(path)) + r" is not a featgeo model, .* Save the model again, or"
     ):
         load(path)
+
+
+def test_a_member_that_was_replaced_is_noticed_though_the_archive_is_sound(tmp_path):
+    path, crafted = tmp_path / "model.fg", tmp_path / "crafted.fg"
+    ModalDecomposition(1, x_space="linear", y_space="linear", verbose=0).fit(*np.eye(2).repeat(20, 1)).save(path)
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(crafted, "w") as other:
+        for info in archive.infolist():
+            content = bytearray(archive.read(info))
+            if info.filename == "tensors.safetensors":
+                content[-1] ^= 1
+            other.writestr(info, bytes(content))
+        other.comment = archive.comment
+    with pytest.raises(ValueError, match=r"'tensors\.safetensors' does not have the checksum of the manifest"):
+        load(crafted)

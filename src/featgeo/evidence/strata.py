@@ -29,7 +29,6 @@ from featgeo.evidence.scored import Ranks, Scored, Symbols, ranks
 from featgeo.evidence.shuffling import permutation_pvalue, sequential_pvalue
 from featgeo.geometry.validation import Array
 
-PERMUTATIONS = 999
 REACHED = 50  # permutations that reach the statistic, and no more are needed: p-values to a seventh
 MOST_PERMUTED = 5000  # rows; with more the limit is as good and faster
 MOST_ENUMERATED = 5000  # arrangements; up to so many, all are taken
@@ -37,9 +36,7 @@ AMPLE_COUNT = 5.0  # least expected count for the limiting distribution
 MOST_CELLS = 2**22  # of all tables together
 
 
-def stratified_chi_square_test(
-    x: Symbols, y: Symbols, s: Symbols, seed: int, n_permutations: int = PERMUTATIONS
-) -> Evidence:
+def stratified_chi_square_test(x: Symbols, y: Symbols, s: Symbols, seed: int, n_permutations: int) -> Evidence:
     """Chi-square test summed over strata.
 
     Args:
@@ -69,7 +66,7 @@ def stratified_chi_square_test(
 
 
 def stratified_probe_test(
-    x: Sequence[Scored], y: Sequence[Scored], s: Symbols, seed: int, n_permutations: int = PERMUTATIONS
+    x: Sequence[Scored], y: Sequence[Scored], s: Symbols, seed: int, n_permutations: int
 ) -> Evidence:
     """Test of squared moments of probes of x and y, centred in each stratum, over all and by stratum.
 
