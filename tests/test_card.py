@@ -52,6 +52,11 @@ def test_strengths_are_drawn_as_bars_and_held_out_ones_as_dots_where_there_are_a
     assert (tags.count("rect"), tags.count("circle"), tags.count("line")) == (3, 2, 1)
     assert 'y="6.0" width="22" height="54.0"' in Card(["t"], bars=[0.9], dots=[np.nan]).html()
     assert "svg" not in Card(["t"]).html()
+    two = Card(["t"], bars=[0.5, 2.0], dots=[0.25, -1.0]).html()
+    assert [part.split('"')[1] for part in two.split("<rect ")[1:]] == ["0", "28"]
+    assert [tuple(part.split('"')[1:4:2]) for part in two.split("<circle ")[1:]] == [("11.0", "45.0"), ("39.0", "60.0")]
+    assert 'x="28" y="0.0" width="22" height="60.0"' in two  # no strength leaves the picture
+    assert 'width="56" height="68" viewBox="0 -4 56 68"' in two
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from featgeo import Conditional, ConditionalDecomposition, load
@@ -13,7 +14,7 @@ from featgeo.assembly.links import MassLink, Recalibration
 from featgeo.assembly.side import ModelLink, SideRows
 from featgeo.assembly.support import Support
 from featgeo.features.variables import Variable
-from featgeo.models.given_s import FeaturesModel
+from featgeo.models.given_s import FeaturesModel, WithResiduals
 from featgeo.models.pairs import over_pairs
 from featgeo.models.side_posterior import ALONE, Posterior
 
@@ -201,3 +202,12 @@ def test_what_is_no_model_of_y_given_s():
         ConditionalDecomposition(1, 1, y_given_s=lambda s: s).fit(x, y, s)
     with pytest.raises(ValueError, match="Pass a classifier"):
         ConditionalDecomposition(1, 1, y_given_s=LinearRegression()).fit(x, np.where(y > 0, "yes", "no"), s)
+
+
+def test_residuals_of_a_regressor_are_as_many_steps_of_equal_height():
+    """P(y <= t | s) rises from 1 / 2r at the lowest of r residuals to 1 - 1 / 2r at the highest."""
+    s = Variable.seen(np.zeros((1, 1)), "S").rows(np.zeros((1, 1)))
+    model = WithResiduals(DummyRegressor().fit([[0.0]], [10.0]), np.array([-2.0, 0.0, 1.0, 3.0]))
+    support = Support.of_numbers(np.array([7.0, 9.0, 11.0, 15.0]), lambda rows: np.zeros((len(rows), 0)))
+    mass = model.mass(s, support)[0]  # edges at 8, 10 and 13
+    np.testing.assert_allclose(np.cumsum(mass), [1 / 8, 3 / 8, 7 / 8, 1])

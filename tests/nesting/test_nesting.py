@@ -94,3 +94,7 @@ def test_nesting_cannot_be_changed_and_travels_without_its_hash():
 def test_rules_are_enforced_with_the_way_out(arguments, message):
     with pytest.raises(ValueError, match=message):
         Nesting(*arguments)
+
+
+def test_modes_of_named_spaces_keep_their_names():
+    assert Nesting.modes(2, x="a", y=("b", "c")) == Nesting([Level(1, "a", ("b", "c"))] * 2)
