@@ -4,6 +4,7 @@ import copy
 import math
 import warnings
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -587,3 +588,12 @@ def test_as_many_modes_as_are_asked_for(n_modes):
     y = np.digitize(a, [-0.7, 0.0, 0.7]) * 2 + (b > 0)  # eight labels
     model = fg.MultimodalDecomposition(n_modes, max_order=1, spaces="linear", random_state=0).fit({"a": a, "b": b}, y)
     assert len(model.bivariate_.singular_values_) == (2 if n_modes == "auto" else n_modes)  # two columns tell no more
+
+
+def test_the_team_that_knows_most_answers():
+    model = fg.MultimodalDecomposition()
+    know = {("a",): (1, 5, 2), ("a", "b"): (7, 0, 3)}
+    model.teams_ = tuple(
+        SimpleNamespace(sources=("a", "b", "c"), knowledge=lambda there, i=i: know[there][i]) for i in range(3)
+    )
+    assert [model._team(there) for there in know] == [1, 0]
