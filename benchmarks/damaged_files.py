@@ -24,7 +24,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import crafted_files as files
 
-import featgeo as fg
+from featgeo import load
 
 
 def main() -> None:
@@ -79,7 +79,7 @@ def payloads() -> int:
         marker = Path(folder) / "marker"
         for make in files.PAYLOADS.values():
             try:
-                fg.load(io.BytesIO(files.with_payload(files.honest("linear"), make(str(marker)))))
+                load(io.BytesIO(files.with_payload(files.honest("linear"), make(str(marker)))))
             except ValueError:
                 refused += not marker.exists()
     return refused

@@ -18,8 +18,7 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-import featgeo as fg
-from featgeo import datasets
+from featgeo import ModalDecomposition, datasets, leakage
 
 SEED = 300
 Array = np.ndarray
@@ -54,7 +53,7 @@ def encoded(train: pd.DataFrame, test: pd.DataFrame) -> tuple[Array, Array]:
 
 
 def income(name: str, train: Array, test: Array, y: pd.Series, y_test: pd.Series, sex_test: pd.Series) -> None:
-    left = fg.leakage(test, sex_test, random_state=SEED)
+    left = leakage(test, sex_test, random_state=SEED)
     figures: dict[str, object] = {"columns": train.shape[1], "linear": left.linear, "nonlinear": left.nonlinear}
     models = {"logistic": LogisticRegression(max_iter=2000), "trees": HistGradientBoostingClassifier(random_state=0)}
     for kind, model in models.items():
@@ -71,7 +70,7 @@ def run_adult() -> None:
     raw, raw_test = encoded(X.drop(columns="gender"), X_test.drop(columns="gender"))
     income("adult, raw columns without sex", raw, raw_test, y, y_test, sex_test)
     for space in ("auto", "spline"):
-        model = fg.ModalDecomposition(1, x_space=space, orthogonal_to="gender", random_state=SEED).fit(X, y)
+        model = ModalDecomposition(1, x_space=space, orthogonal_to="gender", random_state=SEED).fit(X, y)
         own = abs(np.corrcoef(model.transform(X)[:, 0], sex == "Male")[0, 1])
         name = f"adult, featgeo, x_space={space}"
         income(name, model.transform(X), model.transform(X_test), y, y_test, sex_test)

@@ -28,7 +28,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, TargetEncoder
 
-import featgeo as fg
+from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition
 
 SEED = 10_000
 Array = np.ndarray
@@ -84,7 +84,7 @@ def cost(sizes: Sequence[int]) -> None:
             "with both": {"many": many, "own": own},
         }
         for kind, target in (("regressor", y), ("classifier", y > np.median(y))):
-            model = fg.FeatureRegressor if kind == "regressor" else fg.FeatureClassifier
+            model = FeatureRegressor if kind == "regressor" else FeatureClassifier
             _, without = timed(lambda: model(random_state=0).fit(frame, target))
             for name, added in columns.items():
                 _, seconds = timed(lambda: model(random_state=0).fit(frame.assign(**added), target))
@@ -112,7 +112,7 @@ def single(n: int, n_labels: int) -> None:
         "labels, as many labels": (labels, other),
     }
     for name, (x, y) in pairs.items():
-        model, seconds = timed(lambda: fg.ModalDecomposition(random_state=0).fit(x, y))
+        model, seconds = timed(lambda: ModalDecomposition(random_state=0).fit(x, y))
         sigma = f"{model.singular_values_[0]:.3f} ({model.held_out_singular_values_[0]:.3f} held out)"
         row(
             f"{n} rows, {n_labels} {name}",
@@ -187,7 +187,7 @@ def judged(n_rows: int, seeds: Sequence[int]) -> None:
             x_train, x_test, y_train, y_test = train_test_split(
                 x.iloc[some], y.iloc[some].astype(str if classes else float), test_size=0.5, random_state=seed
             )
-            ours = fg.FeatureClassifier if classes else fg.FeatureRegressor
+            ours = FeatureClassifier if classes else FeatureRegressor
             models = {
                 "featgeo": (ours(random_state=seed), list(x.columns)),
                 "without": (ours(random_state=seed), [c for c in x.columns if c not in many]),

@@ -20,8 +20,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 from torch import nn
 
-import featgeo as fg
-from featgeo import datasets
+from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition, Training, datasets
 from featgeo.features import networks
 from featgeo.geometry import Modes
 from featgeo.paper import cosine as cosine_experiment
@@ -50,7 +49,7 @@ def cosine() -> None:
     for seed in range(SEED, SEED + 5):
         data = cosine_experiment.draw(seed)
         with cpu_time() as used:
-            model = fg.ModalDecomposition(2, solver="neural", random_state=seed).fit(data.x, data.y)
+            model = ModalDecomposition(2, solver="neural", random_state=seed).fit(data.x, data.y)
             seconds = used()
         grid = cosine_experiment.GRID
         modes = Modes(model.singular_values_, *model.transform(grid, grid))
@@ -65,7 +64,7 @@ def discrete() -> None:
     data = discrete_experiment.draw(SEED)
     truth = data.counts().modes(3).sigma
     spaces = (OneHotNetwork(size) for size in discrete_experiment.SHAPE)
-    model = fg.ModalDecomposition(3, "neural", *spaces, random_state=0, training=fg.Training(max_epochs=20)).fit(
+    model = ModalDecomposition(3, "neural", *spaces, random_state=0, training=Training(max_epochs=20)).fit(
         data.x, data.y
     )
     row("discrete, neural", largest_sigma_error=float(np.abs(model.singular_values_ - truth).max()))
@@ -90,7 +89,7 @@ class OneHotNetwork(nn.Module):
 def fashion() -> None:
     data = datasets.fashion_mnist()
     with cpu_time() as used:
-        model = fg.FeatureClassifier(x_space="image", random_state=0).fit(data.train_images, data.train_labels)
+        model = FeatureClassifier(x_space="image", random_state=0).fit(data.train_images, data.train_labels)
         seconds = used()
     p = model.predict_proba(data.test_images)
     ours = float((model.classes_[p.argmax(axis=1)] == data.test_labels).mean()), log_loss(data.test_labels, p)
@@ -146,7 +145,7 @@ def adult() -> None:
     X_train, X_test, y_train, y_test = train_test_split(
         X, positive, test_size=0.25, random_state=SEED, stratify=positive
     )
-    model = fg.FeatureClassifier(random_state=0).fit(X_train, y_train)
+    model = FeatureClassifier(random_state=0).fit(X_train, y_train)
     p = model.predict_proba(X_test)[:, 1]
     row("Adult, FeatureClassifier", auc=roc_auc_score(y_test, p), calibration_error=calibration_error(p, y_test),
         log_loss=log_loss(y_test, p), spaces=model.spaces_[0])  # fmt: skip
@@ -162,7 +161,7 @@ def diamonds() -> None:
     table = datasets.diamonds()
     X, y = table.drop(columns="price"), table["price"].to_numpy(float)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=SEED)
-    model = fg.FeatureRegressor(random_state=0).fit(X_train, y_train)
+    model = FeatureRegressor(random_state=0).fit(X_train, y_train)
     low, high = model.predict_interval(X_test, 0.9).T
     covered = float(np.mean((low <= y_test) & (y_test <= high)))
     row("diamonds, FeatureRegressor", R2=model.score(X_test, y_test), mean_width=float(np.mean(high - low)),

@@ -24,8 +24,7 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
-import featgeo as fg
-from featgeo import datasets
+from featgeo import MultimodalDecomposition, datasets
 
 SEED = 10_000
 DRAWS = 10
@@ -68,7 +67,7 @@ def ours(
 ) -> tuple[float, float]:
     """The area under the curve on new rows, and CPU seconds of the fit."""
     start = time.process_time()
-    model = fg.MultimodalDecomposition(random_state=0).fit(by_source(train, sources), y)
+    model = MultimodalDecomposition(random_state=0).fit(by_source(train, sources), y)
     spent = time.process_time() - start
     return float(roc_auc_score(y_test, model.given(**by_source(test, sources)).proba()[:, 1])), spent
 

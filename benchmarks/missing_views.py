@@ -40,8 +40,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-import featgeo as fg
-from featgeo import datasets
+from featgeo import FeatureClassifier, MultimodalDecomposition, Training, datasets
 from featgeo.features import networks
 from featgeo.learning.train import one_cycle
 
@@ -107,7 +106,7 @@ Predict = Callable[[tuple[str, ...]], Array | None]  # labels of the test rows o
 
 
 def ours(split: Split) -> Predict:
-    model = fg.MultimodalDecomposition(max_order=1, random_state=split.seed).fit(split.train, split.y)
+    model = MultimodalDecomposition(max_order=1, random_state=split.seed).fit(split.train, split.y)
     return lambda pattern: model.given(**{name: split.test[name] for name in pattern}).map()
 
 
@@ -169,7 +168,7 @@ def methods(split: Split, ours_too: bool) -> Iterator[tuple[str, Callable[[], Pr
     kinds: dict[str, tuple[Callable[[], Any], bool]] = {
         "logistic": (logistic, True),
         "trees": (lambda: HistGradientBoostingClassifier(random_state=seed), False),
-        "FeatureClassifier": (lambda: fg.FeatureClassifier(random_state=seed), False),
+        "FeatureClassifier": (lambda: FeatureClassifier(random_state=seed), False),
     }
     for where, train in {"rows that have it": split.train, "nothing missing": split.complete}.items():
         for kind, (make, fast) in kinds.items():
@@ -239,7 +238,7 @@ def alone(inputs: Mapping[str, torch.Tensor], labels: torch.Tensor, epochs: int,
     for name, images in inputs.items():
         model.trunks[name].fit_input_scale(images[:4096])
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    options = fg.Training(max_epochs=epochs)
+    options = Training(max_epochs=epochs)
     batches = options.batches({**inputs, "y": labels}, seed, n_parameters)
     rate, n_steps = options.rate(n_parameters), epochs * batches.n_batches
     optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=options.weight_decay, fused=True)
@@ -271,10 +270,8 @@ def run_halves(seed: int, epochs: int, ours_too: bool) -> None:
         print(f"halves, {'+'.join(seen)}, network alone: accuracy {accuracy:.4f}  cpu_s {spent:.0f}", flush=True)
     if ours_too:
         start = time.process_time()
-        training = fg.Training(max_epochs=epochs)
-        joint = fg.MultimodalDecomposition(9, 9, spaces="image", training=training, random_state=seed).fit(
-            train, labels
-        )
+        training = Training(max_epochs=epochs)
+        joint = MultimodalDecomposition(9, 9, spaces="image", training=training, random_state=seed).fit(train, labels)
         spent = time.process_time() - start
         for seen in pairs:
             accuracy = float(np.mean(joint.given(**{name: test[name] for name in seen}).map() == test_labels))

@@ -19,8 +19,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-import featgeo as fg
-from featgeo import datasets
+from featgeo import FeatureClassifier, FeatureRegressor, datasets
 
 SEED = 11_000
 ROWS = 100_000
@@ -68,7 +67,7 @@ def predict() -> None:
         boosting = HistGradientBoostingClassifier if is_label else HistGradientBoostingRegressor
         options = {"categorical_features": "from_dtype"} if isinstance(X, pd.DataFrame) else {}
         peer = boosting(random_state=0, **options)
-        model = (fg.FeatureClassifier if is_label else fg.FeatureRegressor)(random_state=0)
+        model = (FeatureClassifier if is_label else FeatureRegressor)(random_state=0)
         ours_fit, _ = timed(lambda: model.fit(train, y[some]))
         peer_fit, _ = timed(lambda: peer.fit(categorical(train), y[some]))
         rows, peer_rows = many(X), categorical(many(X))
@@ -94,7 +93,7 @@ def fit(n: int = 1_000_000, d: int = 10) -> None:
     """A fit of a million rows by "auto"."""
     X, y = drawn(n, d, SEED + 1)
     fresh, truth = drawn(ROWS, d, SEED + 2)
-    model, peer = fg.FeatureRegressor(random_state=0), HistGradientBoostingRegressor(random_state=0)
+    model, peer = FeatureRegressor(random_state=0), HistGradientBoostingRegressor(random_state=0)
     ours, _ = timed(lambda: model.fit(X, y))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     theirs, _ = timed(lambda: peer.fit(X, y))
