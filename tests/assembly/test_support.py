@@ -104,3 +104,13 @@ def test_the_most_probable_number_is_where_the_density_is_highest():
 )
 def test_the_unit_is_a_power_of_two_near_the_largest_size(values, unit):
     assert room.unit_of(np.array(values)) == unit
+
+
+def test_the_distribution_function_rises_evenly_through_the_topmost_neighbourhood():
+    values = np.sort(np.random.default_rng(0).standard_normal(5 * MAX_NUMBERS))
+    support = Support.of_numbers(values, lambda rows: np.zeros((len(rows), 0)))
+    low, high = support.ends[-1]
+    assert high > low
+    shares = np.array([0.0, 0.25, 0.5, 1.0])
+    found = Conditional(support, np.zeros((1, 0))).cdf(low + shares * (high - low))[0]
+    np.testing.assert_allclose(found, 1 - support.mass[-1] * (1 - shares), atol=1e-12)
