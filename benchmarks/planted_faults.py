@@ -8,11 +8,11 @@ A fault is one small change of one expression or statement: another comparison, 
 is dropped, arguments that are swapped, a constant or an axis that is off by one, a condition that is negated, a guard,
 a clip or a loop that is gone. What could never run is left out (types that are joined by `&`, a path times a text, one
 value in place of the several that are unpacked): any test that comes there would notice. Faults are drawn evenly over
-the rooms. For each, the tests that enter the changed
-function run, shortest first and as many as fit into `--seconds` of CPU, until one fails: by an assertion, or by a crash
-(any other exception, or no end). A few more tests run after a crash: "later" is a crash in the shortest test, which
-may be one that only looks whether anything comes out, and an assertion in one of these. What survives is printed with
-its place, to be judged by a person: some changes make no difference.
+the rooms. For each, the tests that enter the changed function run, shortest first and as many as fit into `--seconds`
+of CPU, until one fails: by an assertion, or by a crash (any other exception, or no end). A few more tests run after a
+crash: "later" is a crash in the shortest test, which may be one that only looks whether anything comes out, and an
+assertion in one of these. What survives is printed with its place, to be judged by a person: some changes make no
+difference.
 
 Which tests enter which function is recorded by one traced run of the suite and kept in the temporary folder; test files
 that changed since are recorded anew, and `--record` records all (do so after large changes of the library). Faults are

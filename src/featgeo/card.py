@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -75,15 +76,12 @@ def _row(kind: str, cells: Sequence[str]) -> str:
     return f"<tr>{''.join(f'<{kind}>{escape(cell.strip())}</{kind}>' for cell in cells)}</tr>"
 
 
-class Shown:
+class Shown(ABC):
     """A result that shows its card wherever it is printed."""
 
+    @abstractmethod
     def card(self) -> Card:
         """What to show."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        return self.card().text()
 
     def __repr__(self) -> str:
         return self.card().text()

@@ -11,6 +11,7 @@ from featgeo import FiniteJoint, FitWarning, ModalDecomposition, h_score
 from featgeo.geometry.modes import Modes
 from featgeo.learning import exact
 from featgeo.learning.solve import MODE_COUNTS
+from featgeo.nesting.scores import h_score_of_modes
 
 SHAPE, N_FOLDS = (5, 4), 4
 
@@ -106,7 +107,7 @@ def test_the_score_of_modes_on_their_own_rows_is_half_their_energy():
     counts = random_counts(2, SHAPE)
     modes, (x, y) = FiniteJoint(counts).modes(), (part.numpy() for part in rows(counts))
     for k in range(4):
-        found = exact.score(modes.f[x, :k], modes.g[y, :k], modes.sigma[:k])
+        found = h_score_of_modes(modes.f[x, :k], modes.g[y, :k], modes.sigma[:k])
         assert found == pytest.approx(np.sum(modes.sigma[:k] ** 2) / 2, abs=1e-12)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from scipy import sparse
 
 from featgeo.features.dealing import deal
@@ -17,7 +16,7 @@ from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_r
 from featgeo.learning.setting import ModeCount
 from featgeo.learning.solve import MODE_COUNTS, simplest
 from featgeo.learning.thin import thin_modes
-from featgeo.nesting import h_score
+from featgeo.nesting.scores import h_score_of_modes
 
 
 def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int, thin: bool = False) -> Learned:
@@ -56,7 +55,7 @@ def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int, thin: bool 
     for fold, part in enumerate(parts):
         rows = fold_of_row == fold
         f, g = part.f[x[rows]], part.g[y[rows]]
-        scores.append(score(f, g, part.sigma))
+        scores.append(h_score_of_modes(f, g, part.sigma))
         sigma[fold, : len(part)] = correlations(f, g)[: len(whole)]
         unseen[rows] = (f * part.sigma) @ ((part.g * y_space.shares[:, None]).T @ whole.g)
         rotations[fold, : len(part)] = ((part.f * x_space.shares[:, None]).T @ whole.f)[: len(whole)]
@@ -94,21 +93,13 @@ def as_many_as_help(
     for fold, part in enumerate(parts):
         rows = fold_of_row == fold
         f, g = part.f[x[rows]], part.g[y[rows]]
-        scores[fold, 0] = [score(f[:, :k], g[:, :k], part.sigma[:k]) for k in counts]
+        scores[fold, 0] = [h_score_of_modes(f[:, :k], g[:, :k], part.sigma[:k]) for k in counts]
     k = counts[simplest(scores)]
     return _first(whole, k), [_first(part, k) for part in parts]
 
 
 def _first(modes: Modes, k: int) -> Modes:
     return Modes(modes.sigma[:k], modes.f[..., :k], modes.g[..., :k])
-
-
-def score(f: Array, g: Array, sigma: Array) -> float:
-    """H-score of modes on rows, f and g each carrying sqrt(sigma)."""
-    if f.shape[1] == 0:
-        return 0.0
-    scale = np.sqrt(sigma)
-    return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
 
 
 def residual(values: Array, shares: Array) -> float:

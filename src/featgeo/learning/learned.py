@@ -20,10 +20,6 @@ N_FOLDS = 5
 UNSEEN_ROWS = 10_000
 
 
-class FitWarning(UserWarning):
-    """A fit found nothing, or held-out rows do not confirm what it found; `report()` says the same."""
-
-
 @dataclass(frozen=True, eq=False)
 class Component:
     """The part of the dependence that one level holds.

@@ -1,6 +1,6 @@
 """What users import: scikit-learn style estimators over one engine."""
 
-from featgeo.learning.learned import FitWarning
+from featgeo.models.components import FitWarning
 from featgeo.models.conditional import ConditionalDecomposition
 from featgeo.models.diagnostics import Report
 from featgeo.models.leakage import Leakage, leakage

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.card import Shown
@@ -38,10 +37,6 @@ class Decomposition(BaseEstimator):
         check_is_fitted(self)
         save(self, path)
 
-    def _repr_html_(self) -> str:
-        """In a notebook: the report of a fitted model, the parameters of another."""
-        fitted = hasattr(self, "learned_")
-        return self.report().card().html() if fitted else str(estimator_html_repr(self))
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+    def _html_repr(self) -> str:
+        """What scikit-learn shows in a notebook: the report of a fitted model, the parameters of another."""
+        return self.report().card().html() if hasattr(self, "learned_") else str(super()._html_repr())

@@ -10,9 +10,13 @@ import numpy as np
 
 from featgeo.card import Card, Shown
 from featgeo.geometry.validation import Array
-from featgeo.learning.learned import Component, FitWarning
+from featgeo.learning.learned import Component
 
 ERRORS = 2.0  # standard errors by which held-out rows must differ before that counts
+
+
+class FitWarning(UserWarning):
+    """A fit found nothing, or held-out rows do not confirm what it found; `report()` says the same."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,7 +19,6 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.arguments import check_count
 from featgeo.geometry.validation import Array, as_features, check_same_rows
 from featgeo.learning.data import Pairs
-from featgeo.learning.exact import score
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component, LeftOut, Unseen
 from featgeo.learning.plan import Plan, Solver
@@ -32,6 +31,7 @@ from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
 from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way
 from featgeo.models.supports import positions, support_of
+from featgeo.nesting.scores import h_score_of_modes
 from featgeo.watch import watched
 
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
@@ -212,7 +212,7 @@ class ConditionalDecomposition(Decomposition):
         part = self.learned_.components[1]
         f, g = part.f(self.x_variable_.rows(X)), part.g(self._side(S, y))
         check_same_rows(X=f, Y=g)
-        return score(f, g, part.sigma)
+        return h_score_of_modes(f, g, part.sigma)
 
     @property
     def prior_share_(self) -> float:

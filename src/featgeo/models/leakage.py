@@ -19,11 +19,11 @@ from featgeo.geometry.arguments import seed_of
 from featgeo.geometry.modes import correlations
 from featgeo.geometry.validation import Array, as_real
 from featgeo.learning.data import Pairs
-from featgeo.learning.exact import score
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import N_FOLDS
 from featgeo.learning.plan import Plan
 from featgeo.learning.setting import Setting
+from featgeo.nesting.scores import h_score_of_modes
 
 FEWEST_ROWS = 4 * N_FOLDS
 MANY_ROWS = 1000  # half of which teach enough
@@ -149,7 +149,7 @@ def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, floa
         train, test = (data.take(np.flatnonzero(rows)) for rows in (part_of_row != part, part_of_row == part))
         (component,) = learn(train, Setting.bivariate("auto", "auto", "auto"), Plan(seed=seed)).components
         f, g = (function(side) for function, side in ((component.f, test.x), (component.g, test.y)))
-        energies.append(2 * score(f, g, component.sigma))
+        energies.append(2 * h_score_of_modes(f, g, component.sigma))
         gains.append(2 * ((f - f.mean(axis=0)) * (g - g.mean(axis=0))) @ component.sigma)
         correlation = float(correlations(f, g)[:1].sum())
         spread = f[:, :1].std(axis=0) * g[:, :1].std(axis=0)

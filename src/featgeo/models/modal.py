@@ -25,7 +25,6 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.arguments import check_choice, check_count, check_flag, seed_of
 from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.learning.data import Pairs, Stream
-from featgeo.learning.exact import score
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component
 from featgeo.learning.plan import Plan, Solver
@@ -35,6 +34,7 @@ from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.diagnostics import PANEL_ROWS, Report, diagnose, panel
 from featgeo.models.leakage import Leakage, leakage
 from featgeo.models.supports import happened, support_of
+from featgeo.nesting.scores import h_score_of_modes
 from featgeo.watch import watched
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         check_scored(self.y_variable_.rows(self._as_y(y)))
         f, g = self.transform(X, y, Z) if Z is not None else self.transform(X, y)
         check_same_rows(X=f, Y=g)
-        return score(f, g, self.singular_values_)
+        return h_score_of_modes(f, g, self.singular_values_)
 
     def given(
         self, X: Any, prior: Any = None, Z: Any = None, aligned: bool = False, calibrated: bool = True

@@ -19,7 +19,6 @@ from featgeo.features.variables import Rows
 from featgeo.geometry.arguments import check_count, check_whole
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, rows_by_pattern
-from featgeo.learning.exact import score
 from featgeo.learning.learned import Component
 from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import ModeCount
@@ -32,6 +31,7 @@ from featgeo.models.identification import Identified, identify
 from featgeo.models.modal import check_scored
 from featgeo.models.reading import read_rows, shown
 from featgeo.models.supports import support_of
+from featgeo.nesting.scores import h_score_of_modes
 from featgeo.watch import watched
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ class MultimodalDecomposition(Decomposition):
         rows = self.y_variable_.rows(taken(values, there))
         check_scored(rows)
         sigma = np.concatenate([part.sigma for part in parts])
-        return score(f[there], np.hstack([part.g(rows) for part in parts]), sigma)
+        return h_score_of_modes(f[there], np.hstack([part.g(rows) for part in parts]), sigma)
 
     def optimal_transformations(self, sources: Mapping[str, Any], y: Any = None) -> OptimalTransformations:
         """The transformations phi_a(a) + phi_b(b) + ... and psi(Y) that fit each other best (Prop. opt:tran).

@@ -26,7 +26,6 @@ from featgeo.features.variables import Rows, Variable, symbol_keys
 from featgeo.geometry.arguments import check_count, check_flag, check_whole, is_whole
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
-from featgeo.learning.exact import score
 from featgeo.learning.histories import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import learn
 from featgeo.learning.plan import Plan, Solver
@@ -34,6 +33,7 @@ from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.base import Decomposition
 from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.supports import support_of
+from featgeo.nesting.scores import h_score_of_modes
 from featgeo.watch import watched
 
 ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come back
@@ -195,7 +195,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         windows = _windows(_as_sequences(sequences, self.texts), max(self.orders_) + 1)
         if self.support_.continuous:
             f, g = self.transform(windows[:, :-1]), self._g(self._rows(windows[:, -1], "next symbol"))
-            return score(f, g, self._sigma)
+            return h_score_of_modes(f, g, self._sigma)
         position = self._positions(self._rows(windows[:, -1], "next symbol"))
         known = position >= 0
         if not known.all():

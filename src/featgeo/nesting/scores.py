@@ -28,7 +28,7 @@ import torch
 from featgeo.geometry.arguments import check_choice, check_flag
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import COLLINEAR_ENERGY, CONSTANT_SPREAD
-from featgeo.geometry.validation import check_tensor
+from featgeo.geometry.validation import Array, check_tensor
 from featgeo.nesting.nesting import Nesting
 
 Mode = Literal["joint", "sequential"]
@@ -145,6 +145,14 @@ def single_sided_h_score(f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         )
         cross = f_unit.T @ y_unit
         return torch.trace(inverse_f @ cross @ inverse_y @ cross.T) / 2
+
+
+def h_score_of_modes(f: Array, g: Array, sigma: Array) -> float:
+    """H-score of given modes on rows, f and g, (n, k) each, carrying sqrt(sigma): 0 of no modes."""
+    if f.shape[1] == 0:
+        return 0.0
+    scale = np.sqrt(sigma)
+    return float(h_score(torch.from_numpy(f * scale), torch.from_numpy(g * scale)))
 
 
 def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "f", g: str = "g") -> float:
