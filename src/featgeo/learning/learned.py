@@ -222,10 +222,10 @@ def from_solution(
     components = tuple(
         replace(
             component,
-            held_out_sigma=solution.held_out_sigma[level],
+            held_out_sigma=solution.held_out_sigma(level),
             held_out_energies=solution.held_out_energies(level),
             rotations=_rotations(solution, level),
-            held_out_scores=solution.captured[level][:, 0] - solution.captured[level][:, 1] / 2,
+            held_out_scores=solution.captured(level)[:, 0] - solution.captured(level)[:, 1] / 2,
         )
         for level, component in enumerate(_components(solution.levels, setting, spaces, solution.folds.whole.dims))
     )

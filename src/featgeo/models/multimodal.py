@@ -20,8 +20,7 @@ from featgeo.geometry.arguments import check_count, check_whole
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.learned import Component
-from featgeo.learning.plan import Plan, Solver
-from featgeo.learning.setting import ModeCount
+from featgeo.learning.plan import ModeCount, Plan, Solver
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
 from featgeo.models.base import Decomposition

@@ -140,7 +140,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         histories, following = self._parts(windows[:, :-1]), self._rows(windows[:, -1], "next symbol")
         check_not_constant(following.table, "The sequence")
         if self._has_tables(histories, following):
-            self._fit_tables(histories, following, self._symbols(arrays), seed)
+            self._fit_tables(histories, following, self._symbols(arrays), plan)
         else:
             setting = self._setting(histories, following)
             data = Pairs(histories, following)
@@ -233,15 +233,14 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         values = np.unique(np.concatenate(arrays)) if self.alphabet_ is None else self.alphabet_
         return self._rows(values, "next symbol")
 
-    def _fit_tables(self, histories: Parts, following: Rows, symbols: Rows, seed: int) -> None:
-        names = [self._steps(order) for order in self.orders_]
-        smooth = self.solver == "auto"
-        self.learned_, mass = learn_histories(histories, following, symbols, names, self.n_modes, seed, smooth)
-        support = replace(support_of(symbols.variable, symbols, self._g, seed, finite=True), mass=mass)
+    def _fit_tables(self, histories: Parts, following: Rows, symbols: Rows, plan: Plan) -> None:
+        setting = self._levels({f"last {order}": Block("table", of=self._steps(order)) for order in self.orders_})
+        self.learned_, mass = learn_histories(histories, following, symbols, setting, plan)
+        support = replace(support_of(symbols.variable, symbols, self._g, plan.seed, finite=True), mass=mass)
         seen = np.flatnonzero(mass)
         self.support_ = replace(support, values=support.values[seen], mass=mass[seen], g=support.g[seen])
         if self.n_modes == "all":
-            self.calibration_ = Calibration(LinearLink(SMALLEST_SHARE if smooth else 0.0))
+            self.calibration_ = Calibration(LinearLink(SMALLEST_SHARE if self.solver == "auto" else 0.0))
         else:
             self.calibration_ = self._calibration(following)
 
@@ -271,6 +270,10 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
                 f"{sum(learned)} steps in all, and at most {MOST_STEPS} can be learned. Name only some of the lengths, "
                 f"such as order={[*_some_lengths(learned)]}, or use a smaller `order`."
             )
+        return self._levels(blocks)
+
+    def _levels(self, blocks: dict[str, Block]) -> Setting:
+        """A level for each length of history."""
         steps = [Step(self.n_modes, (name,), ("y",) if i == 0 else ()) for i, name in enumerate(blocks)]
         return Setting(blocks, {"y": Block("auto")}, tuple(steps))
 
