@@ -57,7 +57,7 @@ def test_time_that_is_up_keeps_the_best_so_far():
 
 
 def test_many_rows_and_no_time_rest_on_some_of_them(monkeypatch):
-    monkeypatch.setattr("featgeo.learning.learn.PATIENT_ROWS", 600)
+    monkeypatch.setattr("featgeo.learning.closed.PATIENT_ROWS", 600)
     with pytest.warns(UserWarning, match="600 of them"):
         fg.FeatureRegressor(random_state=0, time_limit=1e-6).fit(X, y)
 

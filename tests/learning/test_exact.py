@@ -85,9 +85,7 @@ def test_correlations_know_nothing_of_shift_and_scale_and_constants_have_none():
     g += 0.5 * f
     expected = [np.corrcoef(f[:, i], g[:, i])[0, 1] for i in range(3)]
     np.testing.assert_allclose(correlations(f, g), expected, atol=1e-14)
-    np.testing.assert_allclose(
-        correlations(f + 7, [1, -2, 3] * g - 5), expected * np.array([1, -1, 1]), atol=1e-12
-    )
+    np.testing.assert_allclose(correlations(f + 7, [1, -2, 3] * g - 5), expected * np.array([1, -1, 1]), atol=1e-12)
     assert correlations(f, -f) == pytest.approx(-1)
     g[:, 1] = 4.0
     np.testing.assert_allclose(correlations(f, g), [expected[0], 0, expected[2]], atol=1e-14)

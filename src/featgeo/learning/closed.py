@@ -8,14 +8,13 @@ closed form is solved in their span as well.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from featgeo.features.functions import SpanFunction
-from featgeo.features.label_means import rows_of_some_labels
+from featgeo.features.label_means import columns_of_many_labels, rows_of_some_labels
 from featgeo.features.recipes import MEANS, TABLE, Recipe, recipes
 from featgeo.features.trees import RegressorSpace
 from featgeo.geometry.spans import AffineFeatures
@@ -24,7 +23,7 @@ from featgeo.learning.bank import Bank, Names
 from featgeo.learning.choice import Candidate, is_within_an_error, preferred
 from featgeo.learning.data import Pairs
 from featgeo.learning.learned import Component, Learned
-from featgeo.learning.targets import is_more_to_explain, targets, wanted
+from featgeo.learning.targets import are_all_known, is_more_to_explain, targets, wanted
 from featgeo.learning.task import Task
 from featgeo.watch import is_time_left, tell
 
@@ -33,6 +32,7 @@ TREE_ROWS = 500  # with fewer rows trees only memorise
 PATIENT_ROWS = 20_000  # rows that choose between spaces, at most: bounds time
 ROWS_A_GIVEN = 10  # for each given function that features are orthogonal to
 
+Given = dict[str, list[Recipe]]
 Regressors = dict[str, Recipe]
 
 
@@ -60,11 +60,12 @@ def learn_closed(task: Task) -> Learned:
         given[name] = [_pilot(recipe, task.rows(name, task.sample))]
     tried = [{**_means_of_y(task), **only}] if only else _regressors(task)
     if not tried or not isinstance(task.data, Pairs) or (len(task.data) < TREE_ROWS and not only):
-        bank, names = _best_given(task, given)
-        return bank.learned(names)
+        bank = Bank(task)
+        return bank.learned(_best_given(bank, given))
     kept = np.arange(len(task.data)) if only else _choosing(task, tried)
     some = task if len(kept) == len(task.data) else task.on(task.data.take(kept))
-    bank, best = _best(some, given, tried, bool(only))
+    bank = Bank(some)
+    best = _best(bank, given, tried, bool(only))
     if some is task:
         return _learned(bank, best.names)
     if not is_time_left():
@@ -79,16 +80,31 @@ def learn_closed(task: Task) -> Learned:
     return _again(task, best)
 
 
-def _best(task: Task, given: Mapping[str, list[Recipe]], tried: list[Regressors], only: bool) -> tuple[Bank, Attempt]:
-    """Given spaces first; then regressors, until small trees see nothing left to explain or time is up."""
-    bank, pilot = _best_given(task, given)
-    found = [] if only else [Candidate(Attempt(pilot), 1, bank.solve(pilot).held_out_scores)]
-    for cost, regressors in enumerate(tried, start=2):
+def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Attempt:
+    """Spaces in order of cost, until small trees see nothing left to explain or time is up.
+
+    Given spaces come first, as they find the functions of the other side that regressors are to predict. Where these
+    are known anyway and rows are many, the simplest of them and the first regressor come before all others.
+    """
+    task, (x_name, y_name) = bank.task, bank.task.setting.richest
+    steps: list[tuple[Given, Regressors | None]] = [(given, None), *((given, regressors) for regressors in tried)]
+    is_long = len(tried) > 1 and len(task.every) >= PATIENT_ROWS and given[y_name] == [TABLE]
+    if is_long and are_all_known(task.fitted(y_name, TABLE)):
+        simplest = {**given, x_name: given[x_name][:1]}
+        steps = [(simplest, None), (simplest, tried[0]), (given, None), *((given, more) for more in tried[1:])]
+    found: list[Candidate[Attempt]] = []
+    pilot: Names = {}
+    for cost, (spaces, regressors) in enumerate(steps, start=1):
         if found and not (is_time_left() and _is_more(bank, preferred(found).what)):
             break
-        names = _grow(bank, pilot, regressors)
-        found.append(Candidate(Attempt(names, pilot, regressors), cost, bank.solve(names).held_out_scores))
-    return bank, preferred(found).what
+        if regressors is None:
+            pilot = _best_given(bank, spaces)
+            attempt = Attempt(pilot)
+        else:
+            attempt = Attempt(_grow(bank, pilot, regressors), pilot, regressors)
+        if regressors is not None or not only:
+            found.append(Candidate(attempt, cost, bank.solve(attempt.names).held_out_scores))
+    return preferred(found).what
 
 
 def _again(task: Task, attempt: Attempt) -> Learned:
@@ -104,25 +120,26 @@ def _again(task: Task, attempt: Attempt) -> Learned:
 def _is_more(bank: Bank, attempt: Attempt) -> bool:
     """Whether small trees see something in what a solution leaves over."""
     task = bank.task
-    learned = bank.learned(attempt.names)
-    if learned.unseen is None:
+    learned, rows = bank.learned(attempt.names), task.rows(task.setting.richest[0])
+    both = (rows, task.rows(task.setting.richest[1]))
+    # Trees read no column of too many labels, and would have too many to predict.
+    if learned.unseen is None or any(columns_of_many_labels(side.variable) for side in both):
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])
-    rows = task.rows(task.setting.richest[0]).take(seen)
-    return is_more_to_explain(rows, explained - learned.unseen.f, task.plan.seed)
+    return is_more_to_explain(rows.take(seen), explained - learned.unseen.f, task.plan.seed)
 
 
 # --- given spaces
 
 
-def _best_given(task: Task, given: Mapping[str, list[Recipe]]) -> tuple[Bank, Names]:
+def _best_given(bank: Bank, given: Given) -> Names:
     """The best space of each block: a sample chooses among those of one kind, all rows then choose the kind.
 
     Mixed pairs of kinds of the richest blocks are tried only where no kind is clearly ahead on both sides.
     """
     tell("choosing spaces")
-    bank, kept = Bank(task), _of_each_kind(task, given)
+    task, kept = bank.task, _of_each_kind(bank.task, given)
     x_name, y_name = task.setting.richest
     others = {name: side[0].name for name, side in kept.items() if name not in task.setting.richest}
     tell(f"closed form, {' or '.join(r.name for r in kept[x_name])} | {' or '.join(r.name for r in kept[y_name])}")
@@ -145,11 +162,11 @@ def _best_given(task: Task, given: Mapping[str, list[Recipe]]) -> tuple[Bank, Na
         found = candidates(alike)
         best = max(found, key=lambda one: one.score)
         if not any(is_within_an_error(best, one) for one in found if one is not best):
-            return bank, best.what
-    return bank, preferred(candidates(pairs)).what
+            return best.what
+    return preferred(candidates(pairs)).what
 
 
-def _of_each_kind(task: Task, given: Mapping[str, list[Recipe]]) -> dict[str, list[Recipe]]:
+def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
     """One space of each kind of the richest blocks, and one of each other block, by what a sample says."""
     for name, allowed in given.items():
         if TABLE in allowed:
@@ -251,7 +268,7 @@ def _check_regressors(task: Task, only: Regressors) -> None:
 
 def _pilot(recipe: Recipe, rows: Any) -> Recipe:
     """The space that finds the functions worth predicting: what the regressor reads, or else a kernel."""
-    return recipes("kernel", rows)[-1] if recipe.inputs is None else Recipe(recipe.name, recipe.inputs)
+    return recipes("kernel", rows)[-1] if recipe.inputs is None else Recipe(f"inputs of {recipe.name}", recipe.inputs)
 
 
 def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
@@ -262,8 +279,8 @@ def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
     parts = data.folds(bank.n_folds, seed)
     for name, recipe in regressors.items():
         rows, is_cheap = task.rows(name), recipe is MEANS
-        if name == x_name and y_name in regressors:  # functions of y that were just learned
-            key = (y_name, names[y_name])
+        key = (y_name, names[y_name])
+        if name == x_name and key in bank.own:  # functions of y that were just learned
             aims = targets(bank.spaces[key], data.y, [bank.own[key]])
         elif name == x_name:
             of_y = [(part.sigma, part.g(data.y)) for part in found[::-1]]
@@ -273,7 +290,7 @@ def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
             aims = wanted(rows, bank.spaces[x_name, pilot[x_name]], data.x, of_x, is_cheap)
         encoding = None if recipe.inputs is None else recipe.inputs(rows, seed)
         space, values = RegressorSpace.fit(rows, aims, parts, recipe.argument, seed, encoding)
-        names[name] = recipe.name if recipe.name != pilot[name] else f"{recipe.name}, fitted"
+        names[name] = recipe.name
         bank.add_own(name, names[name], task.block(name).seen_from_side(space), values)
     return names
 

@@ -34,7 +34,7 @@ from featgeo.learning.neural import joint_network
 from featgeo.learning.options import MOST_APART, Training
 from featgeo.learning.plan import ModeCount, Plan
 from featgeo.learning.setting import Block, Setting
-from featgeo.learning.solve import MODE_COUNTS, Search
+from featgeo.learning.solve import MODE_COUNTS, Search, Solution
 from featgeo.learning.task import SPACE_ROWS, Task
 
 SELECTION_ROWS = 16_384  # rows that choose between them
@@ -222,7 +222,7 @@ class SourceBlocks:
         for source in self.sources:
             given = self._recipes(source)
             if given and not self._is_learned(source):
-                scores += [max(self._scores(source, x, y).mean() for x in given) for y in choices]
+                scores += [max(self._pair(source, x, y).held_out_score for x in given) for y in choices]
         return choices[int(np.argmax(scores))]
 
     def _recipes(self, source: str) -> list[Recipe]:
@@ -230,8 +230,8 @@ class SourceBlocks:
         choices = [recipe for recipe in recipes(self.asked[source], self.data.rows[source]) if not recipe.learned]
         if isinstance(self.asked[source], str) and self.asked[source] == "auto":
             # A narrow kernel with a ridge of its own is as smooth as it needs to be.
-            kept = ("table", "labels", "kernel, gamma 1", "spline")
-            return [recipe for recipe in choices if recipe.name in kept][::-1]
+            kept = ("table", "labels", "kernel, gamma 1")
+            return [recipe for recipe in choices if recipe.name in kept]
         return choices
 
     def _best_recipe(self, source: str) -> Recipe:
@@ -239,17 +239,17 @@ class SourceBlocks:
         choices = self._recipes(source)
         if len(choices) == 1:
             return choices[0]
-        scores = [self._scores(source, recipe, self.y_recipe) for recipe in choices]
-        return preferred([Candidate(choices[i], 1 + i, one) for i, one in enumerate(scores)]).what
+        found = [(recipe, self._pair(source, recipe, self.y_recipe)) for recipe in choices]
+        return preferred([Candidate(recipe, pair.size, pair.held_out_scores) for recipe, pair in found]).what
 
-    def _scores(self, source: str, x: Recipe, y: Recipe) -> Array:
-        """H-scores of a source and y on held-out rows, (folds,)."""
+    def _pair(self, source: str, x: Recipe, y: Recipe) -> Solution:
+        """The modes of a source and y alone, in some spaces, on some rows."""
         if source not in self.banks:
             index = self.some(self.data.having(source, "y"), SELECTION_ROWS)
             setting = Setting.bivariate("auto", self.asked[source], self.y_asked)
             self.banks[source] = Bank(Task(self.data.pairs(index, (source,)), setting, self.plan, {}))
         self.banks[source].add({"x": [x], "y": [y]})
-        return self.banks[source].pair(("x", x.name), ("y", y.name)).held_out_scores
+        return self.banks[source].pair(("x", x.name), ("y", y.name))
 
     def some(self, index: np.ndarray, n: int) -> np.ndarray:
         """At most so many of the rows, at random."""

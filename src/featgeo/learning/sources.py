@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from featgeo.geometry.observed import Metric
 from featgeo.geometry.problem import SpanModes
 from featgeo.geometry.validation import Array
 from featgeo.learning.bank import NO_RIDGE
+from featgeo.learning.choice import Candidate, preferred
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
 from featgeo.learning.plan import RIDGES, ModeCount
@@ -214,23 +216,21 @@ def _tau_ridge(solution: Solution, exact: bool, singles: Sequence[str]) -> float
 
 
 def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
-    """The ridge of conditional expectations: the one of the largest H-score from single blocks on held-out rows."""
+    """The ridge of conditional expectations: by H-scores of the first level from single blocks on held-out rows."""
     if not solution.problems:
         return 0.0
-    scores = np.zeros(len(RIDGES))
-    for problem, (first, *_), fold in zip(solution.problems, solution.parts, solution.held_out, strict=True):
-        unseen = solution.folds.parts[fold].all
+    scores = np.zeros((len(RIDGES), len(solution.problems)))
+    for i, (problem, (first, *_)) in enumerate(zip(solution.problems, solution.parts, strict=True)):
+        unseen = solution.folds.parts[solution.held_out[i]].all
         f, g = first.f.weight * first.sigma, first.g.weight  # what comes after the first level is not to change it
         g_gram = g.T @ unseen.covariance("y") @ g
-        for name in singles:
-            if name not in unseen.dims:
-                continue
-            covariance, gram = unseen.covariance(name, "y"), unseen.covariance(name)
-            for i, ridge in enumerate(RIDGES):
+        for name, ridge in product(singles, RIDGES):
+            if name in unseen.dims:
                 seen = problem.x.onto([name], f, ridge).weight
-                captured = np.sum(seen * (covariance @ g))
-                scores[i] += captured - np.sum((seen.T @ gram @ seen) * g_gram) / 2
-    return RIDGES[int(np.argmax(scores))]
+                captured = np.sum(seen * (unseen.covariance(name, "y") @ g))
+                own = np.sum((seen.T @ unseen.covariance(name) @ seen) * g_gram)
+                scores[RIDGES.index(ridge), i] += captured - own / 2
+    return preferred([Candidate(ridge, 1, score) for ridge, score in zip(RIDGES, scores, strict=True)]).what
 
 
 def _as_one(levels: Sequence[SpanModes], y_gram: Array) -> Array:
