@@ -20,10 +20,12 @@ from featgeo.assembly.conditional import Conditional
 from featgeo.assembly.links import LinearLink, Link, Recalibration, calibrated_link
 from featgeo.assembly.support import Support
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 FEWEST_ROWS = 50  # with fewer, observed frequencies are off by more than 0.07, as much as most formulas are
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """From features to distributions, as held-out rows want it; without any, the plain formula 1 + f.g.

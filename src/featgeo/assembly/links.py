@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from featgeo.assembly.support import Support
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 # Held-out rows are finite: no event is called impossible that they merely did not show.
 SMALLEST_RATIO = 1e-6
@@ -41,6 +42,7 @@ class Link(Protocol):
         """Mass of each row below zero before it was made a density, (n,)."""
 
 
+@saved
 @dataclass(frozen=True)
 class LinearLink:
     """1 + f.g, projected onto the densities.
@@ -65,6 +67,7 @@ class LinearLink:
         return (-(1 + f @ support.g.T)).clip(min=0) @ support.mass
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class ExponentialLink:
     """exp(f.weight_y + bias_y), normalised.
@@ -128,6 +131,7 @@ class MassLink:
         return np.zeros(len(f))
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Recalibration:
     """A monotone map from predicted to observed probabilities of Y <= quantile.

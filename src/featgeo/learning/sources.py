@@ -7,7 +7,7 @@ All that follows is moments of rows that carry different blocks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from featgeo.learning.solve import Folds, Solution, solve_levels
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.learning.source_screen import worthwhile
 from featgeo.nesting import Nesting
+from featgeo.schema import NOT_SAVED, saved
 
 TAU_RIDGES = (1e-2, 1e-1)  # of what fills in for missing sources
 # Exact answers from incomplete rows lose little to smooth ones where symbols repeat often. Wild ones lose half.
@@ -34,6 +35,7 @@ WILD = 0.5
 CONSISTENT = 1e-9  # share of energy that rounding may cost
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class SourceFeatures:
     """Features of several sources, known from whichever of them a row has.
@@ -109,6 +111,7 @@ class SourceFeatures:
         return np.hstack(result)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class LearnedSources:
     """The components of a dependence by interaction order.
@@ -135,7 +138,7 @@ class LearnedSources:
     removed: float
     ridge: float
     dropped: tuple[str, ...] = ()
-    folds: Folds | None = None
+    folds: Folds | None = field(default=None, metadata=NOT_SAVED)
 
 
 def learn_sources(

@@ -11,6 +11,7 @@ import numpy as np
 from featgeo.card import Card, Shown
 from featgeo.geometry.validation import Array
 from featgeo.learning.learned import Component
+from featgeo.schema import saved
 
 ERRORS = 2.0  # standard errors by which held-out rows must differ before that counts
 
@@ -19,6 +20,7 @@ class FitWarning(UserWarning):
     """A fit found nothing, or held-out rows do not confirm what it found; `report()` says the same."""
 
 
+@saved
 @dataclass(frozen=True, eq=False, repr=False)
 class DependenceComponent(Shown):
     """One component of the dependence, with its spectrum and its energy; print it for a line of text.

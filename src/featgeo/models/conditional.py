@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
+from featgeo.assembly.support import Support
 from featgeo.features.parts import Parts
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import check_not_constant
@@ -20,18 +22,19 @@ from featgeo.geometry.arguments import check_count
 from featgeo.geometry.validation import Array, as_features, check_same_rows
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
-from featgeo.learning.learned import Component, LeftOut, Unseen
+from featgeo.learning.learned import Component, Learned, LeftOut, Unseen
 from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.base import Decomposition
 from featgeo.models.components import DependenceComponent, warn_of_doubts
-from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
+from featgeo.models.given_s import FeaturesModel, WithResiduals, check_model, default_model, fitted_model, mass_given
 from featgeo.models.modal import check_scored
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
 from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way
 from featgeo.models.supports import positions, support_of
 from featgeo.nesting.scores import h_score_of_modes
+from featgeo.schema import saved
 from featgeo.watch import watched
 
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
@@ -41,6 +44,8 @@ FEWEST_JUDGED, JUDGED_ROWS = 50, 2000  # rows that choose how posteriors are ass
 FEWEST_TO_LEARN = 200  # rows for a model of features of x beside s
 
 
+@saved
+@dataclass(eq=False, repr=False)
 class ConditionalDecomposition(Decomposition):
     """The dependence of X and (S, Y), split into what S explains and what Y adds given S (eq. side:dcmp:i).
 
@@ -61,14 +66,8 @@ class ConditionalDecomposition(Decomposition):
         y_given_s: A model of Y given S: a scikit-learn classifier, for numbers a regressor (its residuals are taken to
             be distributed alike for all s), or a model of this library; fitted or not (then a copy is fitted). When
             None, one is learned from the same rows.
-        random_state: Seed of all that is random.
-        training: Options for networks, a `Training`; defaults when None.
-        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
-            prefer, 0 for none.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
 
     Attributes:
         markov_: The Markov component, with its `singular_values_` and energy.
@@ -81,33 +80,28 @@ class ConditionalDecomposition(Decomposition):
         spaces_: What the spaces of X and of (S, Y) are.
     """
 
-    def __init__(
-        self,
-        n_modes: int | Literal["auto"] = "auto",
-        n_markov_modes: int | Literal["auto"] = "auto",
-        solver: Solver = "auto",
-        x_space: Any = "auto",
-        y_space: Any = "auto",
-        s_space: Any = "auto",
-        y_given_s: Any = None,
-        random_state: int | None = None,
-        training: Any = None,
-        ridge: float | Literal["auto"] = "auto",
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_modes = n_modes
-        self.n_markov_modes = n_markov_modes
-        self.solver = solver
-        self.x_space = x_space
-        self.y_space = y_space
-        self.s_space = s_space
-        self.y_given_s = y_given_s
-        self.random_state = random_state
-        self.training = training
-        self.ridge = ridge
-        self.time_limit = time_limit
-        self.verbose = verbose
+    n_modes: int | Literal["auto"] = "auto"
+    n_markov_modes: int | Literal["auto"] = "auto"
+    solver: Solver = "auto"
+    x_space: Any = "auto"
+    y_space: Any = "auto"
+    s_space: Any = "auto"
+    y_given_s: Any = None
+
+    x_variable_: Variable = field(init=False)
+    y_variable_: Variable = field(init=False)
+    s_variable_: Variable = field(init=False)
+    learned_: Learned = field(init=False)
+    support_: Support = field(init=False)
+    components_: dict[str, DependenceComponent] = field(init=False)
+    markov_: DependenceComponent = field(init=False)
+    conditional_: DependenceComponent = field(init=False)
+    solver_: str = field(init=False)
+    spaces_: tuple[str, str] = field(init=False)
+    g_range_: Array = field(init=False)
+    y_given_s_: BaseEstimator | WithResiduals = field(init=False)
+    y_given_features_: FeaturesModel | None = field(init=False)
+    posterior_: Posterior = field(init=False)
 
     @watched
     def fit(self, X: Any, y: Any, S: Any) -> ConditionalDecomposition:
@@ -147,7 +141,7 @@ class ConditionalDecomposition(Decomposition):
         self.y_given_s_ = fitted_model(model, s_rows, y_rows)
         self._mass_given(s_rows.take(slice(0, 1)))  # a model that does not fit is better known now
         self.posterior_ = Posterior()
-        self.y_given_features_: FeaturesModel | None = None
+        self.y_given_features_ = None
         self._choose_posterior(data, model, seed)
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y given S alone")
         return self

@@ -20,6 +20,7 @@ from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
+from featgeo.schema import saved
 
 
 def default_model(support: Support, finite: bool, s_space: Any, y_space: Any, seed: int, training: Any) -> Any:
@@ -32,6 +33,7 @@ def default_model(support: Support, finite: bool, s_space: Any, y_space: Any, se
     return FeatureClassifier(**options)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class FeaturesModel:
     """P(y|f(x), s): a model of this library that reads features of x beside the columns of s.
@@ -60,6 +62,7 @@ class FeaturesModel:
         return _mass_over(conditional, support, all_known=False)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class WithResiduals:
     """P(y|s) for numbers, from a regressor: its prediction and the residuals of rows that it was not fitted to.

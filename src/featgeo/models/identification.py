@@ -13,12 +13,14 @@ from itertools import combinations
 
 from featgeo.card import Card, Shown
 from featgeo.learning.data import Incomplete
+from featgeo.schema import saved
 
 FEWEST_ROWS = 10  # with fewer, two for each fold, nothing is learned
 
 Group = tuple[str, ...]
 
 
+@saved
 @dataclass(frozen=True, repr=False)
 class Identified(Shown):
     """Whether a component was learned, and why.
@@ -40,6 +42,7 @@ class Identified(Shown):
         return Card([f"{self.name}: {'learned' if self.learned else 'absent'}, {self.reason}"])
 
 
+@saved
 @dataclass(frozen=True)
 class Team:
     """Sources that were seen together, pair by pair, and with Y.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -26,21 +26,24 @@ from featgeo.geometry.arguments import check_choice, check_count, check_flag, se
 from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import learn
-from featgeo.learning.learned import Component
+from featgeo.learning.learned import Component, Learned
 from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.base import Decomposition
 from featgeo.models.components import DependenceComponent, warn_of_doubts
-from featgeo.models.diagnostics import PANEL_ROWS, Report, diagnose, panel
+from featgeo.models.diagnostics import PANEL_ROWS, Panel, Report, diagnose, panel
 from featgeo.models.leakage import Leakage, leakage
 from featgeo.models.supports import happened, support_of
 from featgeo.nesting.scores import h_score_of_modes
+from featgeo.schema import OPTIONAL, saved
 from featgeo.watch import watched
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@saved
+@dataclass(eq=False, repr=False)
 class ModalDecomposition(TransformerMixin, Decomposition):
     """The strongest modes of the dependence of X and Y: pairs of functions f_i(x), g_i(y) with strengths sigma_i.
 
@@ -58,14 +61,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             rows of the fit: names of columns, a function of X, a torch module (it stays as it is), or a scikit-learn
             transformer (one that is fitted stays as it is; inside a search, which clones, wrap it in a
             `FrozenEstimator`). Where `fit` gets Z, phi are functions of Z instead; its columns themselves when None.
-        random_state: Seed of all that is random: folds, centres of kernels, networks.
-        training: Options for networks, a `Training`; defaults when None.
-        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
-            prefer, 0 for none.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
 
     Attributes:
         singular_values_: sigma_i on the rows of the fit, (k,), strongest first.
@@ -77,29 +74,30 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             hold in "aligned" and what is beyond them in "orthogonal". The modes of the model are those of the last.
     """
 
-    def __init__(
-        self,
-        n_modes: int | Literal["auto"] = 3,
-        solver: Solver = "auto",
-        x_space: Any = "auto",
-        y_space: Any = "auto",
-        orthogonal_to: Any = None,
-        random_state: int | None = None,
-        training: Any = None,
-        ridge: float | Literal["auto"] = "auto",
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_modes = n_modes
-        self.solver = solver
-        self.x_space = x_space
-        self.y_space = y_space
-        self.orthogonal_to = orthogonal_to
-        self.random_state = random_state
-        self.training = training
-        self.ridge = ridge
-        self.time_limit = time_limit
-        self.verbose = verbose
+    n_modes: int | Literal["auto"] = 3
+    solver: Solver = "auto"
+    x_space: Any = "auto"
+    y_space: Any = "auto"
+    orthogonal_to: Any = None
+
+    x_variable_: Variable = field(init=False)
+    y_variable_: Variable = field(init=False)
+    z_variable_: Variable = field(init=False, metadata=OPTIONAL)
+    n_features_in_: int = field(init=False, metadata=OPTIONAL)
+    feature_names_in_: np.ndarray = field(init=False, metadata=OPTIONAL)
+    learned_: Learned = field(init=False)
+    support_: Support = field(init=False)
+    aligned_support_g_: Array = field(init=False)
+    singular_values_: Array = field(init=False)
+    held_out_singular_values_: Array = field(init=False)
+    n_modes_: int = field(init=False)
+    solver_: str = field(init=False)
+    spaces_: tuple[str, str] = field(init=False)
+    components_: dict[str, DependenceComponent] = field(init=False)
+    calibration_: Calibration = field(init=False)
+    aligned_calibration_: Calibration = field(init=False)
+    report_: Report = field(init=False)
+    panels_: tuple[Panel, Panel] = field(init=False)
 
     @watched
     def fit(self, X: Any, y: Any = None, Z: Any = None) -> ModalDecomposition:
@@ -270,13 +268,13 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         given = getattr(self, "orthogonal_to", None)
         with_z = hasattr(self, "z_variable_")
         if given is None and not with_z:
-            return Setting.bivariate(self._n_modes(), self.x_space, self._y_space())
+            return Setting.bivariate(self._n_modes(), self.x_space, self.y_space)
         return Setting(
             {
                 "orthogonal_to": Block(given_recipe(given), of=("z",) if with_z else ()),
                 "x": Block(self.x_space, of=("x",) if with_z else ()),
             },
-            {"y": Block(self._y_space())},
+            {"y": Block(self.y_space)},
             (Step("all", ("orthogonal_to",), ("y",)), Step(self._n_modes(), ("x",))),
         )
 
@@ -306,9 +304,6 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def _n_modes(self) -> int | Literal["auto"]:
         return self.n_modes
-
-    def _y_space(self) -> Any:
-        return self.y_space
 
     def _as_y(self, y: Any) -> Any:
         """What the engine sees as Y."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
+from featgeo.assembly.support import Support
 from featgeo.card import Card, Shown
 from featgeo.features.missing import present, rows_of, taken
 from featgeo.features.parts import Parts
-from featgeo.features.variables import Rows
+from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.arguments import check_count, check_whole
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, rows_by_pattern
@@ -27,11 +28,12 @@ from featgeo.learning.sources import LearnedSources, learn_sources
 from featgeo.models.base import Decomposition
 from featgeo.models.components import DependenceComponent, mean_and_error, warn_of_doubts
 from featgeo.models.energies import Energies, Energy, energies
-from featgeo.models.identification import Identified, identify
+from featgeo.models.identification import Identified, Team, identify
 from featgeo.models.modal import check_scored
 from featgeo.models.reading import read_rows, shown
 from featgeo.models.supports import support_of
 from featgeo.nesting.scores import h_score_of_modes
+from featgeo.schema import OPTIONAL, saved
 from featgeo.watch import watched
 
 if TYPE_CHECKING:
@@ -88,6 +90,8 @@ class OptimalTransformations:
     explained: float
 
 
+@saved
+@dataclass(eq=False, repr=False)
 class MultimodalDecomposition(Decomposition):
     """The dependence of several sources X_1, X_2, ... and Y, split into what sums of functions of single sources hold
     (the bivariate component) and what only functions of several together do (interactions).
@@ -104,14 +108,8 @@ class MultimodalDecomposition(Decomposition):
         spaces: Functions of each source to allow, as `x_space` of `ModalDecomposition`: one for all, or a mapping from
             source to space; sources that it does not name have "auto".
         y_space: Functions of Y to allow.
-        random_state: Seed of all that is random.
-        training: Options for networks, a `Training`; defaults when None.
-        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
-            prefer, 0 for none.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
 
     Attributes:
         sources_: Names of the sources.
@@ -127,33 +125,27 @@ class MultimodalDecomposition(Decomposition):
         solver_: The solver that was used.
     """
 
-    energies_: Energies | None
+    n_modes: int | Literal["auto"] = "auto"
+    n_interaction_modes: int | Literal["auto"] = "auto"
+    max_order: int = 2
+    solver: Solver = "auto"
+    spaces: Any = "auto"
+    y_space: Any = "auto"
 
-    def __init__(
-        self,
-        n_modes: int | Literal["auto"] = "auto",
-        n_interaction_modes: int | Literal["auto"] = "auto",
-        max_order: int = 2,
-        solver: Solver = "auto",
-        spaces: Any = "auto",
-        y_space: Any = "auto",
-        random_state: int | None = None,
-        training: Any = None,
-        ridge: float | Literal["auto"] = "auto",
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_modes = n_modes
-        self.n_interaction_modes = n_interaction_modes
-        self.max_order = max_order
-        self.solver = solver
-        self.spaces = spaces
-        self.y_space = y_space
-        self.random_state = random_state
-        self.training = training
-        self.ridge = ridge
-        self.time_limit = time_limit
-        self.verbose = verbose
+    sources_: tuple[str, ...] = field(init=False)
+    variables_: dict[str, Variable] = field(init=False)
+    y_variable_: Variable = field(init=False)
+    teams_: tuple[Team, ...] = field(init=False)
+    identified_: dict[str, Identified] = field(init=False)
+    learned_: tuple[LearnedSources, ...] = field(init=False)
+    support_: Support = field(init=False)
+    components_: dict[str, DependenceComponent] = field(init=False)
+    orders_: tuple[DependenceComponent, ...] = field(init=False)
+    interaction_component_: DependenceComponent = field(init=False, metadata=OPTIONAL)
+    strengths_: dict[str, Array] = field(init=False)
+    energies_: Energies | None = field(init=False)
+    removed_: float = field(init=False)
+    solver_: str = field(init=False)
 
     @watched
     def fit(
@@ -373,8 +365,7 @@ class MultimodalDecomposition(Decomposition):
         return self
 
     def _name_components(self) -> None:
-        self.components_: dict[str, DependenceComponent] = {}
-        self.strengths_: dict[str, Array] = {}
+        self.components_, self.strengths_ = {}, {}
         for team, learned in zip(self.teams_, self.learned_, strict=True):
             for order, part in enumerate(learned.components, start=1):
                 together = " + ".join(team.sources)

@@ -2,19 +2,18 @@
 
 A file is an archive (`featgeo.models.archive`) of `manifest.json` (what the model is made of), `tensors.safetensors`
 (all arrays and long lists), and, for objects of the user's own types, one `.skops` member each. Loading creates the
-classes listed here and in `featgeo.models.objects`, each with fields of the types that it declares, and nothing else:
-no other class, no function, nothing by a name that a file brings, unless the user names it. A network of the user is
-saved by its parameters alone, and handed in again at load.
+classes that say `@saved` (`featgeo.schema`) and those in `featgeo.models.objects`, each with fields of the types that
+it declares, and nothing else: no other class, no function, nothing by a name that a file brings, unless the user names
+it. A network of the user is saved by its parameters alone, and handed in again at load.
 """
 
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -25,172 +24,21 @@ import safetensors.numpy
 import torch
 from sklearn.base import BaseEstimator
 
-from featgeo.assembly import calibration, links, support
-from featgeo.features import (
-    blocks,
-    centred,
-    columns,
-    combined,
-    encoding,
-    functions,
-    given,
-    label_means,
-    networks,
-    spaces,
-    trees,
-    variables,
-    windows,
-)
-from featgeo.geometry import observed, spans
-from featgeo.learning import learned, options, sources
-from featgeo.models import (
-    components,
-    diagnostics,
-    energies,
-    foreign,
-    given_s,
-    identification,
-    objects,
-    side_posterior,
-)
+from featgeo.features import networks
+from featgeo.models import foreign, objects
 from featgeo.models.archive import Readable, RefusedError, damaged, parse, read_archive, write_archive
-from featgeo.models.conditional import ConditionalDecomposition
-from featgeo.models.modal import ModalDecomposition
-from featgeo.models.multimodal import MultimodalDecomposition
-from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
-from featgeo.models.sequential import SequentialDecomposition
-from featgeo.schema import check, field_types
+from featgeo.schema import SAVED, filled, is_saved, made, saved_fields
 
 _TENSORS = "tensors.safetensors"
-MODELS = {
-    cls.__name__: cls
-    for cls in (
-        ModalDecomposition,
-        FeatureClassifier,
-        FeatureRegressor,
-        ConditionalDecomposition,
-        SequentialDecomposition,
-        MultimodalDecomposition,
-    )
-}
-RECORDS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        columns.Column,
-        variables.Variable,
-        encoding.Encoding,
-        spaces.TableSpace,
-        spaces.LinearSpace,
-        spaces.SplineSpace,
-        spaces.KernelSpace,
-        spaces.TransformerSpace,
-        spaces.NetworkSpace,
-        combined.Sum,
-        combined.Joint,
-        combined.CombinedSpace,
-        trees.RegressorSpace,
-        label_means.LabelMeans,
-        windows.WindowSpace,
-        functions.SpanFunction,
-        functions.TableFunction,
-        spans.AffineFeatures,
-        blocks.PartSpace,
-        blocks.SideBySide,
-        blocks.ScaledSpace,
-        blocks.NoFunctions,
-        blocks.ProductSpace,
-        blocks.InteractionSpace,
-        centred.MeanGiven,
-        centred.CentredSpace,
-        observed.Metric,
-        sources.SourceFeatures,
-        sources.LearnedSources,
-        identification.Identified,
-        identification.Team,
-        energies.Energy,
-        energies.Energies,
-        given.FunctionSpace,
-        learned.Component,
-        learned.Learned,
-        support.Support,
-        links.LinearLink,
-        links.ExponentialLink,
-        links.Recalibration,
-        calibration.Calibration,
-        options.Training,
-        components.DependenceComponent,
-        diagnostics.Panel,
-        diagnostics.Report,
-        given_s.FeaturesModel,
-        given_s.WithResiduals,
-        side_posterior.Posterior,
-    )
-}
-_NOT_SAVED = {"unseen", "folds", "memo"}  # rows and moments of the fit, and what can be computed again
 LONG = 64  # lists of more plain values than this are kept among the tensors, where they take less
-LABEL = None | bool | int | float | str | bytes | datetime
-# What attributes of fitted models are, where they have them.
-ATTRIBUTES: dict[str, Any] = {
-    "x_variable_": variables.Variable,
-    "y_variable_": variables.Variable,
-    "s_variable_": variables.Variable,
-    "variables_": dict[str, variables.Variable],
-    "sources_": tuple[str, ...],
-    "teams_": tuple[identification.Team, ...],
-    "identified_": dict[str, identification.Identified],
-    "energies_": np.ndarray | energies.Energies | None,
-    "symbol_": columns.Column,
-    "orders_": tuple[int, ...] | tuple[components.DependenceComponent, ...],
-    "alphabet_": np.ndarray | None,
-    "feature_names_in_": np.ndarray,
-    "n_features_in_": int,
-    "classes_": np.ndarray,
-    "learned_": learned.Learned | tuple[sources.LearnedSources, ...],
-    "support_": support.Support,
-    "aligned_support_g_": np.ndarray,
-    "singular_values_": np.ndarray,
-    "held_out_singular_values_": np.ndarray,
-    "held_out_energies_": np.ndarray,
-    "components_": dict[Any, components.DependenceComponent],
-    "markov_": components.DependenceComponent,
-    "conditional_": components.DependenceComponent,
-    "interaction_component_": components.DependenceComponent | None,
-    "strengths_": dict,
-    "removed_": float,
-    "n_modes_": int,
-    "solver_": str,
-    "spaces_": tuple,
-    "calibration_": calibration.Calibration,
-    "aligned_calibration_": calibration.Calibration,
-    "report_": diagnostics.Report,
-    "panels_": tuple[diagnostics.Panel, ...],
-    "g_range_": np.ndarray,
-    "y_given_s_": BaseEstimator | given_s.WithResiduals | None,
-    "y_given_features_": given_s.FeaturesModel | None,
-    "posterior_": side_posterior.Posterior,
-}
-# Without these a fitted model can answer nothing; what else it has depends on how it was fitted.
-NEEDED: dict[str, set[str]] = {
-    "ModalDecomposition": {"x_variable_", "y_variable_", "calibration_", "singular_values_"},
-    "FeatureClassifier": {"x_variable_", "y_variable_", "calibration_", "singular_values_", "classes_"},
-    "FeatureRegressor": {"x_variable_", "y_variable_", "calibration_", "singular_values_"},
-    "ConditionalDecomposition": {"x_variable_", "y_variable_", "s_variable_", "posterior_"},
-    "MultimodalDecomposition": {"variables_", "y_variable_", "teams_", "sources_", "strengths_"},
-    "SequentialDecomposition": {"symbol_", "orders_", "calibration_"},
-}
-NEEDED_BY_ALL = {"support_", "components_", "solver_", "learned_"}
-# What types of fields do not say.
-RULES: dict[str, Callable[[Any], bool]] = {
-    "Column": lambda made: all(isinstance(label, LABEL) for label in made.categories),
-    "RegressorSpace": lambda made: all(hasattr(part, "predict") for fold in made.regressors for part in fold),
-    "TransformerSpace": lambda made: hasattr(made.transformer, "transform"),
-}
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file; a file that is there already is replaced only once the new one is whole."""
+    if not is_saved(model):
+        raise ValueError(f"A {type(model).__name__} cannot be saved: it is none of featgeo's own classes.")
     writer = _Writer()
-    state = writer.model(model)
+    state = writer.encode(model)
     members = {**writer.members, _TENSORS: safetensors.numpy.save(writer.tensors)}
     write_archive(path, {"featgeo": metadata.version("featgeo"), **state}, members)
 
@@ -225,22 +73,23 @@ def load(file: Readable, modules: Mapping[str, Any] | None = None, trusted: Sequ
 
 
 def _decoded(manifest: dict[str, Any], members: dict[str, bytes], modules: dict[str, Any], trusted: set[str]) -> Any:
-    kind = manifest.get("model")
-    if not isinstance(kind, str) or kind not in MODELS:
-        raise RefusedError(f"holds a {str(kind)[:40]!r}, which this version does not know. Upgrade featgeo.")
     try:
-        return _Reader(members, modules, trusted).model({key: manifest[key] for key in _MODEL})
+        return _Reader(members, modules, trusted).model(manifest)
     except (RefusedError, _NotGivenError):
         raise
     except Exception as error:  # whatever a file makes go wrong is that file's fault
         raise damaged(f"{type(error).__name__}: {error}") from error
 
 
+def _estimator(kind: Any) -> type:
+    """The class of a model, by its name."""
+    if not isinstance(kind, str) or not issubclass(SAVED.get(kind, object), BaseEstimator):
+        raise RefusedError(f"holds a {str(kind)[:40]!r}, which this version does not know. Upgrade featgeo.")
+    return SAVED[kind]
+
+
 class _NotGivenError(ValueError):
     """What the user has to hand in."""
-
-
-_MODEL = ("model", "parameters", "attributes")
 
 
 class _Writer:
@@ -278,23 +127,13 @@ class _Writer:
             self._known[id(value)] = self._encode_object(value)
         return self._known[id(value)]
 
-    def model(self, model: BaseEstimator) -> dict[str, Any]:
-        """What an estimator is made of."""
-        return {
-            "model": type(model).__name__,
-            "parameters": self.encode(model.get_params(deep=False)),
-            "attributes": self.encode({name: value for name, value in vars(model).items() if name.endswith("_")}),
-        }
-
     def _encode_object(self, value: Any) -> Any:
-        if type(value).__name__ in MODELS:
-            return self.model(value)
+        if is_saved(value):
+            return self._saved(value)
         if isinstance(value, np.ndarray):
             return self._array(value)
-        if type(value).__name__ in RECORDS and dataclasses.is_dataclass(value):
-            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-            kept = {name: self.encode(part) for name, part in fields.items() if name not in _NOT_SAVED}
-            return {"record": type(value).__name__, "fields": kept}
+        if isinstance(value, torch.Tensor):
+            return {"tensor": self._array(value.detach().cpu().numpy())}
         if isinstance(value, torch.nn.Module):
             return self._module(value)
         found = objects.plain(value)
@@ -310,6 +149,21 @@ class _Writer:
             f"A {type(value).__name__} cannot be saved. Parts of a model must be arrays, scikit-learn objects, torch "
             "modules or plain values."
         )
+
+    def _saved(self, value: Any) -> dict[str, Any]:
+        """What a class declares, as far as the object has it."""
+        name, fields = type(value).__name__, saved_fields(type(value))
+        if not isinstance(value, BaseEstimator):
+            return {"record": name, "fields": {part: self.encode(getattr(value, part)) for part in fields}}
+        state = vars(value)
+        unknown = [part for part in state if part.endswith("_") and part not in fields]
+        if unknown:
+            raise ValueError(f"{unknown} of a {name} cannot be saved: its class does not declare them. Delete them.")
+        return {
+            "model": name,
+            "parameters": self.encode(value.get_params(deep=False)),
+            "attributes": self.encode({part: state[part] for part in state if part.endswith("_")}),
+        }
 
     def _array(self, array: np.ndarray) -> Any:
         if array.dtype.kind in "OUS":
@@ -361,6 +215,7 @@ class _Reader:
             ("array", "shape"): lambda value: self._tensor(value["array"]).reshape(_a_shape(value["shape"])),
             ("json", "labels", "lengths", "shape", "text"): self._labels,
             ("dtype", "times"): self._times,
+            ("tensor",): lambda value: torch.from_numpy(self.decode(value["tensor"])),
             ("object", "state"): self._object,
             ("foreign",): self._foreign,
             ("module", "state"): self._module,
@@ -371,20 +226,7 @@ class _Reader:
 
     def model(self, value: dict[str, Any]) -> Any:
         """An estimator again."""
-        made = MODELS[value["model"]](**self.decode(value["parameters"]))
-        attributes = self.decode(value["attributes"])
-        for name, part in attributes.items():
-            if not name.isidentifier() or not name.endswith("_") or name.startswith("__"):
-                raise damaged(f"an attribute {name[:40]!r}")
-            setattr(made, name, part)
-        missing = (NEEDED[value["model"]] | NEEDED_BY_ALL) - attributes.keys()
-        if missing:
-            raise damaged(f"a {value['model']} without {sorted(missing)}")
-        for name in attributes.keys() & ATTRIBUTES.keys():
-            check(attributes[name], ATTRIBUTES[name], name)
-        if isinstance(made.learned_, tuple) != isinstance(made, MultimodalDecomposition):
-            raise damaged(f"what a {value['model']} learned")
-        return made
+        return filled(_estimator(value["model"])(**self.decode(value["parameters"])), self.decode(value["attributes"]))
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -456,18 +298,12 @@ class _Reader:
         return self._modules[name]
 
     def _record(self, value: dict[str, Any]) -> Any:
-        cls, fields = RECORDS[value["record"]], dict(value["fields"])
-        ready: dict[str, Any] = {}
-        if value["record"] == "NetworkSpace":  # the only record whose module may be one of the user
-            ready["module"] = self._module(fields.pop("module"), fields["side"])
-        ready |= {name: self.decode(part) for name, part in fields.items()}
-        for name, hint in field_types(cls).items():
-            if name in ready:
-                check(ready[name], hint, f"{name} of a {value['record']}")
-        made = cls(**ready)
-        if not RULES.get(value["record"], lambda _: True)(made):
-            raise damaged(f"parts of a {value['record']}")
-        return made
+        cls, fields = SAVED[value["record"]], dict(value["fields"])
+        parts = {}
+        for name, part in fields.items():
+            named_by = saved_fields(cls)[name].metadata.get("named_by")
+            parts[name] = self.decode(part) if named_by is None else self._module(part, fields[named_by])
+        return made(cls, parts)
 
     def _module(self, value: dict[str, Any], side: str | None = None) -> torch.nn.Module | None:
         """A network with its parameters; one of the user must be handed in, or stays out where it was a mere option."""

@@ -7,8 +7,8 @@ trusted. The features stay.
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -24,14 +24,16 @@ from featgeo.features.missing import rows_of
 from featgeo.features.raw import RawColumn, columns_of, dimensions, plain, shape_of
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array, as_weights, check_same_rows
-from featgeo.learning.plan import Solver
 from featgeo.learning.solve import MODE_COUNTS
 from featgeo.models.diagnostics import Panel
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.supports import support_of
+from featgeo.schema import saved
 from featgeo.watch import watched
 
 
+@saved
+@dataclass(eq=False, repr=False)
 class FeatureClassifier(ClassifierMixin, ModalDecomposition):
     """A classifier from the modes of the dependence of X and the label.
 
@@ -41,45 +43,21 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         x_space: Functions of X to allow, as in `ModalDecomposition`.
         calibrate: Whether held-out rows choose between the theory's density ratios, a share of the prior mixed in, and
             a softmax of the features.
-        random_state: Seed of all that is random.
-        training: Options for networks, a `Training`.
-        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
-            prefer, 0 for none.
         orthogonal_to: Given features, as in `ModalDecomposition`: predictions then rest on features of X that are
             uncorrelated with them, calibrated all the same.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
 
     Attributes:
         classes_: The labels, in order.
         link_: How features become probabilities.
     """
 
-    def __init__(
-        self,
-        n_modes: int | Literal["auto"] = "auto",
-        solver: Solver = "auto",
-        x_space: Any = "auto",
-        calibrate: bool = True,
-        random_state: int | None = None,
-        training: Any = None,
-        ridge: float | Literal["auto"] = "auto",
-        orthogonal_to: Any = None,
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_modes = n_modes
-        self.solver = solver
-        self.x_space = x_space
-        self.calibrate = calibrate
-        self.random_state = random_state
-        self.training = training
-        self.ridge = ridge
-        self.orthogonal_to = orthogonal_to
-        self.time_limit = time_limit
-        self.verbose = verbose
+    n_modes: int | Literal["auto"] = "auto"
+    y_space: ClassVar[str] = "table"  # type: ignore[misc]
+    calibrate: bool = field(default=True, kw_only=True)
+
+    classes_: np.ndarray = field(init=False)
 
     @watched
     def fit(self, X: Any, y: Any = None, Z: Any = None) -> FeatureClassifier:
@@ -126,9 +104,6 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
     def _n_modes(self) -> int | Literal["auto"]:
         return min(len(self.classes_) - 1, max(MODE_COUNTS)) if self.n_modes == "auto" else self.n_modes
 
-    def _y_space(self) -> Any:
-        return "table"
-
     def _as_y(self, y: Any) -> Any:
         """Labels as positions among `classes_`."""
         labels = _labels(y)
@@ -155,6 +130,8 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         return tags
 
 
+@saved
+@dataclass(eq=False, repr=False)
 class FeatureRegressor(RegressorMixin, ModalDecomposition):
     """A regressor that knows the whole distribution of Y given X: means, quantiles, intervals.
 
@@ -165,43 +142,14 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         y_space: Functions of Y to allow.
         calibrate: Whether the predicted distributions are recalibrated by how often held-out values fell below their
             predicted quantiles; intervals then cover as often as they say.
-        random_state: Seed of all that is random.
-        training: Options for networks, a `Training`.
-        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
-            prefer, 0 for none.
         orthogonal_to: Given features, as in `ModalDecomposition`: predictions then rest on features of X that are
             uncorrelated with them.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
     """
 
-    def __init__(
-        self,
-        n_modes: int | Literal["auto"] = "auto",
-        solver: Solver = "auto",
-        x_space: Any = "auto",
-        y_space: Any = "auto",
-        calibrate: bool = True,
-        random_state: int | None = None,
-        training: Any = None,
-        ridge: float | Literal["auto"] = "auto",
-        orthogonal_to: Any = None,
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_modes = n_modes
-        self.solver = solver
-        self.x_space = x_space
-        self.y_space = y_space
-        self.calibrate = calibrate
-        self.random_state = random_state
-        self.training = training
-        self.ridge = ridge
-        self.orthogonal_to = orthogonal_to
-        self.time_limit = time_limit
-        self.verbose = verbose
+    n_modes: int | Literal["auto"] = "auto"
+    calibrate: bool = field(default=True, kw_only=True)
 
     @watched
     def fit(self, X: Any, y: Any = None, Z: Any = None) -> FeatureRegressor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import PRIOR_SHARES, LinearLink, prior_share
+from featgeo.assembly.support import Support
 from featgeo.card import Card, Shown
 from featgeo.features.columns import Column, column_of
 from featgeo.features.exact_numbers import is_missing
@@ -28,12 +29,14 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.histories import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import learn
+from featgeo.learning.learned import Learned
 from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.base import Decomposition
 from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.supports import support_of
 from featgeo.nesting.scores import h_score_of_modes
+from featgeo.schema import saved
 from featgeo.watch import watched
 
 ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come back
@@ -67,6 +70,8 @@ class OrdersReport(Shown):
         return Card([f"solver {self.solver}"], ("", "modes", "energy", "held-out", "(s.e.)"), rows, doubts)
 
 
+@saved
+@dataclass(eq=False, repr=False)
 class SequentialDecomposition(TransformerMixin, Decomposition):
     """The dependence of each symbol on those before it, split by how far back one must look.
 
@@ -83,12 +88,8 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
             symbol followed every history at least five times, "auto" is the same as "exact".
         texts: Whether strings in a list or an array are texts, each a sequence of letters (True), or symbols of one
             sequence, such as words (False). It must be said where they are several and longer than a letter.
-        random_state: Seed of all that is random.
-        training: Options for networks, a `Training`; defaults when None.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
 
     Attributes:
         orders_: The length of history of each level.
@@ -99,25 +100,21 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         solver_: The solver that was used.
     """
 
-    def __init__(
-        self,
-        order: int | Sequence[int] = 3,
-        n_modes: int | Literal["auto", "all"] = "all",
-        solver: Solver = "auto",
-        random_state: int | None = None,
-        training: Any = None,
-        texts: bool | None = None,
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.order = order
-        self.n_modes = n_modes
-        self.solver = solver
-        self.random_state = random_state
-        self.training = training
-        self.texts = texts
-        self.time_limit = time_limit
-        self.verbose = verbose
+    order: int | Sequence[int] = 3
+    n_modes: int | Literal["auto", "all"] = "all"
+    solver: Solver = "auto"
+    texts: bool | None = field(default=None, kw_only=True)
+
+    orders_: tuple[int, ...] = field(init=False)
+    symbol_: Column = field(init=False)
+    alphabet_: np.ndarray | None = field(init=False)
+    learned_: Learned = field(init=False)
+    support_: Support = field(init=False)
+    calibration_: Calibration = field(init=False)
+    components_: dict[int, DependenceComponent] = field(init=False)
+    energies_: Array = field(init=False)
+    held_out_energies_: Array = field(init=False)
+    solver_: str = field(init=False)
 
     @watched
     def fit(self, sequences: Any, y: Any = None) -> SequentialDecomposition:

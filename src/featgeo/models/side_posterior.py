@@ -21,6 +21,7 @@ from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.models.components import DependenceComponent
 from featgeo.models.supports import positions
+from featgeo.schema import saved
 
 SHARES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of P(y|s), to choose from
 SMALLEST = 1e-12
@@ -29,6 +30,7 @@ ALONE = "y given s alone"
 Way = Literal["formula", "features"]
 
 
+@saved
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Shown):
     """How Y given X and S is assembled, and how it fares on rows that its features have not seen.
