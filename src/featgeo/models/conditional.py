@@ -31,8 +31,8 @@ from featgeo.models.given_s import FeaturesModel, WithResiduals, check_model, de
 from featgeo.models.modal import check_scored
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
-from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way
-from featgeo.models.supports import positions, support_of
+from featgeo.models.side_posterior import Posterior, SideReport, Way
+from featgeo.models.supports import happened, positions, support_of
 from featgeo.nesting.scores import h_score_of_modes
 from featgeo.schema import saved
 from featgeo.watch import watched
@@ -259,7 +259,7 @@ class ConditionalDecomposition(Decomposition):
             f = unseen.without_first
             of_features = FeaturesModel.fit(f[others], s.take(others), y.take(others), support, seed)
             ways["features"] = of_features.mass(f[judged], s.take(judged), support)
-        self.posterior_ = Posterior.judged(alone, ways, y.take(judged), support, (0.0,) if exact else SHARES)
+        self.posterior_ = Posterior.judged(alone, ways, happened(y.take(judged), support), support, mixed=not exact)
         if self.posterior_.way == "features":
             self.y_given_features_ = FeaturesModel.fit(unseen.final, s, y, support, seed)
 

@@ -13,8 +13,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.calibration import Calibration
-from featgeo.assembly.links import PRIOR_SHARES, LinearLink, prior_share
+from featgeo.assembly.calibration import Calibration, best_share
+from featgeo.assembly.links import LinearLink
 from featgeo.assembly.support import Support
 from featgeo.card import Card, Shown
 from featgeo.features.columns import Column, column_of
@@ -244,13 +244,14 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
 
     def _calibration(self, following: Rows) -> Calibration:
         """As held-out rows want it; some of the modes may go below zero, so symbols need some of the prior mixed in."""
-        unseen = self.learned_.unseen
+        unseen, support = self.learned_.unseen, self.support_
         if unseen is None:
-            return Calibration() if self.support_.continuous else Calibration(LinearLink(PRIOR_SHARES[-1]))
+            return Calibration() if support.continuous else Calibration(LinearLink(1.0))
         rows = following.take(unseen.rows)
-        if self.support_.continuous:
-            return Calibration.fit(self.support_, unseen.f, rows.single_numbers)
-        return Calibration(LinearLink(prior_share(unseen.f, self._positions(rows), self.support_)))
+        if support.continuous:
+            return Calibration.fit(support, unseen.f, rows.single_numbers)
+        share = best_share(Conditional(support, unseen.f).proba(), support.mass, self._positions(rows), support)
+        return Calibration(LinearLink(max(share, 1 / (1 + len(rows)))))  # so many rows cannot call a symbol impossible
 
     def _positions(self, rows: Rows) -> np.ndarray:
         """Where each symbol stands in the support; -1 for those that the fit never saw."""
