@@ -13,6 +13,7 @@ Few modes of a strong dependence spread Y too widely, noisy ones too narrowly. N
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -56,6 +57,10 @@ class Calibration:
         if enough and support.continuous:
             return cls(plain, Recalibration.fit(Conditional(support, f, link=plain).pit(happened, spread(happened))))
         return cls(calibrated_link(f, happened, support) if enough and link is None else plain)
+
+    def given(self, support: Support, f: Any, prior: Any = None) -> Conditional:
+        """The distributions of rows with these features, (n, k), each times its singular value."""
+        return Conditional(support, f, prior, self.link, self.recalibration)
 
 
 def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:

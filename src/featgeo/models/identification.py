@@ -55,6 +55,13 @@ class Team:
     sources: Group
     orders: tuple[tuple[Group, ...], ...]
 
+    def name(self, order: int) -> str:
+        """What the component of an interaction order is called."""
+        if order == 1:
+            return " + ".join(self.sources)
+        whole = order == len(self.sources)
+        return " x ".join(self.sources) if whole else f"interactions of {order} in {' + '.join(self.sources)}"
+
     def knows(self, group: Group) -> bool:
         """Whether functions of these sources together are among them."""
         return any(group in groups for groups in self.orders)
@@ -91,7 +98,7 @@ def identify(data: Incomplete, sources: Group, max_order: int) -> tuple[tuple[Te
                 teams.append(alone)
     for team in teams:
         if len(team.sources) > 1:
-            name = " + ".join(team.sources)
+            name = team.name(1)
             fewest = min(rows(a, b) for a, b in combinations((*team.sources, "y"), 2))
             found[name] = Identified(name, True, fewest, "every pair of these sources, and each with Y, was seen")
     for size in range(2, min(max_order, len(sources)) + 1):

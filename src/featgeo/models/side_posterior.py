@@ -17,7 +17,6 @@ from featgeo.assembly.links import MassLink, Recalibration
 from featgeo.assembly.support import Support
 from featgeo.card import Card, Shown
 from featgeo.geometry.validation import Array
-from featgeo.models.components import DependenceComponent
 from featgeo.schema import saved
 
 ALONE = "y given s alone"
@@ -102,29 +101,6 @@ class Posterior(Shown):
             f"gain over s alone {self.gain:.4f} +- {self.gain_error:.4f}{unit}{r2}"
         )
         return Card([line])
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SideReport(Shown):
-    """What a fit with side information found; print it for lines of text.
-
-    Attributes:
-        markov: The Markov component.
-        conditional: The conditional component.
-        posterior: How Y given X and S is assembled, and how it fares.
-        dropped: What held-out rows called worse than no dependence, and is therefore not there.
-    """
-
-    markov: DependenceComponent
-    conditional: DependenceComponent
-    posterior: Posterior
-    dropped: tuple[str, ...] = ()
-
-    def card(self) -> Card:
-        """A line for each part."""
-        doubts = [part.doubt for part in (self.markov, self.conditional) if part.doubt]
-        lines = [str(part) for part in (self.markov, self.conditional, self.posterior)]
-        return Card(lines, doubts=[*doubts, *self.dropped])
 
 
 def _r2(mass: Array, numbers: Array, support: Support) -> float:
