@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 import pytest
-import safetensors.numpy
 import torch
 from crafted_files import Parts
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -253,15 +252,14 @@ def test_modules_are_saved_by_their_fields():
     writer = persistence._Writer()
     turned = Turned(torch.eye(3, dtype=torch.float64), Turned(torch.arange(2)), seen=5)
     state = json.loads(json.dumps(writer.encode(turned)))
-    members = {"tensors.safetensors": safetensors.numpy.save(writer.tensors)}
-    again = persistence._Reader(members, {}, set()).decode(state)
+    again = persistence._Reader({}, writer.tensors, {}, set()).decode(state)
     assert torch.equal(again.weight, turned.weight)
     assert again.weight.dtype == torch.float64
     assert torch.equal(again.inner.weight, torch.arange(2))
     assert (again.inner.inner, again.seen) == (None, 0)
     state["fields"]["weight"] = 3
     with pytest.raises(TypeError, match="weight of a Turned is a int"):
-        persistence._Reader(members, {}, set()).decode(state)
+        persistence._Reader({}, writer.tensors, {}, set()).decode(state)
 
 
 def test_labels_of_every_kind_come_back(tmp_path):
@@ -276,8 +274,7 @@ def test_labels_of_every_kind_come_back(tmp_path):
         "times": np.array(["2024-01-01", "NaT"], dtype="datetime64[D]"),
     }
     state = json.loads(json.dumps(writer.encode({**items, "arrays": arrays})))
-    members = {"tensors.safetensors": safetensors.numpy.save(writer.tensors)}
-    found = persistence._Reader(members, {}, set()).decode(state)
+    found = persistence._Reader({}, writer.tensors, {}, set()).decode(state)
     found_arrays = found.pop("arrays")
     assert found == items
     for name, array in arrays.items():

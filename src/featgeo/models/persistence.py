@@ -14,6 +14,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -30,6 +31,7 @@ from featgeo.models.archive import Readable, RefusedError, damaged, parse, read_
 from featgeo.schema import SAVED, filled, is_saved, made, saved_fields
 
 _TENSORS = "tensors.safetensors"
+PLAIN = None | bool | int | float | str
 LONG = 64  # lists of more plain values than this are kept among the tensors, where they take less
 
 
@@ -65,27 +67,17 @@ def load(file: Readable, modules: Mapping[str, Any] | None = None, trusted: Sequ
     names = {kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}" for kind in trusted}
     try:
         manifest, members = read_archive(file)
-        return _decoded(manifest, members, dict(modules or {}), names)
+        try:
+            tensors = safetensors.numpy.load(members[_TENSORS])
+            return _Reader(members, tensors, dict(modules or {}), names).model(manifest)
+        except (RefusedError, _NotGivenError):
+            raise
+        except Exception as error:  # whatever a file makes go wrong is that file's fault
+            raise damaged(f"{type(error).__name__}: {error}") from error
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {str(name)!r}. Correct the path.") from None
     except RefusedError as error:
         raise ValueError(f"{name} {error}") from error
-
-
-def _decoded(manifest: dict[str, Any], members: dict[str, bytes], modules: dict[str, Any], trusted: set[str]) -> Any:
-    try:
-        return _Reader(members, modules, trusted).model(manifest)
-    except (RefusedError, _NotGivenError):
-        raise
-    except Exception as error:  # whatever a file makes go wrong is that file's fault
-        raise damaged(f"{type(error).__name__}: {error}") from error
-
-
-def _estimator(kind: Any) -> type:
-    """The class of a model, by its name."""
-    if not isinstance(kind, str) or not issubclass(SAVED.get(kind, object), BaseEstimator):
-        raise RefusedError(f"holds a {str(kind)[:40]!r}, which this version does not know. Upgrade featgeo.")
-    return SAVED[kind]
 
 
 class _NotGivenError(ValueError):
@@ -102,49 +94,54 @@ class _Writer:
         self._alive: list[Any] = []
 
     def encode(self, value: Any) -> Any:
-        if value is None or isinstance(value, bool | int | str):
-            return value
-        if isinstance(value, float):
-            return value if math.isfinite(value) else {"float": str(value)}
-        if isinstance(value, np.generic) and value.dtype.kind in "biufUS":
-            return self.encode(value.item())
-        if isinstance(value, tuple | list):
-            if len(value) > LONG and all(isinstance(part, None | bool | int | float | str) for part in value):
+        match value:
+            case None | bool() | int() | str():
+                return value
+            case float():
+                return value if math.isfinite(value) else {"float": str(value)}
+            case np.generic() if value.dtype.kind in "biufUS":
+                return self.encode(value.item())
+            case tuple() | list() if len(value) > LONG and all(isinstance(part, PLAIN) for part in value):
                 return {"long": type(value).__name__, **self._texts(value)}
-            return {type(value).__name__: [self.encode(part) for part in value]}
-        if isinstance(value, dict):
-            return {"dict": [[self.encode(key), self.encode(part)] for key, part in value.items()]}
-        if isinstance(value, Path):
-            return str(value)
-        if isinstance(value, bytes):
-            return {"bytes": value.hex()}
-        if isinstance(value, datetime):
-            return {"datetime": value.isoformat()}
-        if isinstance(value, np.random.RandomState | np.random.Generator):
-            return None  # where it stood is not part of what was learned
+            case tuple() | list():
+                return {type(value).__name__: [self.encode(part) for part in value]}
+            case dict():
+                return {"dict": [[self.encode(key), self.encode(part)] for key, part in value.items()]}
+            case Path():
+                return str(value)
+            case bytes():
+                return {"bytes": value.hex()}
+            case datetime():
+                return {"datetime": value.isoformat()}
+            case np.random.RandomState() | np.random.Generator():
+                return None  # where it stood is not part of what was learned
         if id(value) not in self._known:
             self._alive.append(value)
             self._known[id(value)] = self._encode_object(value)
         return self._known[id(value)]
 
     def _encode_object(self, value: Any) -> Any:
-        if is_saved(value):
-            return self._saved(value)
-        if isinstance(value, np.ndarray):
-            return self._array(value)
-        if isinstance(value, torch.Tensor):
-            return {"tensor": self._array(value.detach().cpu().numpy())}
-        if isinstance(value, torch.nn.Module):
-            return self._module(value)
-        found = objects.plain(value)
-        if found is not None:
-            return {"object": found[0], "state": self.encode(found[1])}
-        if isinstance(value, BaseEstimator):
-            name = f"object-{len(self.members)}.skops"
-            self.members[name] = foreign.pack(value)
-            return {"foreign": name}
-        if callable(value):
-            return {"function": "orthogonal_to"}
+        match value:
+            case _ if is_saved(value):
+                return self._saved(value)
+            case np.ndarray():
+                return self._array(value)
+            case torch.Tensor():
+                return {"tensor": self._array(value.detach().cpu().numpy())}
+            case torch.nn.Module():
+                config = getattr(value, "config", None)
+                state = {
+                    name: self._array(tensor.detach().cpu().numpy()) for name, tensor in value.state_dict().items()
+                }
+                return {"module": config if isinstance(config, dict) else None, "state": state}
+            case _ if (found := objects.plain(value)) is not None:
+                return {"object": found[0], "state": self.encode(found[1])}
+            case BaseEstimator():
+                name = f"object-{len(self.members)}.skops"
+                self.members[name] = foreign.pack(value)
+                return {"foreign": name}
+            case _ if callable(value):
+                return {"function": "orthogonal_to"}
         raise ValueError(
             f"A {type(value).__name__} cannot be saved. Parts of a model must be arrays, scikit-learn objects, torch "
             "modules or plain values."
@@ -188,64 +185,70 @@ class _Writer:
             "json": not as_they_are,
         }
 
-    def _module(self, module: torch.nn.Module) -> Any:
-        state = {name: self.encode(tensor.detach().cpu().numpy()) for name, tensor in module.state_dict().items()}
-        config = getattr(module, "config", None)
-        return {"module": config if isinstance(config, dict) else None, "state": state}
 
-
+@dataclass
 class _Reader:
     """The way back. What is not exactly what the writer writes is refused."""
 
-    def __init__(self, members: dict[str, bytes], modules: dict[str, Any], trusted: set[str], inside: str = "") -> None:
-        self._members = members
-        self._tensors = safetensors.numpy.load(members[_TENSORS])
-        self._modules = modules
-        self._trusted = trusted
-        self._inside = inside  # the argument that holds this model, where it is part of another
-        self._objects: dict[str, Any] = {}
-        self._kinds = {
-            ("float",): lambda value: float(value["float"]),
-            ("bytes",): lambda value: bytes.fromhex(value["bytes"]),
-            ("datetime",): lambda value: datetime.fromisoformat(value["datetime"]),
-            ("tuple",): lambda value: tuple(self.decode(part) for part in _a_list(value["tuple"])),
-            ("list",): lambda value: [self.decode(part) for part in _a_list(value["list"])],
-            ("dict",): self._dict,
-            ("json", "lengths", "long", "text"): self._long,
-            ("array", "shape"): lambda value: self._tensor(value["array"]).reshape(_a_shape(value["shape"])),
-            ("json", "labels", "lengths", "shape", "text"): self._labels,
-            ("dtype", "times"): self._times,
-            ("tensor",): lambda value: torch.from_numpy(self.decode(value["tensor"])),
-            ("object", "state"): self._object,
-            ("foreign",): self._foreign,
-            ("module", "state"): self._module,
-            ("attributes", "model", "parameters"): self._inner_model,
-            ("function",): self._function,
-            ("fields", "record"): self._record,
-        }
+    members: dict[str, bytes]
+    tensors: dict[str, np.ndarray]
+    modules: dict[str, Any]
+    trusted: set[str]
+    inside: str = ""  # the argument that holds this model, where it is part of another
+    objects: dict[str, Any] = field(default_factory=dict)
 
     def model(self, value: dict[str, Any]) -> Any:
         """An estimator again."""
-        return filled(_estimator(value["model"])(**self.decode(value["parameters"])), self.decode(value["attributes"]))
+        kind = value["model"]
+        if not isinstance(kind, str) or not issubclass(SAVED.get(kind, object), BaseEstimator):
+            raise RefusedError(f"holds a {str(kind)[:40]!r}, which this version does not know. Upgrade featgeo.")
+        return filled(SAVED[kind](**self.decode(value["parameters"])), self.decode(value["attributes"]))
 
     def decode(self, value: Any) -> Any:
+        if isinstance(value, list):
+            raise damaged("a list where none is written")
         if not isinstance(value, dict):
-            if isinstance(value, list):
-                raise damaged("a list where none is written")
             return value
-        kind = self._kinds.get(tuple(sorted(value)))
-        if kind is None:
-            raise damaged(f"a value of no known kind: {str(sorted(value))[:80]}")
-        return kind(value)
-
-    def _dict(self, value: dict[str, Any]) -> dict[Any, Any]:
-        return {self.decode(key): self.decode(part) for key, part in _a_list(value["dict"])}
-
-    def _tensor(self, name: str) -> np.ndarray:
-        return self._tensors[name]
+        match tuple(sorted(value)):
+            case ("float",):
+                return float(value["float"])
+            case ("bytes",):
+                return bytes.fromhex(value["bytes"])
+            case ("datetime",):
+                return datetime.fromisoformat(value["datetime"])
+            case ("tuple",):
+                return tuple(self.decode(part) for part in _a_list(value["tuple"]))
+            case ("list",):
+                return [self.decode(part) for part in _a_list(value["list"])]
+            case ("dict",):
+                return {self.decode(key): self.decode(part) for key, part in _a_list(value["dict"])}
+            case ("json", "lengths", "long", "text"):
+                return {"tuple": tuple, "list": list}[value["long"]](self._texts(value))
+            case ("json", "labels", "lengths", "shape", "text"):
+                kind = {"O": np.object_, "U": np.str_, "S": np.bytes_}[value["labels"]]
+                return np.array(self._texts(value), dtype=kind).reshape(_a_shape(value["shape"]))
+            case ("array", "shape"):
+                return self.tensors[value["array"]].reshape(_a_shape(value["shape"]))
+            case ("dtype", "times"):
+                return self.decode(value["times"]).view(_time(value["dtype"]))
+            case ("tensor",):
+                return torch.from_numpy(self.decode(value["tensor"]))
+            case ("object", "state") if value["object"] in objects.NAMES:
+                return objects.rebuilt(value["object"], self.decode(value["state"]))
+            case ("foreign",):
+                return self._foreign(value["foreign"])
+            case ("module", "state"):
+                return self._module(value)
+            case ("attributes", "model", "parameters"):
+                return replace(self, inside=f"{self.inside}y_given_s.").model(value)
+            case ("function",) if value["function"] == "orthogonal_to":
+                return self._handed_in("orthogonal_to", "a function of your own", "the same one")
+            case ("fields", "record"):
+                return self._record(value)
+        raise damaged(f"a value that featgeo never writes: {str(value)[:80]}")
 
     def _texts(self, value: dict[str, Any]) -> list[Any]:
-        content, lengths = self._tensor(value["text"]).tobytes(), self._tensor(value["lengths"])
+        content, lengths = self.tensors[value["text"]].tobytes(), self.tensors[value["lengths"]]
         if (lengths < 0).any() or lengths.sum() != len(content):
             raise damaged("texts of other lengths")
         ends = np.cumsum(lengths).tolist()
@@ -254,48 +257,18 @@ class _Reader:
             return [self.decode(parse(part)) for part in parts]
         return [part.decode("utf-8", "surrogatepass") for part in parts]
 
-    def _long(self, value: dict[str, Any]) -> Any:
-        return {"tuple": tuple, "list": list}[value["long"]](self._texts(value))
+    def _foreign(self, name: str) -> Any:
+        if name not in self.objects:
+            self.objects[name] = foreign.unpack(self.members[name], self.trusted)
+        return self.objects[name]
 
-    def _labels(self, value: dict[str, Any]) -> np.ndarray:
-        items = self._texts(value)
-        if value["labels"] == "O":
-            array = np.empty(len(items), dtype=object)
-            array[:] = items
-        else:
-            array = np.array(items, dtype={"U": np.str_, "S": np.bytes_}[value["labels"]])
-        return array.reshape(_a_shape(value["shape"]))
-
-    def _times(self, value: dict[str, Any]) -> np.ndarray:
-        dtype = np.dtype(value["dtype"])
-        if dtype.kind not in "mM":
-            raise damaged(f"times of type {dtype}")
-        return self.decode(value["times"]).view(dtype)
-
-    def _inner_model(self, value: dict[str, Any]) -> Any:
-        return _Reader(self._members, self._modules, self._trusted, f"{self._inside}y_given_s.").model(value)
-
-    def _object(self, value: dict[str, Any]) -> Any:
-        if value["object"] not in objects.NAMES:
-            raise damaged(f"a {str(value['object'])[:40]!r}, which featgeo never writes")
-        return objects.rebuilt(value["object"], self.decode(value["state"]))
-
-    def _foreign(self, value: dict[str, Any]) -> Any:
-        name = value["foreign"]
-        if name not in self._objects:
-            self._objects[name] = foreign.unpack(self._members[name], self._trusted)
-        return self._objects[name]
-
-    def _function(self, value: dict[str, Any]) -> Any:
-        name = value["function"]
-        if name != "orthogonal_to":
-            raise damaged(f"a function {str(name)[:40]!r}")
-        if name not in self._modules:
+    def _handed_in(self, name: str, what: str, which: str) -> Any:
+        """What the user has to hand in."""
+        if name not in self.modules:
             raise _NotGivenError(
-                f"This model has a function of your own as `{name}`. Pass the same one: load(path, "
-                f"modules={{{name!r}: function}})."
+                f"This model has {what} as {name!r}. Pass {which}: load(path, modules={{{name!r}: ...}})."
             )
-        return self._modules[name]
+        return self.modules[name]
 
     def _record(self, value: dict[str, Any]) -> Any:
         cls, fields = SAVED[value["record"]], dict(value["fields"])
@@ -312,13 +285,10 @@ class _Reader:
             return networks.rebuild(value["module"], state).eval()
         if side is None:
             return None
-        where = self._inside + side
-        if where not in self._modules:
-            raise _NotGivenError(
-                f"This model has a network of your own on the side of {where}. Pass one of the same architecture: "
-                f"load(path, modules={{{where!r}: module}})."
-            )
-        module: torch.nn.Module = copy.deepcopy(self._modules[where])
+        where = self.inside + side
+        module: torch.nn.Module = copy.deepcopy(
+            self._handed_in(where, "a network of your own", "one of the same architecture")
+        )
         try:
             module.load_state_dict(state)
         except RuntimeError as error:
@@ -332,6 +302,13 @@ def _a_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise damaged(f"a {type(value).__name__} where a list is written")
     return value
+
+
+def _time(name: Any) -> np.dtype[Any]:
+    dtype = np.dtype(name)
+    if dtype.kind not in "mM":
+        raise damaged(f"times of type {dtype}")
+    return dtype
 
 
 def _a_shape(value: Any) -> list[int]:
