@@ -11,10 +11,12 @@ import numpy as np
 from featgeo.features.combined import check_few_products
 from featgeo.features.spaces import Space
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 LARGEST = 1e100  # sums of squares of numbers between this and its inverse are numbers, with much to spare
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class PartSpace:
     """Functions of some of the variables of a side.
@@ -32,6 +34,7 @@ class PartSpace:
         return self.space(rows.of(*self.names))
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class SideBySide:
     """The sum of several spaces of the same side: their features side by side."""
@@ -43,6 +46,7 @@ class SideBySide:
         return np.hstack([space(rows) for space in self.spaces])
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class ScaledSpace:
     """A space with its features divided by fixed numbers: the span is the same.
@@ -67,6 +71,7 @@ def in_reach(space: Space, rows: Any) -> Space:
     return ScaledSpace(space, np.where(beyond, size, 1.0)) if beyond.any() else space
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class NoFunctions:
     """The space of constants: a product with it is the other factor alone."""
@@ -76,6 +81,7 @@ class NoFunctions:
         return np.empty((len(rows), 0))
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class ProductSpace:
     """Functions of two variables together: those of the second, alone and times each of the first.
@@ -95,6 +101,7 @@ class ProductSpace:
         return products_of([with_one(first), second])
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class InteractionSpace:
     """Products of one function of each of several variables: what no sum of functions of fewer holds.

@@ -17,6 +17,7 @@ from featgeo.features.spaces import KernelSpace, Space, TableSpace
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 REGRESSION_ROWS = 20_000
 ROWS_A_FUNCTION = 10  # at least: with fewer a regression follows the noise
@@ -26,6 +27,7 @@ SMALLEST = 1e-8  # relative to the largest: smaller directions are rounding
 RIDGES = (1e-5, 1e-3, 1e-1, 1.0, 10.0)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class MeanGiven:
     """Conditional means given a variable, by ridge regression; leave-one-out errors choose its space and its ridges.
@@ -81,6 +83,7 @@ def _regression(rows: Rows, targets: Array, seed: int) -> tuple[Space, Any]:
     return spaces[best], fits[best]
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class CentredSpace:
     """Functions of a side less their means given one of its variables.

@@ -16,10 +16,12 @@ from sklearn.utils import _safe_indexing
 from featgeo.features.spaces import Space
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 MOST_PRODUCTS = 2000
 
 
+@saved
 @dataclass(frozen=True)
 class Sum:
     """Sums of functions of groups of columns, one space a group.
@@ -32,6 +34,7 @@ class Sum:
     parts: Sequence[tuple[Any, Any]]
 
 
+@saved
 @dataclass(frozen=True)
 class Joint:
     """Sums of products of functions of groups of columns, one space a group: functions of all of them together.
@@ -43,6 +46,7 @@ class Joint:
     parts: Sequence[tuple[Any, Any]]
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class CombinedSpace:
     """A fitted `Sum` or `Joint`.

@@ -24,6 +24,7 @@ from sklearn.preprocessing import QuantileTransformer
 from featgeo.features.columns import UNKNOWN, Column
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 Scores = Literal["uniform", "normal", "standard", "bounded"]
 
@@ -36,6 +37,7 @@ FEW_LABELS = 32  # a column of no more has an indicator of each; others have no 
 ROWS_A_LABEL = 10  # among many labels: with fewer rows an indicator follows the noise
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Encoding:
     """A fitted encoding of a table.

@@ -10,6 +10,7 @@ import numpy as np
 from featgeo.features.spaces import KernelSpace, Space, TableSpace
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 from featgeo.threads import bounded_threads
 
 ROWS_AT_ONCE = 8192
@@ -29,6 +30,7 @@ class LearnedFunction(FeatureFunction, Protocol):
         """The first k of the features."""
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class SpanFunction:
     """An affine function of the features of a space."""
@@ -55,6 +57,7 @@ class SpanFunction:
         return replace(self, affine=self.affine.first(k))
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class TableFunction:
     """One value for each symbol of a finite alphabet, (m, k); 0 for symbols that the fit never saw: no change.

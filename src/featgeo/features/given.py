@@ -19,8 +19,10 @@ from featgeo.features.recipes import Recipe
 from featgeo.features.spaces import LinearSpace, NetworkSpace, Space, TransformerSpace, check_module
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class FunctionSpace:
     """The values of a function of the rows as they came."""

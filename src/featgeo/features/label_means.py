@@ -25,6 +25,7 @@ from featgeo.features.columns import UNKNOWN
 from featgeo.features.encoding import ROWS_A_LABEL, has_many
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 N_FOLDS = 5
 SMALLEST_VARIANCE = 1e-6  # of a direction of the features, relative to the largest: below, it is rounding
@@ -90,6 +91,7 @@ def cross_fitted(codes: np.ndarray, targets: Array, n_labels: int, fold_of_row: 
     return table, values
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class LabelMeans:
     """Means of targets for the labels of each column that has many.

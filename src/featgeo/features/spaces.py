@@ -9,7 +9,7 @@ whatever transformer the user brings. Spaces of labels and of finite alphabets a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from sklearn.preprocessing import SplineTransformer
 from featgeo.features.encoding import Encoding, Scores
 from featgeo.features.variables import Rows, Table, symbol_keys
 from featgeo.geometry.validation import Array, shown
+from featgeo.schema import saved
 
 KERNEL_FEATURES = 32  # of one number
 JOINT_FEATURES = 300  # of several columns together
@@ -45,6 +46,7 @@ class Space(Protocol):
         """Values of the features that span it, (n, d)."""
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class TableSpace:
     """All functions of a variable with finitely many values: one indicator a value.
@@ -89,6 +91,7 @@ class TableSpace:
         return np.vstack([np.eye(len(self.shares)), self.shares])[self.index(rows)]
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class LinearSpace:
     """The columns themselves: with it and without ridge, the modal decomposition is canonical correlation analysis."""
@@ -105,6 +108,7 @@ class LinearSpace:
         return self.encoding(rows)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class SplineSpace:
     """Sums of a smooth function of each number (a cubic spline of its score) and any function of each label.
@@ -183,6 +187,7 @@ def _smooth_first(splines: BSpline) -> Array:
     return (functions / roughness) @ hadamard(n_features)[: len(roughness)] / np.sqrt(n_features)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class KernelSpace:
     """Smooth functions of all columns together: features of a Gaussian kernel.
@@ -235,11 +240,19 @@ def _additive(rows: Rows, scores: Scores) -> SplineSpace | LinearSpace:
     return splines if splines(rows.take(slice(0, 1))).shape[1] <= MOST_SPLINES else LinearSpace.fit(rows)
 
 
+class Transformer(Protocol):
+    """What scikit-learn calls so."""
+
+    def transform(self, X: Any) -> Any:
+        """Features of the rows."""
+
+
+@saved
 @dataclass(frozen=True, eq=False)
 class TransformerSpace:
     """The outputs of a scikit-learn transformer of the rows as they came."""
 
-    transformer: Any
+    transformer: Transformer
 
     @classmethod
     def fit(cls, rows: Rows, transformer: Any) -> TransformerSpace:
@@ -260,6 +273,7 @@ class TransformerSpace:
         return values.astype(np.float64)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class NetworkSpace:
     """The outputs of a network, trained or given.
@@ -270,7 +284,7 @@ class NetworkSpace:
         side: The argument it came from: "x" or "y", "s", "orthogonal_to".
     """
 
-    module: torch.nn.Module
+    module: torch.nn.Module = field(metadata={"named_by": "side"})  # as what one of the user is handed in again
     encoding: Encoding | None
     side: str
 

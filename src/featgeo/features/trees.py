@@ -14,7 +14,7 @@ longer than boosting's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
@@ -26,6 +26,7 @@ from featgeo.features.label_means import LabelMeans, columns_of_many_labels
 from featgeo.features.spaces import Space
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 from featgeo.watch import tell
 
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
@@ -37,6 +38,14 @@ FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
 MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are read by their means alone
 
 
+class Regressor(Protocol):
+    """What scikit-learn calls so."""
+
+    def predict(self, X: Any) -> Any:
+        """Expectations of the target."""
+
+
+@saved
 @dataclass(frozen=True, eq=False)
 class RegressorSpace:
     """Conditional expectations of given functions of the other variable, by any scikit-learn regressor.
@@ -48,7 +57,7 @@ class RegressorSpace:
             its own target besides. None where there is no such column.
     """
 
-    regressors: tuple[tuple[Any, ...], ...]
+    regressors: tuple[tuple[Regressor, ...], ...]
     encoding: Space | None = None
     means: tuple[LabelMeans | None, ...] = ()
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 LONGEST_WINDOW = 4  # the width of the paper's convolution of sequences
 MOST_WINDOWS = 256
@@ -21,6 +22,7 @@ MOST_SYMBOLS = 16  # then a window still holds two
 HEAD_ROWS = 256
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class WindowSpace:
     """Shares of the windows of a sequence with one symbol a column.

@@ -21,6 +21,7 @@ import numpy as np
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
 from featgeo.geometry.validation import Array
+from featgeo.schema import NOT_SAVED, saved
 
 # Blocks are taken from the rows that carry all of them, unless some pair is seen this many times more often.
 MORE_PAIRS = 2.0
@@ -99,6 +100,7 @@ class Patterns:
         return kinds
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Metric:
     """The inner product of functions of several blocks: means and the Gram matrix of their features.
@@ -117,7 +119,7 @@ class Metric:
     mean: Array
     gram: Array
     removed: float = 0.0
-    memo: dict[tuple[str, ...], tuple[np.ndarray, Flag]] = field(default_factory=dict, repr=False)
+    memo: dict[tuple[str, ...], tuple[np.ndarray, Flag]] = field(default_factory=dict, repr=False, metadata=NOT_SAVED)
 
     @classmethod
     def of(cls, moments: Moments, levels: tuple[tuple[str, ...], ...]) -> Metric:

@@ -7,7 +7,7 @@ All that follows is moments of rows that carry different blocks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
@@ -29,6 +29,7 @@ from featgeo.learning.setting import Block, Setting, Step
 from featgeo.learning.solve import Folds, Search, Solution, solve
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.learning.source_screen import worthwhile
+from featgeo.schema import NOT_SAVED, saved
 
 TAU_RIDGES = (1e-2, 1e-1)  # of what fills in for missing sources
 # Exact answers from incomplete rows lose little to smooth ones where symbols repeat often. Wild ones lose half.
@@ -36,6 +37,7 @@ WILD = 0.5
 CONSISTENT = 1e-9  # share of energy that rounding may cost
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class SourceFeatures:
     """Features of several sources, known from whichever of them a row has.
@@ -111,6 +113,7 @@ class SourceFeatures:
         return np.hstack(result)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class LearnedSources:
     """The components of a dependence by interaction order.
@@ -137,7 +140,7 @@ class LearnedSources:
     removed: float
     ridge: float
     dropped: tuple[str, ...] = ()
-    folds: Folds | None = None
+    folds: Folds | None = field(default=None, metadata=NOT_SAVED)
 
 
 def learn_sources(

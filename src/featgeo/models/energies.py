@@ -16,8 +16,10 @@ from featgeo.learning.solve import MODE_COUNTS, Search, solve
 from featgeo.learning.source_screen import BEFORE
 from featgeo.learning.sources import LearnedSources
 from featgeo.models.components import mean_and_error
+from featgeo.schema import saved
 
 
+@saved
 @dataclass(frozen=True)
 class Energy:
     """The energy of one step.
@@ -39,6 +41,7 @@ class Energy:
     interval: tuple[float, float]
 
 
+@saved
 @dataclass(frozen=True, repr=False)
 class Energies(Shown):
     """Energies of all steps; print it for a table, index it by name.
