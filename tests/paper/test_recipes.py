@@ -10,6 +10,7 @@ import pytest
 from featgeo import ConditionalDecomposition
 from featgeo.geometry import Modes
 from featgeo.paper import (
+    alphabets,
     discrete,
     gaussian,
     orthogonality,
@@ -18,7 +19,7 @@ from featgeo.paper import (
     side_information,
 )
 from featgeo.paper.experiments import EXPERIMENTS
-from featgeo.paper.record import Number
+from featgeo.report.contents import Number
 
 ROWS = 2_000
 SEED = 200
@@ -58,7 +59,7 @@ def test_both_recipes_report_the_same_figures_and_the_same_again(name, one_epoch
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_code_of_an_experiment_is_short_and_runs(name):
-    code = EXPERIMENTS[name].code
+    code = EXPERIMENTS[name].about.code
     assert len([line for line in code.splitlines() if line]) <= 6
     exec(compile(code.replace("seed=0)", f"seed={SEED}, n={ROWS})"), name, "exec"), {})  # noqa: S102
 
@@ -67,14 +68,15 @@ def test_more_training_brings_the_published_recipe_nearer(monkeypatch):
     data, errors = discrete.draw(SEED, ROWS), []
     for epochs in (2, 100):
         monkeypatch.setattr(published, "EPOCHS", epochs)
-        errors.append(discrete.measure(data, discrete.published(data, SEED)).numbers[0].error)
+        errors.append(discrete.EXPERIMENT.measure(data, discrete.published(data, SEED)).numbers[0].error)
     assert errors[1] < errors[0] / 3
 
 
 def test_discrete_errors_fall_like_the_root_of_the_sample_size():
     def error(n, seed):
         data = discrete.draw(seed, n)
-        return max(number.error for number in discrete.measure(data, discrete.fast(data, 0)).numbers[: discrete.MODES])
+        outcome = discrete.EXPERIMENT.measure(data, discrete.fast(data, 0))
+        return max(number.error for number in outcome.numbers[: discrete.MODES])
 
     means = [np.mean([error(n, seed) for seed in range(20)]) for n in (5_000, 80_000)]
     assert means[0] / means[1] == pytest.approx(4, rel=0.4)
@@ -90,7 +92,7 @@ def test_side_information_at_full_rank_is_the_conditional_of_the_sample():
     data = side_information.draw(SEED)
     model = ConditionalDecomposition(8, 3).fit(data.x, data.y, data.s)
     x, s = (grid.ravel() for grid in np.indices((8, 3)))
-    counts = data.counts()
+    counts = alphabets.counted(data, side_information.SHAPE)
     own = (counts / counts.sum(axis=2, keepdims=True)).reshape(-1, 3)
     np.testing.assert_allclose(model.given(x, s).proba(), own, atol=1e-8)
 

@@ -6,7 +6,7 @@ tensor: both cost less than what the published notebooks do, so the time measure
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from featgeo.geometry import Modes
 from featgeo.geometry.validation import Array
+from featgeo.nesting import Nesting, nested_h_score
 
 EPOCHS = 100
 MINIBATCH = 256
@@ -55,28 +56,26 @@ def one_hot(index: np.ndarray, symbols: int) -> Tensor:
 def maximise(
     networks: Iterable[nn.Module],
     objective: Callable[..., Tensor],
-    n: int,
+    sizes: Sequence[int],
     seed: int,
     *,
     minibatch: int = MINIBATCH,
     epochs: int | None = None,
-    datasets: int = 1,
 ) -> None:
     """Train networks to maximise an objective of rows.
 
     Args:
         networks: Whose parameters are trained.
         objective: From the indices of a minibatch, one tensor for each data set, to a scalar.
-        n: Rows in each data set.
+        sizes: Rows in each data set; all have equally many minibatches, and are shuffled apart.
         seed: Of the shuffles.
         minibatch: Rows a step.
         epochs: Passes over the rows; `EPOCHS` when None.
-        datasets: How many data sets are shuffled apart.
     """
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam([weight for network in networks for weight in network.parameters()])
     for _ in range(EPOCHS if epochs is None else epochs):
-        shuffles = [torch.split(torch.randperm(n, generator=generator), minibatch) for _ in range(datasets)]
+        shuffles = [torch.split(torch.randperm(n, generator=generator), minibatch) for n in sizes]
         for indices in zip(*shuffles, strict=True):
             optimizer.zero_grad()
             torch.autograd.backward(-objective(*indices))
@@ -105,3 +104,26 @@ def modes(f: nn.Module, g: nn.Module, sample: tuple[Tensor, Tensor], at: tuple[T
         sides.append(((values(network, wanted) - seen.mean(axis=0)) / seen.std(axis=0), seen.std(axis=0)))
     (f_at, f_norm), (g_at, g_norm) = sides
     return Modes(f_norm * g_norm, f_at, g_at)
+
+
+def trained_modes(
+    networks: tuple[nn.Module, nn.Module],
+    sample: tuple[Tensor, Tensor],
+    at: tuple[Tensor, Tensor],
+    k: int,
+    seed: int,
+    **schedule: int,
+) -> Modes:
+    """Train a network of x and one of y to maximise the nested H-score of k modes.
+
+    Args:
+        networks: Of x and of y, (n, k) each.
+        sample: Their inputs.
+        at: Inputs where the modes are wanted.
+        k: How many.
+        seed: Of the shuffles.
+        schedule: Minibatches and epochs as in `maximise`.
+    """
+    (f, g), (x, y), nesting = networks, sample, Nesting.modes(k)
+    maximise(networks, lambda rows: nested_h_score(f(x[rows]), g(y[rows]), nesting), [len(x)], seed, **schedule)
+    return modes(f, g, sample, at)

@@ -7,13 +7,13 @@ version of featgeo are not taken for this one's.
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
 from typing import Any
+
+import numpy as np
 
 from featgeo.files import make_folder, write_whole
 from featgeo.paper.record import AnyExperiment, Number, Outcome, Recipe
@@ -42,6 +42,18 @@ class Run:
     version: str
     cpu_seconds: float
     outcome: Outcome
+
+
+def known_or_new(
+    folder: Path, experiment: AnyExperiment, recipe: Recipe, seed: int, version: str, fresh: bool = False
+) -> Run:
+    """The run that a folder has; where there is none of this version, or it is to be fresh, it is done and kept."""
+    known = None if fresh else kept(folder, experiment.name, recipe, seed, version)
+    if known is not None:
+        return known
+    done = run(experiment, recipe, seed, version)
+    save(folder, done)
+    return done
 
 
 def run(experiment: AnyExperiment, recipe: Recipe, seed: int, version: str) -> Run:
@@ -117,13 +129,10 @@ def _median(draws: Sequence[Number]) -> Number:
     learned, floor, optimum = (_middle(draws, name) for name in ("learned", "floor", "optimum"))
     if first.theory is not None and learned is not None:
         return Number.value(first.name, first.theory, learned, bound=first.bound, optimum=optimum)
-    error = _middle(draws, "error")
-    return replace(first, error=math.nan if error is None else error, floor=floor)
+    return replace(first, error=float(np.median([number.error for number in draws])), floor=floor)
 
 
 def _middle(draws: Sequence[Number], name: str) -> float | None:
     """The median; not a number where one draw has none, and None where it is not known."""
     values = [getattr(number, name) for number in draws]
-    if None in values:
-        return None
-    return math.nan if any(math.isnan(value) for value in values) else float(median(values))
+    return None if None in values else float(np.median(values))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Mapping
 from html import unescape
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,10 +15,25 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from latex2mathml.converter import convert_to_element
 from markupsafe import Markup
 
+from featgeo.files import make_folder, write_whole
 from featgeo.report.numerals import at_most, numeral
 
 POINT = 4 / 3  # pixels
 TEMPLATES = PackageLoader("featgeo.report", "templates")
+
+
+def write_page(path: Path, template: str, figures: Mapping[str, str], **values: Any) -> None:
+    """Write a page that needs no other file, and its figures as files of their own; each appears whole or not at all.
+
+    Args:
+        path: The page; its folder is made where it is missing.
+        template: Name of the template.
+        figures: SVG text by its path from the page.
+        values: What the template shows.
+    """
+    html = render(template, **values)
+    for place, content in {**figures, path.name: html}.items():
+        write_whole(make_folder((path.parent / place).parent) / Path(place).name, content)
 
 
 def render(template: str, **values: Any) -> str:
