@@ -56,7 +56,7 @@ class Compared:
 
 
 def compared(own: dict[Recipe, list[Run]]) -> Iterator[Compared]:
-    by_draw = (zip(*(run.outcome.numbers for run in own[recipe]), strict=True) for recipe in RECIPES)
+    by_draw = (zip(*(run.numbers for run in own[recipe]), strict=True) for recipe in RECIPES)
     for fast, published in zip(*by_draw, strict=True):
         floors = [number.floor for number in fast if number.floor is not None]
         errors = (median(number.error for number in draws) for draws in (fast, published))

@@ -66,8 +66,7 @@ def reproduce(
         for seed in seeds:
             own.append(runs.known_or_new(folder / "runs", experiment, recipe, seed, featgeo.__version__, fresh))
             done(own[-1])
-        plots = own[0].outcome.plots
-        pictures = [Picture(plot.slug, draw(plot), plot.caption, plot.alt) for plot in plots]
+        pictures = [Picture(plot.slug, draw(plot), plot.caption, plot.alt) for plot in own[0].plots]
         chapters.append(Chapter(experiment.about, runs.medians(own), pictures))
     _write(folder, chapters, {"recipe": recipe, "draws": str(len(seeds)), "seed": str(seeds[0])})
     return chapters

@@ -48,7 +48,7 @@ def test_networks_become_modes_of_unit_variance_on_the_sample():
     f, g = nn.Linear(2, 3), nn.Linear(1, 3)
     x, y = torch.randn(50, 2), torch.randn(50, 1)
     at = torch.randn(7, 2), torch.randn(5, 1)
-    modes = published.modes(f, g, (x, y), at)
+    modes = published.modes((f, x), (g, y), at)
     sides = []
     for network, sample, wanted in ((f, x, at[0]), (g, y, at[1])):
         own, values = (network(z).detach().double().numpy() for z in (sample, wanted))

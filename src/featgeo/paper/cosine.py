@@ -82,8 +82,8 @@ def published(data: Pairs, seed: int) -> Learned:
     x, y, grid = (recipe.column(values) for values in (data.x, data.y, GRID))
     with recipe.seeded(seed):
         f, g = (recipe.mlp(1, 32, 32, MODES) for _ in range(2))
-    modes = recipe.trained_modes((f, g), (x, y), (grid, grid), MODES, seed)
-    return _assembled(modes, recipe.modes(f, g, (x, y), (x, y)).g, data.y)
+    modes = recipe.trained_modes((f, x), (g, y), (grid, grid), MODES, seed)
+    return _assembled(modes, recipe.modes((f, x), (g, y), (x, y)).g, data.y)
 
 
 def optimum(data: Pairs) -> Learned:

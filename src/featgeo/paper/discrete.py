@@ -43,9 +43,9 @@ def published(data: Pairs, seed: int) -> Modes:
     """One linear layer on each side, of indicators."""
     with recipe.seeded(seed):
         f, g = (nn.Linear(size, MODES) for size in SHAPE)
-    sample = recipe.one_hot(data.x, SHAPE[0]), recipe.one_hot(data.y, SHAPE[1])
+    x, y = recipe.one_hot(data.x, SHAPE[0]), recipe.one_hot(data.y, SHAPE[1])
     symbols = torch.eye(SHAPE[0]), torch.eye(SHAPE[1])
-    return recipe.trained_modes((f, g), sample, symbols, MODES, seed, minibatch=MINIBATCH)
+    return recipe.trained_modes((f, x), (g, y), symbols, MODES, seed, minibatch=MINIBATCH)
 
 
 def optimum(data: Pairs) -> Modes:

@@ -16,7 +16,7 @@ from torch import nn
 from featgeo.geometry import Modes, Moments, decompose
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
-from featgeo.nesting import Nesting, nested_h_score
+from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
 from featgeo.paper.compare import decorrelation, strengths, turned
 from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, bars, curves, figure, subscript
@@ -58,16 +58,9 @@ def published(data: Pairs, seed: int) -> Modes:
     x, y, grid = (recipe.column(values) for values in (data.x, data.y, GRID))
     with recipe.seeded(seed):
         f, g = _network(), _network()
-    nesting = Nesting.modes(MODES)
-    recipe.maximise(
-        (f, g),
-        lambda rows: nested_h_score(f(x[rows]), g(y[rows]), nesting, mode="sequential"),
-        [len(x)],
-        seed,
-        minibatch=MINIBATCH,
-        epochs=EPOCHS,
-    )
-    return recipe.modes(f, g, (x, y), (grid, grid))
+    nesting, schedule = Nesting.modes(MODES), {"minibatch": MINIBATCH, "epochs": EPOCHS}
+    recipe.maximise_nested([(f, x)], [(g, y)], nesting, seed, "sequential", **schedule)
+    return recipe.modes((f, x), (g, y), (grid, grid))
 
 
 def _network() -> nn.Module:

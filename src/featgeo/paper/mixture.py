@@ -75,7 +75,7 @@ def published(data: Sample, seed: int) -> Modes:
     y, labels = (recipe.one_hot(values == 1, 2) for values in (data.y, LABELS))
     with recipe.seeded(seed):
         f, g = recipe.mlp(DIMENSIONS, 32, 32, 1), nn.Linear(2, 1)
-    return recipe.trained_modes((f, g), (x, y), (fresh, labels), 1, seed)
+    return recipe.trained_modes((f, x), (g, y), (fresh, labels), 1, seed)
 
 
 def optimum(data: Sample) -> Modes:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
+from torch import nn
 
 from featgeo.geometry import Moments, decompose
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
-from featgeo.nesting import Nesting, nested_h_score
+from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
 from featgeo.paper.compare import aligned, decorrelation, relative_error
 from featgeo.paper.cosine import GRID, MASS, SAMPLES, SIGMA, Function, draw, sinusoids
@@ -72,14 +72,8 @@ def _published(given: Function, data: Pairs, seed: int) -> Feature:
     x, y, grid, phi = (recipe.column(values) for values in (data.x, data.y, GRID, centred))
     with recipe.seeded(seed):
         f, g_aligned, g = (recipe.mlp(1, 32, 32, 1) for _ in range(3))
-    nesting = Nesting([1, 1])
-
-    def objective(rows: torch.Tensor) -> torch.Tensor:
-        of_x = torch.cat([phi[rows], f(x[rows])], dim=1)
-        return nested_h_score(of_x, torch.cat([g_aligned(y[rows]), g(y[rows])], dim=1), nesting)
-
-    recipe.maximise((f, g_aligned, g), objective, [len(x)], seed)
-    modes = recipe.modes(f, g, (x, y), (grid, grid))
+    recipe.maximise_nested([(nn.Identity(), phi), (f, x)], [(g_aligned, y), (g, y)], Nesting([1, 1]), seed)
+    modes = recipe.modes((f, x), (g, y), (grid, grid))
     energy = float(centred.var() * recipe.values(g_aligned, y).var())
     return Feature(modes.f[:, 0], _correlation(recipe.values(f, x), centred), float(modes.sigma[0]), energy)
 

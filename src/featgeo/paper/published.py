@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from featgeo.geometry import Modes
 from featgeo.geometry.validation import Array
 from featgeo.nesting import Nesting, nested_h_score
+from featgeo.nesting.scores import Mode
 
 EPOCHS = 100
 MINIBATCH = 256
@@ -82,6 +83,33 @@ def maximise(
             optimizer.step()
 
 
+Part = tuple[nn.Module, Tensor]  # a network and its inputs
+
+
+def maximise_nested(
+    x_parts: Sequence[Part], y_parts: Sequence[Part], nesting: Nesting, seed: int, mode: Mode = "joint", **schedule: int
+) -> None:
+    """Train networks to maximise the nested H-score of their features, those of each side beside each other.
+
+    Args:
+        x_parts: Networks of x with their inputs, in the order of the levels.
+        y_parts: Networks of y.
+        nesting: The levels.
+        seed: Of the shuffles.
+        mode: As in `nested_h_score`.
+        schedule: Minibatches and epochs as in `maximise`.
+    """
+
+    def features(parts: Sequence[Part], rows: Tensor) -> Tensor:
+        return torch.cat([network(inputs[rows]) for network, inputs in parts], dim=1)
+
+    def objective(rows: Tensor) -> Tensor:
+        return nested_h_score(features(x_parts, rows), features(y_parts, rows), nesting, mode=mode)
+
+    networks = [network for network, _ in (*x_parts, *y_parts)]
+    maximise(networks, objective, [len(x_parts[0][1])], seed, **schedule)
+
+
 def values(network: nn.Module, inputs: Tensor) -> Array:
     """What a trained network says, (n, k)."""
     network.eval()
@@ -89,41 +117,23 @@ def values(network: nn.Module, inputs: Tensor) -> Array:
         return network(inputs).double().numpy()
 
 
-def modes(f: nn.Module, g: nn.Module, sample: tuple[Tensor, Tensor], at: tuple[Tensor, Tensor]) -> Modes:
+def modes(x: Part, y: Part, at: tuple[Tensor, Tensor]) -> Modes:
     """Trained networks as modes (eq. f:g:simga:i): centred, of unit variance on the sample, with sigma = |f| |g|.
 
     Args:
-        f: Trained on inputs of x.
-        g: Trained on inputs of y.
-        sample: Inputs of x and of y in the sample.
+        x: A network of x, and its inputs in the sample.
+        y: One of y.
         at: Inputs where the modes are wanted.
     """
     sides = []
-    for network, own, wanted in zip((f, g), sample, at, strict=True):
+    for (network, own), wanted in zip((x, y), at, strict=True):
         seen = values(network, own)
         sides.append(((values(network, wanted) - seen.mean(axis=0)) / seen.std(axis=0), seen.std(axis=0)))
     (f_at, f_norm), (g_at, g_norm) = sides
     return Modes(f_norm * g_norm, f_at, g_at)
 
 
-def trained_modes(
-    networks: tuple[nn.Module, nn.Module],
-    sample: tuple[Tensor, Tensor],
-    at: tuple[Tensor, Tensor],
-    k: int,
-    seed: int,
-    **schedule: int,
-) -> Modes:
-    """Train a network of x and one of y to maximise the nested H-score of k modes.
-
-    Args:
-        networks: Of x and of y, (n, k) each.
-        sample: Their inputs.
-        at: Inputs where the modes are wanted.
-        k: How many.
-        seed: Of the shuffles.
-        schedule: Minibatches and epochs as in `maximise`.
-    """
-    (f, g), (x, y), nesting = networks, sample, Nesting.modes(k)
-    maximise(networks, lambda rows: nested_h_score(f(x[rows]), g(y[rows]), nesting), [len(x)], seed, **schedule)
-    return modes(f, g, sample, at)
+def trained_modes(x: Part, y: Part, at: tuple[Tensor, Tensor], k: int, seed: int, **schedule: int) -> Modes:
+    """Train a network of x and one of y to maximise the nested H-score of k modes; arguments as above."""
+    maximise_nested([x], [y], Nesting.modes(k), seed, "joint", **schedule)
+    return modes(x, y, at)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from featgeo.files import make_folder, write_whole
-from featgeo.paper.record import AnyExperiment, Number, Outcome, Recipe
-from featgeo.report.panels import as_plain, from_plain
+from featgeo.paper.record import AnyExperiment, Number, Recipe
+from featgeo.report.panels import Plot, as_plain, from_plain
 from featgeo.schema import made
 
 MOST_BYTES = 2**26  # of a file; those that are written have a hundredth of it
@@ -33,7 +33,8 @@ class Run:
         seed: Of the draw, and of what learned from it.
         version: Of featgeo.
         cpu_seconds: Spent on learning; the comparison not counted.
-        outcome: What came out.
+        numbers: Figures beside their theory.
+        plots: What was learned over the theory.
     """
 
     experiment: str
@@ -41,7 +42,8 @@ class Run:
     seed: int
     version: str
     cpu_seconds: float
-    outcome: Outcome
+    numbers: Sequence[Number]
+    plots: Sequence[Plot]
 
 
 def known_or_new(
@@ -62,7 +64,8 @@ def run(experiment: AnyExperiment, recipe: Recipe, seed: int, version: str) -> R
     start = time.process_time()
     learned = experiment.learn(recipe, data, seed)
     seconds = time.process_time() - start
-    return Run(experiment.name, recipe, seed, version, seconds, experiment.measure(data, learned))
+    outcome = experiment.measure(data, learned)
+    return Run(experiment.name, recipe, seed, version, seconds, outcome.numbers, outcome.plots)
 
 
 def path_of(folder: Path, experiment: str, recipe: Recipe, seed: int) -> Path:
@@ -72,11 +75,8 @@ def path_of(folder: Path, experiment: str, recipe: Recipe, seed: int) -> Path:
 
 def save(folder: Path, done: Run) -> None:
     """Keep a run."""
-    outcome = {
-        "numbers": [asdict(number) for number in done.outcome.numbers],
-        "plots": [as_plain(plot) for plot in done.outcome.plots],
-    }
-    plain = {name: value for name, value in vars(done).items() if name != "outcome"} | outcome
+    numbers, plots = [asdict(number) for number in done.numbers], [as_plain(plot) for plot in done.plots]
+    plain = vars(done) | {"numbers": numbers, "plots": plots}
     make_folder(folder)
     write_whole(path_of(folder, done.experiment, done.recipe, done.seed), json.dumps(plain, ensure_ascii=False))
 
@@ -102,26 +102,24 @@ def _read(path: Path) -> Run:
     if not path.is_file() or path.stat().st_size > MOST_BYTES:
         raise ValueError(f"not a regular file of at most {MOST_BYTES} bytes")
     plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    numbers = [made(Number, number) for number in plain.pop("numbers")]
+    numbers = [made(Number, number) for number in plain["numbers"]]
+    plots = [from_plain(plot) for plot in plain["plots"]]
     for number in numbers:
         number.allowed  # noqa: B018 (refuses one that cannot be judged)
-    plots = [from_plain(plot) for plot in plain.pop("plots")]
     if len({plot.slug for plot in plots}) < len(plots):
         raise ValueError("two figures have the same name")
-    if "outcome" in plain:
-        raise ValueError("it has two outcomes")
-    done: Run = made(Run, {**plain, "outcome": Outcome(numbers, plots)})
+    done: Run = made(Run, plain | {"numbers": numbers, "plots": plots})
     return done
 
 
 def medians(runs: Sequence[Run]) -> list[Number]:
     """The numbers of several draws of an experiment: of values the median and its error, else the median of errors."""
-    names = {tuple(number.name for number in done.outcome.numbers) for done in runs}
+    names = {tuple(number.name for number in done.numbers) for done in runs}
     if len(names) != 1:
         raise ValueError(
             f"Runs of {runs[0].experiment} have different numbers: they come from different code. Run them afresh."
         )
-    return [_median(draws) for draws in zip(*(done.outcome.numbers for done in runs), strict=True)]
+    return [_median(draws) for draws in zip(*(done.numbers for done in runs), strict=True)]
 
 
 def _median(draws: Sequence[Number]) -> Number:

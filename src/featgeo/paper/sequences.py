@@ -85,7 +85,7 @@ def published(data: Sample, seed: int) -> Modes:
     x, y, fresh_x, fresh_y = (torch.stack([1 - part, part], dim=1) for part in sides)
     with recipe.seeded(seed):
         f, g = _network(), _network()
-    return recipe.trained_modes((f, g), (x, y), (fresh_x, fresh_y), 1, seed, minibatch=MINIBATCH)
+    return recipe.trained_modes((f, x), (g, y), (fresh_x, fresh_y), 1, seed, minibatch=MINIBATCH)
 
 
 def _network() -> nn.Module:

@@ -18,7 +18,7 @@ from torch import nn
 from featgeo.geometry import FiniteJoint, Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ConditionalDecomposition
-from featgeo.nesting import Nesting, nested_h_score
+from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
 from featgeo.paper.alphabets import counted, drawn, random_law
 from featgeo.paper.compare import decorrelation, kernel_error, relative_error, root_mean_square, turned, uniform
@@ -88,17 +88,11 @@ def published(data: Sample, seed: int) -> Learned:
     with recipe.seeded(seed):
         f_bar, g_bar = nn.Linear(SHAPE[0], MARKOV_MODES), nn.Linear(SHAPE[1], MARKOV_MODES)
         f, g = nn.Linear(SHAPE[0], MODES), nn.Linear(pairs, MODES)
-    nesting = Nesting([MARKOV_MODES, MODES])
-
-    def objective(rows: torch.Tensor) -> torch.Tensor:
-        of_x = torch.cat([f_bar(x[rows]), f(x[rows])], dim=1)
-        return nested_h_score(of_x, torch.cat([g_bar(s[rows]), g(both[rows])], dim=1), nesting)
-
-    recipe.maximise((f_bar, g_bar, f, g), objective, [len(x)], seed)
+    recipe.maximise_nested([(f_bar, x), (f, x)], [(g_bar, s), (g, both)], Nesting([MARKOV_MODES, MODES]), seed)
     symbols = torch.eye(SHAPE[0]), torch.eye(pairs)
-    found = recipe.modes(f, g, (x, both), symbols)
+    found = recipe.modes((f, x), (g, both), symbols)
     modes = Modes(found.sigma, found.f, found.g.reshape(*SHAPE[1:], MODES))
-    markov = recipe.modes(f_bar, g_bar, (x, s), (symbols[0], torch.eye(SHAPE[1])))
+    markov = recipe.modes((f_bar, x), (g_bar, s), (symbols[0], torch.eye(SHAPE[1])))
     network = MultiheadNetwork(SHAPE, MODES, seed)
     index = torch.from_numpy(np.stack(data))
     recipe.maximise((network,), lambda rows: network()[tuple(index[:, rows])].mean(), [len(x)], seed)
