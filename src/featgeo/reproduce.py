@@ -13,7 +13,7 @@ from featgeo.paper import runs
 from featgeo.paper.experiments import EXPERIMENTS
 from featgeo.paper.record import DRAWS, SEED, AnyExperiment, Recipe
 from featgeo.paper.runs import Run
-from featgeo.report.contents import Chapter, Picture
+from featgeo.report.contents import Chapter
 from featgeo.report.drawing import draw
 from featgeo.report.html import write_page
 
@@ -66,8 +66,7 @@ def reproduce(
         for seed in seeds:
             own.append(runs.known_or_new(folder / "runs", experiment, recipe, seed, featgeo.__version__, fresh))
             done(own[-1])
-        pictures = [Picture(plot.slug, draw(plot), plot.caption, plot.alt) for plot in own[0].plots]
-        chapters.append(Chapter(experiment.about, runs.medians(own), pictures))
+        chapters.append(Chapter(experiment.about, runs.medians(own), own[0].plots))
     _write(folder, chapters, {"recipe": recipe, "draws": str(len(seeds)), "seed": str(seeds[0])})
     return chapters
 
@@ -89,7 +88,7 @@ def _write(folder: Path, chapters: Sequence[Chapter], facts: Mapping[str, str]) 
     write_page(
         folder / "report.html",
         "report.html.j2",
-        {f"figures/{picture.slug}.svg": picture.svg for chapter in chapters for picture in chapter.pictures},
+        {f"figures/{plot.slug}.svg": draw(plot) for chapter in chapters for plot in chapter.plots},
         title="The paper, reproduced",
         introduction=INTRODUCTION,
         facts=facts,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from featgeo.report.contents import About, Chapter, Number, Picture
+from featgeo.report.contents import About, Chapter, Number
 from featgeo.report.drawing import draw
 from featgeo.report.html import write_page
 from featgeo.report.panels import Bars, Cells, Curves, Map, Plot, Points
@@ -66,16 +66,15 @@ def plots():
     }
 
 
-SHOWN = ("estimators", "histogram", "cells")  # in the report
 FORMULA = r"\frac{P_{X,Y}(x,y)}{P_X(x)P_Y(y)} - 1 = \sum_{i} \sigma_i\, f_i^*(x)\, g_i^*(y)"
 
 
-def chapter(name="discrete", *, numbers=(), pictures=(), **changes):
+def chapter(name="discrete", *, numbers=(), plots=(), **changes):
     values = {
         "title": f"Title of {name}", "source": "Section 7.1", "law": "30,000 samples of a known law.",
         "statement": "The optimum is the strongest modes.", "formula": FORMULA, "code": "import featgeo as fg",
     }  # fmt: skip
-    return Chapter(About(name, **values | changes), numbers, pictures)
+    return Chapter(About(name, **values | changes), numbers, plots)
 
 
 FIRST = (
@@ -91,17 +90,18 @@ SECOND = (
 
 
 def write_report(path, *chapters, title="The paper, reproduced", introduction="i", facts=None):
-    write_page(path, "report.html.j2", {}, title=title, introduction=introduction, facts=facts or {}, chapters=chapters)
+    figures = {f"figures/{plot.slug}.svg": draw(plot) for one in chapters for plot in one.plots}
+    values = {"title": title, "introduction": introduction, "facts": facts or {}, "chapters": chapters}
+    write_page(path, "report.html.j2", figures, **values)
 
 
 def sample_report(path):
     """Write a report of three experiments, one of which fails, and return its path."""
     shown = plots()
-    pictures = {slug: Picture(slug, draw(shown[slug]), shown[slug].caption, shown[slug].alt) for slug in SHOWN}
     chapters = [
-        chapter("discrete", numbers=FIRST, pictures=[pictures["estimators"]]),
-        chapter("side", numbers=SECOND, pictures=[pictures["histogram"]], erratum="Equation 7 has the wrong sign."),
-        chapter("sequences", numbers=FIRST[:2], pictures=[pictures["cells"]]),
+        chapter("discrete", numbers=FIRST, plots=[shown["estimators"]]),
+        chapter("side", numbers=SECOND, plots=[shown["histogram"]], erratum="Equation 7 has the wrong sign."),
+        chapter("sequences", numbers=FIRST[:2], plots=[shown["cells"]]),
     ]
     write_report(path, *chapters, introduction="Each learns from a known law.", facts={"recipe": "fast"})
     return path

@@ -8,8 +8,9 @@ import pytest
 from page_reader import Reader
 from report_samples import FIRST, SECOND, chapter, sample_report, write_report
 
-from featgeo.report.contents import Number, Picture
+from featgeo.report.contents import Number
 from featgeo.report.numerals import at_most, numeral
+from featgeo.report.panels import Bars, Plot
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +88,8 @@ def test_errata_stand_in_their_chapter_and_together(page, tmp_path):
 def test_text_is_escaped(tmp_path):
     mean = '<b title="x">&</b>'
     bad = chapter(
-        numbers=[Number(mean, 0.1, bound=0.2)], pictures=[Picture("slug", "<svg/>", mean, mean)], erratum=mean,
-        title=mean, source=mean, law=mean, statement=mean, code=mean, formula=r"a < \text{<b>}",
+        numbers=[Number(mean, 0.1, bound=0.2)], plots=[Plot("slug", mean, mean, [Bars("t", ["a"], [1], {})], 1)],
+        title=mean, source=mean, law=mean, statement=mean, code=mean, formula=r"a < \text{<b>}", erratum=mean,
     )  # fmt: skip
     page = written(tmp_path, bad, title=mean, introduction=mean, facts={mean: mean})
     assert mean not in page

@@ -1,9 +1,11 @@
-"""What pages show, as plain records: judged numbers, pictures, chapters of the report, sections of the demo."""
+"""What pages show, as plain records: judged numbers, chapters of the report, sections of the demo."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+from featgeo.report.panels import Plot
 
 NEAR_FLOOR = 1.1  # where no bound is set, an error may be this multiple of what the sample itself leaves
 ROUNDING = 1e-9
@@ -92,29 +94,12 @@ class About:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A figure.
-
-    Attributes:
-        slug: Name of its file.
-        svg: SVG text.
-        caption: One sentence below it.
-        alt: What it shows, for those who cannot see it.
-    """
-
-    slug: str
-    svg: str
-    caption: str
-    alt: str
-
-
-@dataclass(frozen=True)
 class Chapter:
-    """An experiment after all its draws: its numbers are medians, its pictures those of the first draw."""
+    """An experiment after all its draws: its numbers are medians, its plots those of the first draw."""
 
     about: About
     numbers: Sequence[Number]
-    pictures: Sequence[Picture]
+    plots: Sequence[Plot]
 
     @property
     def agreeing(self) -> int:

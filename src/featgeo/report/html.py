@@ -19,7 +19,6 @@ from featgeo.files import make_folder, write_whole
 from featgeo.report.numerals import at_most, numeral
 
 POINT = 4 / 3  # pixels
-TEMPLATES = PackageLoader("featgeo.report", "templates")
 
 
 def write_page(path: Path, template: str, figures: Mapping[str, str], **values: Any) -> None:
@@ -28,26 +27,20 @@ def write_page(path: Path, template: str, figures: Mapping[str, str], **values: 
     Args:
         path: The page; its folder is made where it is missing.
         template: Name of the template.
-        figures: SVG text by its path from the page.
-        values: What the template shows.
+        figures: SVG text by its path from the page; the template may show them.
+        values: What else the template shows.
     """
-    html = render(template, **values)
-    for place, content in {**figures, path.name: html}.items():
-        write_whole(make_folder((path.parent / place).parent) / Path(place).name, content)
-
-
-def render(template: str, **values: Any) -> str:
-    """The text of a page."""
     environment = Environment(
-        loader=TEMPLATES, autoescape=True, undefined=StrictUndefined,
+        loader=PackageLoader("featgeo.report", "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {
         "data_uri": _data_uri, "pixels": _pixels, "mathml": _mathml, "numeral": numeral, "at_most": at_most,
+        "sha256": _sha256,
     }  # fmt: skip
-    environment.globals["source"] = lambda name: Markup(_source(environment, name))  # noqa: S704
-    environment.globals["source_hash"] = lambda name: _hash(_source(environment, name))
-    return environment.get_template(template).render(**values)
+    html = environment.get_template(template).render(figures=figures, **values)
+    for place, content in {**figures, path.name: html}.items():
+        write_whole(make_folder((path.parent / place).parent) / Path(place).name, content)
 
 
 def _data_uri(svg: str) -> str:
@@ -68,11 +61,6 @@ def _mathml(formula: str) -> Markup:
     return Markup(ElementTree.tostring(element, encoding="unicode"))  # noqa: S704
 
 
-def _source(environment: Environment, name: str) -> str:
-    """A file of ours as it stands: style sheets and scripts."""
-    return TEMPLATES.get_source(environment, name)[0]
-
-
-def _hash(script: str) -> str:
+def _sha256(script: str) -> str:
     """What allows this script, and no other, to run."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
