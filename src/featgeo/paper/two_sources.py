@@ -78,8 +78,8 @@ def _optimum(law: str, data: Sample) -> Learned:
     exact = truth(law)
 
     def spans(x1: Array, x2: Array) -> dict[str, Array]:
-        interaction = [part[:, None] for part in exact.features(x1, x2)[1:]]
         alone = np.stack([exact.half(x1), exact.half(x2)], axis=1)
+        interaction = [part[:, None] for part in exact.completed(x1, x2, alone.sum(axis=1))[1:]]
         return dict(zip(("alone", "both"), [alone, *interaction], strict=False))
 
     own, grid = spans(data.x1, data.x2), spans(GRID_1, GRID_2)
