@@ -187,9 +187,8 @@ def test_the_side_information_figure_shows_the_law_and_turns_learners_its_way():
     data = side_information.draw(SEED, ROWS)
     truth = side_information.distribution().conditional("x", "y", "s").conditional.top(1)
     posterior = np.full(side_information.SHAPE, 1 / 3)
-    learned = side_information.Learned(
-        Modes(truth.sigma, -truth.f, -truth.g), posterior, 2 * truth.f[:, 0], 2 * truth.g[..., 0]
-    )
+    flat = Modes(truth.sigma, -truth.f, -truth.g.reshape(-1, 1))
+    learned = side_information.Learned(flat, posterior, (2 * truth.f[:, 0], 2 * truth.g[..., 0]))
     outcome = side_information.EXPERIMENT.measure(data, learned)
     f, g = outcome.plots[0].panels
     for panel in (f, g):

@@ -21,7 +21,15 @@ from featgeo.models import ConditionalDecomposition
 from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
 from featgeo.paper.alphabets import counted, drawn, random_law
-from featgeo.paper.compare import decorrelation, kernel_error, relative_error, root_mean_square, turned, uniform
+from featgeo.paper.compare import (
+    decorrelation,
+    kernel_error,
+    relative_error,
+    root_mean_square,
+    standardised,
+    turned,
+    uniform,
+)
 from featgeo.paper.multihead import MultiheadNetwork
 from featgeo.paper.record import Experiment, Number, Outcome, about, bars, figure
 
@@ -44,16 +52,14 @@ class Learned:
     """The conditional mode, and the multihead network beside it.
 
     Attributes:
-        modes: One mode of x, (|X|, 1), and of (s, y), (|S|, |Y|, 1).
+        modes: One mode of x, (|X|, 1), and of pairs of s and y, (|S| |Y|, 1).
         posterior: P(y|x, s) with this mode alone, (|X|, |S|, |Y|).
-        multihead_f: The network's feature of x, (|X|,).
-        multihead_g: Its weights for each s and y, (|S|, |Y|).
+        network: The network's feature of x, (|X|,), and its weights for each s and y, (|S|, |Y|).
     """
 
     modes: Modes
     posterior: Array
-    multihead_f: Array
-    multihead_g: Array
+    network: tuple[Array, Array]
 
 
 def distribution() -> FiniteJoint:
@@ -75,9 +81,9 @@ def fast(data: Sample, seed: int) -> Learned:
     modes = Modes(
         model.conditional_.singular_values_,
         model.transform(np.arange(SHAPE[0]))[:, -MODES:],
-        model.conditional_values(EVERY_S, EVERY_Y).reshape(*SHAPE[1:], MODES),
+        model.conditional_values(EVERY_S, EVERY_Y),
     )
-    return Learned(modes, model.given(every_x, every_s).proba().reshape(SHAPE), *network.features())
+    return Learned(modes, model.given(every_x, every_s).proba().reshape(SHAPE), network.features())
 
 
 def published(data: Sample, seed: int) -> Learned:
@@ -90,88 +96,83 @@ def published(data: Sample, seed: int) -> Learned:
         f, g = nn.Linear(SHAPE[0], MODES), nn.Linear(pairs, MODES)
     recipe.maximise_nested([(f_bar, x), (f, x)], [(g_bar, s), (g, both)], Nesting([MARKOV_MODES, MODES]), seed)
     symbols = torch.eye(SHAPE[0]), torch.eye(pairs)
-    found = recipe.modes((f, x), (g, both), symbols)
-    modes = Modes(found.sigma, found.f, found.g.reshape(*SHAPE[1:], MODES))
+    modes = recipe.modes((f, x), (g, both), symbols)
     markov = recipe.modes((f_bar, x), (g_bar, s), (symbols[0], torch.eye(SHAPE[1])))
     network = MultiheadNetwork(SHAPE, MODES, seed)
     index = torch.from_numpy(np.stack(data))
     recipe.maximise((network,), lambda rows: network()[tuple(index[:, rows])].mean(), [len(x)], seed)
-    return Learned(modes, _posterior(counted(data, SHAPE), markov, modes), *network.features())
+    return Learned(modes, _posterior(counted(data, SHAPE), markov, modes), network.features())
 
 
 def optimum(data: Sample) -> Learned:
     """The sample's own conditional mode, and the network of the greatest likelihood."""
     counts = counted(data, SHAPE)
     parts = FiniteJoint(counts, names=NAMES).conditional("x", "y", "s")
-    modes = parts.conditional.top(MODES)
+    modes = _flat(parts.conditional)
     network = MultiheadNetwork(SHAPE, MODES, seed=0)
     network.fit(counts)
-    return Learned(modes, _posterior(counts, parts.markov.top(MARKOV_MODES), modes), *network.features())
+    return Learned(modes, _posterior(counts, parts.markov.top(MARKOV_MODES), modes), network.features())
 
 
 def _posterior(counts: Array, markov: Modes, modes: Modes) -> Array:
     """P(y|x, s) = P(y|s) (1 + conditional component / (1 + Markov component)), Prop. pred:est:side."""
     of_s = counts.sum(axis=0)
-    return of_s / of_s.sum(axis=1, keepdims=True) * (1 + modes.kernel() / (1 + markov.kernel()[..., None]))
+    return (
+        of_s / of_s.sum(axis=1, keepdims=True) * (1 + modes.kernel().reshape(SHAPE) / (1 + markov.kernel()[..., None]))
+    )
 
 
 def compare(data: Sample, learned: Learned, best: Learned) -> Outcome:
     """The mode beside those of the sample and of the distribution, and beside the network."""
-    numbers = _against_the_sample(data, learned, best) + _against_the_law(learned)
-    truth = _truth(distribution())
+    law = distribution()
+    truth = _flat(law.conditional("x", "y", "s").conditional)
+    ours, theirs, true = _shown(learned.modes.f, learned.modes.g), _shown(*learned.network), _shown(truth.f, truth.g)
+    numbers = [
+        *_against_the_sample(data, learned.modes, best.modes),
+        Number("1 − corr(f, multihead f)", float(decorrelation(ours[0], theirs[0], uniform(len(ours[0]))))),
+        Number("1 − corr(g, multihead g)", float(decorrelation(ours[1], theirs[1], uniform(len(ours[1]))))),
+        *_against_the_law(law, truth, learned),
+    ]
     learners = {
-        "side information": (learned.modes.f[:, 0], learned.modes.g[..., 0]),
-        "multihead network": (learned.multihead_f, learned.multihead_g),
+        who: [np.sign(sides[0] @ true[0]) * side for side in sides]
+        for who, sides in (("side information", ours), ("multihead network", theirs))
     }
-    turns = {who: np.sign(_shown(f) @ _shown(truth.f[:, 0])) for who, (f, _) in learners.items()}
+    f, g = ({who: sides[i] for who, sides in learners.items()} for i in range(2))
     pairs = [f"{s + 1}, {y + 1}" for s, y in zip(EVERY_S, EVERY_Y, strict=True)]
-    sides = (("$f(x)$", truth.f, "$x$", ()), ("$g(s, y)$", truth.g, "$s, y$", pairs))
-    panels = []
-    for i, (title, true, label, symbols) in enumerate(sides):
-        found = {who: (turns[who] * _shown(features[i])).ravel() for who, features in learners.items()}
-        panels.append(bars(title, _shown(true[..., 0]).ravel(), found, label, symbols))
+    panels = [bars("$f(x)$", true[0], f, "$x$"), bars("$g(s, y)$", true[1], g, "$s, y$", pairs)]
     return Outcome(numbers, [figure("side-information", panels)])
 
 
-def _against_the_sample(data: Sample, learned: Learned, best: Learned) -> list[Number]:
-    """What learning leaves of what the sample knows, and how far the network agrees: no further than the best one."""
+def _against_the_sample(data: Sample, modes: Modes, best: Modes) -> list[Number]:
+    """What learning leaves of what the sample knows."""
     of_x, of_sy = _masses(FiniteJoint(counted(data, SHAPE), names=NAMES))
-    f = decorrelation(learned.modes.f, best.modes.f, of_x)
-    g = decorrelation(_flat(learned.modes).g, _flat(best.modes).g, of_sy)
     return [
-        Number("1 − corr(f, the sample's own)", f.item(), bound=1e-4),
-        Number("1 − corr(g, the sample's own)", g.item(), bound=1e-4),
-        Number("σ, from the sample's own", float(np.abs(learned.modes.sigma - best.modes.sigma).max()), bound=1e-3),
-        Number("1 − corr(f, multihead f)", _disagreement(learned.modes.f, learned.multihead_f)),
-        Number("1 − corr(g, multihead g)", _disagreement(learned.modes.g, learned.multihead_g)),
+        Number("1 − corr(f, the sample's own)", decorrelation(modes.f, best.f, of_x).item(), bound=1e-4),
+        Number("1 − corr(g, the sample's own)", decorrelation(modes.g, best.g, of_sy).item(), bound=1e-4),
+        Number("σ, from the sample's own", float(np.abs(modes.sigma - best.sigma).max()), bound=1e-3),
     ]
 
 
-def _against_the_law(learned: Learned) -> list[Number]:
+def _against_the_law(law: FiniteJoint, truth: Modes, learned: Learned) -> list[Number]:
     """The mode and the posterior under the distribution."""
-    law, modes = distribution(), _flat(learned.modes)
-    truth = _flat(_truth(law))
     of_x, of_sy = _masses(law)
-    found = turned(modes, truth, of_x, of_sy)
+    found = turned(learned.modes, truth, of_x, of_sy)
     mass = law.probability()
     of_xs = mass.sum(axis=2, keepdims=True)
     off = np.sqrt(np.square(learned.posterior - mass / of_xs).mean(axis=2))
     return [
-        Number.value("σ", truth.sigma[0], modes.sigma[0]),
+        Number.value("σ", truth.sigma[0], found.sigma[0]),
         Number("f, relative error", relative_error(found.f, truth.f, of_x).item()),
         Number("g, relative error", relative_error(found.g, truth.g, of_sy).item()),
-        Number("kernel of one mode, relative error", kernel_error(modes, truth.kernel(), of_x, of_sy)),
+        Number("kernel of one mode, relative error", kernel_error(learned.modes, truth.kernel(), of_x, of_sy)),
         Number("P(y|x, s) of one mode, RMSE", float(root_mean_square(off.ravel(), of_xs.ravel()))),
     ]
 
 
-def _truth(law: FiniteJoint) -> Modes:
-    return law.conditional("x", "y", "s").conditional.top(MODES)
-
-
 def _flat(modes: Modes) -> Modes:
-    """Pairs of s and y along one axis."""
-    return Modes(modes.sigma, modes.f, modes.g.reshape(-1, MODES))
+    """The strongest, with pairs of s and y along one axis."""
+    top = modes.top(MODES)
+    return Modes(top.sigma, top.f, top.g.reshape(-1, MODES))
 
 
 def _masses(joint: FiniteJoint) -> tuple[Array, Array]:
@@ -179,14 +180,10 @@ def _masses(joint: FiniteJoint) -> tuple[Array, Array]:
     return joint.probability("x"), joint.probability("s", "y").ravel()
 
 
-def _disagreement(ours: Array, theirs: Array) -> float:
-    """Of a feature and the network's, as the paper's figure shows them."""
-    return float(decorrelation(_shown(ours[..., 0]).ravel(), _shown(theirs).ravel(), uniform(theirs.size)))
-
-
-def _shown(values: Array) -> Array:
-    """Mean 0 and variance 1 along the last axis, as in the paper's figure."""
-    return (values - values.mean(axis=-1, keepdims=True)) / values.std(axis=-1, keepdims=True)
+def _shown(f: Array, g: Array) -> tuple[Array, Array]:
+    """As in the paper's figure: f with mean 0 and variance 1 over x, and g over y for each s."""
+    by_s = g.reshape(SHAPE[1:]).T
+    return standardised(f.ravel(), uniform(SHAPE[0])), standardised(by_s, uniform(SHAPE[2])).T.ravel()
 
 
 EXPERIMENT = Experiment(about("side-information", samples=SAMPLES), draw, fast, published, optimum, compare)
