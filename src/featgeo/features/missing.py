@@ -24,6 +24,7 @@ from featgeo.features.raw import (
     shape_of,
     tensor_of,
 )
+from featgeo.geometry.validation import as_weights, shown
 
 
 def rows_of(values: Any, name: str) -> Any:
@@ -66,6 +67,27 @@ def taken(values: Any, index: np.ndarray) -> Any:
     if isinstance(values, torch.Tensor):
         return values[torch.from_numpy(index)]
     return values[index] if isinstance(values, np.ndarray) else _safe_indexing(values, index)
+
+
+def counted(sample_weight: Any, *variables: tuple[str, Any]) -> list[Any]:
+    """Rows that count as often as their weights say: a weight of 2 is the row twice, of 0 no row at all.
+
+    Args:
+        sample_weight: A whole number for each row, (n,).
+        variables: Names and rows of variables; None stays None.
+    """
+    names, values = zip(*variables, strict=True)
+    rows = [None if part is None else rows_of(part, name) for name, part in zip(names, values, strict=True)]
+    n_rows = len(next(part for part in rows if part is not None))
+    weights = as_weights(sample_weight, n_rows, "sample_weight")
+    if (weights != np.floor(weights)).any() or not weights.any():
+        raise ValueError(
+            "`sample_weight` counts rows: whole numbers, of which some are above 0, got "
+            f"{shown(weights[weights != np.floor(weights)][:3].tolist() or 0)}. Multiply the weights by a number that "
+            "makes them nearly whole, and round them."
+        )
+    index = np.repeat(np.arange(n_rows), weights.astype(np.int64))
+    return [None if part is None else taken(part, index) for part in rows]
 
 
 def stacked(parts: list[Any], name: str) -> Any:

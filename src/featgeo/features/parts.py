@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from featgeo.features.variables import Rows, Table, Variable
+from featgeo.geometry.validation import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,14 @@ class Parts:
     def cells(self) -> int:
         """How many numbers and labels these rows hold."""
         return sum(rows.cells for rows in self.rows.values())
+
+    def tables(self) -> tuple[Array, Array] | None:
+        """All numbers and all codes of labels side by side; None where there are images or sequences."""
+        several = [rows.tables() for rows in self.rows.values()]
+        if None in several:
+            return None
+        numbers, codes = zip(*(pair for pair in several if pair is not None), strict=True)
+        return np.hstack(numbers), np.hstack(codes)
 
     def take(self, index: np.ndarray | slice) -> Parts:
         """Some of the rows."""

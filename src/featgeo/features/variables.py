@@ -191,6 +191,10 @@ class Rows:
         (column,) = self.variable.columns
         return column.as_came(self.table.numbers[:, 0])
 
+    def tables(self) -> tuple[Array, Array] | None:
+        """Numbers and codes of labels; None for images and sequences."""
+        return None if self.variable.is_tensor else (self.table.numbers, self.table.codes)
+
     def of(self, *names: str) -> Rows:
         """A single variable is all that there is on its side; see `Parts.of`."""
         return self

@@ -98,13 +98,13 @@ def as_mask(mask: Any, name: str) -> np.ndarray:
         raise ValueError(f"`present[{name!r}]` must be a boolean array, got a ragged list.") from error
 
 
-def as_weights(weights: Any, n_rows: int) -> Array:
+def as_weights(weights: Any, n_rows: int, name: str = "weights") -> Array:
     """Return finite, non-negative row weights of shape (n,)."""
-    array = as_real(weights, "weights")
+    array = as_real(weights, name)
     if array.shape != (n_rows,):
-        raise ValueError(f"`weights` must have one entry a row: expected shape ({n_rows},), got {array.shape}.")
+        raise ValueError(f"`{name}` must have one entry a row: expected shape ({n_rows},), got {array.shape}.")
     if not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError("`weights` must be finite and non-negative. Drop the rows with a negative or NaN weight.")
+        raise ValueError(f"`{name}` must be finite and non-negative. Drop the rows with a negative or NaN weight.")
     return array
 
 

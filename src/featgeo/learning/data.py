@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from featgeo.features.columns import UNKNOWN
-from featgeo.features.dealing import copies_of, deal
+from featgeo.features.dealing import copies_of, deal, row_keys
 from featgeo.features.missing import rows_of, stacked, taken
 from featgeo.features.parts import Parts
 from featgeo.features.recipes import is_finite
@@ -72,13 +72,18 @@ class Pairs:
 
         Of columns that take few values, and of labels, rows repeat by right: they are dealt one by one.
         """
-        sides = [self.x] if isinstance(self.x, Rows) else [*self.x.rows.values()]
-        others = [self.y] if isinstance(self.y, Rows) else [*self.y.rows.values()]
-        if any(rows.variable.is_tensor for rows in (*sides, *others)):
+        x, y = self.x.tables(), self.y.tables()
+        if x is None or y is None:
             return deal(len(self), n_folds, seed)
-        numbers, codes = (np.hstack([getattr(rows.table, name) for rows in sides]) for name in ("numbers", "codes"))
-        y = np.hstack([part for rows in others for part in (rows.table.numbers, rows.table.codes)])
-        return deal(len(self), n_folds, seed, copies_of(numbers, y, codes))
+        return deal(len(self), n_folds, seed, copies_of(x[0], np.hstack(y), x[1]))
+
+    def in_order(self) -> Pairs:
+        """The same rows in an order that nothing but their values decides: so a fit does not depend on any other.
+
+        Images and sequences stay as they came.
+        """
+        x, y = self.x.tables(), self.y.tables()
+        return self if x is None or y is None else self.take(np.argsort(row_keys(np.hstack([*x, *y])), kind="stable"))
 
     def sample(self, n_rows: int, seed: int) -> Pairs:
         """At most so many rows, at random."""

@@ -1,0 +1,39 @@
+"""Each block of functions is whitened once for each set of rows, and a fit walks through few files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import featgeo
+from featgeo import ModalDecomposition
+from featgeo.geometry import observed
+
+ROOM = str(Path(featgeo.__file__).parent)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Numbers and labels, of which two act together."""
+    rng = np.random.default_rng(0)
+    n = 800
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "c": rng.choice(list("xyz"), n)})
+    return frame, frame["a"] * frame["b"] + (frame["c"] == "x") + 0.3 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("n_modes", [2, "auto"])
+def test_no_gram_matrix_is_whitened_twice(table, n_modes, monkeypatch):
+    whitened, whiten = [], observed.flag_from_gram
+
+    def counting(gram, sizes):
+        whitened.append(gram.tobytes())
+        return whiten(gram, sizes)
+
+    monkeypatch.setattr(observed, "flag_from_gram", counting)
+    ModalDecomposition(n_modes, random_state=0).fit(*table)
+    assert len(whitened) > 10
+    assert len(set(whitened)) == len(whitened)
