@@ -26,7 +26,7 @@ from featgeo.evidence.ladders import Ladder, linear_ladder
 from featgeo.evidence.null import less_spread, weighted_chi_square_tail
 from featgeo.evidence.reading import read_tables
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import Shuffling, as_they_are, check_permutations
+from featgeo.evidence.shuffling import Shuffling, check_permutations
 from featgeo.geometry.arguments import generator_of
 from featgeo.geometry.validation import Array
 
@@ -34,7 +34,9 @@ MOST_PRODUCTS = 1024  # beyond, the weights are taken as equal, with the same su
 MOST_ROWS = 2000  # that sums of squares come from
 
 
-def mode_pvalues(X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any = None) -> Array:
+def mode_pvalues(
+    X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any = None, sample_weight: Any = None
+) -> Array:
     """How many modes do given features have? Tests inside their spans, one after the other.
 
     Args:
@@ -43,6 +45,7 @@ def mode_pvalues(X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any
         n_permutations: Random arrangements of the rows that "there are no modes" is compared with, where rows are few;
             no p-value is then below 1 / (n_permutations + 1).
         random_state: Seed of the arrangements; None is always the same.
+        sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice. Once when None.
 
     Returns:
         P-values of "there are no more than i modes" for i = 0, 1, ..., (min(p, q),). They never fall along the row, so
@@ -52,7 +55,7 @@ def mode_pvalues(X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any
     """
     check_permutations(n_permutations)
     shuffling = Shuffling(n_permutations, generator_of(random_state))
-    x, y = (linear_ladder(rows) for rows in read_tables(X=X, Y=Y))
+    x, y = (linear_ladder(rows) for rows in read_tables(sample_weight, X=X, Y=Y))
     # The larger of two: one is right where X and Y are independent, the other in the limit where they are uncorrelated.
     independent = linear_evidence(x, y, shuffling).pvalue
     pvalues = rank_pvalues(x.features, y.features)
@@ -71,16 +74,13 @@ def linear_evidence(x: Ladder, y: Ladder, shuffling: Shuffling) -> Evidence:
             f"{p} and {q} features need at least {p + q + 2} rows, got {n}: with fewer, some of their combinations "
             "agree whatever the rows. Pass fewer columns or more rows, or use method='smooth'."
         )
-    name = f"Bartlett's statistic of {p} x {q} features"
 
     def of_orders(orders: np.ndarray) -> Array:
         moments = cross_moments(x.features, y.features[orders]) / np.sqrt(n - 1)
         return bartlett_statistics(np.linalg.svd(moments, compute_uv=False), n, p, q)[:, 0]
 
-    if not limit_holds(x, y):
-        return shuffling.evidence(of_orders, [np.arange(n)], f"{name}, {{}}arrangements of the rows")
-    statistic = as_they_are(of_orders, n)
-    return Evidence(statistic, float(chi2.sf(statistic, p * q)), f"{name}, chi-square with {p * q} d.f.")
+    limit = (chi2(p * q).sf, f"chi-square with {p * q} d.f.") if limit_holds(x, y) else None
+    return shuffling.evidence(of_orders, [np.arange(n)], f"Bartlett's statistic of {p} x {q} features, ", limit)
 
 
 def bartlett_statistics(rho: Array, n_rows: int, p: int, q: int) -> Array:
