@@ -17,7 +17,7 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.learned import Learned
-from featgeo.models.components import DependenceComponent, mean_and_error
+from featgeo.models.components import ERRORS, DependenceComponent, mean_and_error
 from featgeo.schema import saved
 
 SAMPLE_ROWS = 2000
@@ -163,7 +163,7 @@ def _blocks(sigma: Array, folds: Array) -> list[range]:
         error = (folds[:, :-1] - folds[:, 1:]).std(axis=0, ddof=1) / np.sqrt(len(folds))
     else:
         error = np.zeros(len(gaps))
-    edges = [0, *(np.flatnonzero(gaps > 2 * error + 1e-8) + 1).tolist(), len(sigma)]
+    edges = [0, *(np.flatnonzero(gaps > ERRORS * error + 1e-8) + 1).tolist(), len(sigma)]
     return [range(a, b) for a, b in pairwise(edges)]
 
 
