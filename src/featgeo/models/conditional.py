@@ -87,7 +87,6 @@ class ConditionalDecomposition(Decomposition):
     y_given_s: Any = None
 
     x_variable_: Variable = field(init=False)
-    y_variable_: Variable = field(init=False)
     s_variable_: Variable = field(init=False)
     learned_: Learned = field(init=False)
     g_range_: Array = field(init=False)

@@ -77,7 +77,6 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     orthogonal_to: Any = None
 
     x_variable_: Variable = field(init=False)
-    y_variable_: Variable = field(init=False)
     z_variable_: Variable = field(init=False, metadata=OPTIONAL)
     n_features_in_: int = field(init=False, metadata=OPTIONAL)
     feature_names_in_: np.ndarray = field(init=False, metadata=OPTIONAL)

@@ -98,7 +98,6 @@ class MultimodalDecomposition(Decomposition):
 
     sources_: tuple[str, ...] = field(init=False)
     variables_: dict[str, Variable] = field(init=False)
-    y_variable_: Variable = field(init=False)
     teams_: tuple[Team, ...] = field(init=False)
     identified_: dict[str, Identified] = field(init=False)
     learned_: tuple[LearnedSources, ...] = field(init=False)

@@ -41,19 +41,20 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
 
 
 def happened(y: Rows, support: Support) -> np.ndarray:
-    """What Y was, (n,): for continuous numbers itself, for other single values its position in the support."""
+    """What Y was, (n,): for continuous numbers itself, for other single values its position in the support.
+
+    The position of values that are not there is -1.
+    """
     if support.kind == "rows":
         return np.zeros(len(y), dtype=int)  # nobody asks
-    return y.single_numbers if support.continuous else positions(y, support.values)
-
-
-def positions(y: Rows, values: np.ndarray) -> np.ndarray:
-    """Where each row's value stands among those of a finite support, (n,)."""
-    position = {value: i for i, value in enumerate(values.tolist())}
+    if support.continuous:
+        return y.single_numbers
+    position = {value: i for i, value in enumerate(support.values.tolist())}
     if not y.variable.labels:
-        return np.array([position[number] for number in y.single_numbers.tolist()])
-    every = [*y.variable.columns[0].categories, None]
-    return np.array([position[every[code]] for code in y.table.codes[:, 0]])
+        return np.array([position.get(number, -1) for number in y.single_numbers.tolist()])
+    (column,) = y.variable.columns
+    of_code = np.array([position.get(label, -1) for label in (*column.categories, None)] + [-1])  # the last: UNKNOWN
+    return of_code[y.table.codes[:, 0]]
 
 
 def _as_came(values: np.ndarray, rows: Rows) -> np.ndarray:
