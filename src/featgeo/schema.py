@@ -9,11 +9,9 @@ from __future__ import annotations
 import dataclasses
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
-
-import numpy as np
 
 SAVED: dict[str, type] = {}  # what files may hold, by name
 # Metadata of fields:
@@ -96,41 +94,30 @@ def field_types(cls: type) -> dict[str, Any]:
 
 def fits(value: Any, hint: Any) -> bool:
     """Whether a value is what an annotation allows; annotations of kinds that are not known here allow everything."""
-    if hint is Any:
-        return True
-    if hint is None or hint is type(None):
+    if hint is None:
         return value is None
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+    if hint in (int, float):
+        return isinstance(value, hint | int) and not isinstance(value, bool)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Union or origin is types.UnionType:
         return any(fits(value, argument) for argument in arguments)
     if origin is Literal:
         return any(value == argument and type(value) is type(argument) for argument in arguments)
-    if origin is np.ndarray:
-        return isinstance(value, np.ndarray)
-    if origin is Callable:
-        return callable(value)
-    if origin is not None:
-        return _fits_container(value, origin, arguments)
-    if isinstance(hint, TypeVar) or not isinstance(hint, type):
+    if isinstance(origin, type):
+        return isinstance(value, origin) and _parts_fit(value, origin, arguments)
+    if hint is Any or not isinstance(hint, type):  # type variables, and what is said of classes, among them
         return True
     if getattr(hint, "_is_protocol", False):
         return all(hasattr(value, name) for name in vars(hint) if name == "__call__" or not name.startswith("_"))
     return isinstance(value, hint)
 
 
-def _fits_container(value: Any, origin: Any, arguments: tuple[Any, ...]) -> bool:
-    if not isinstance(origin, type):
-        return True
-    if not isinstance(value, origin):
-        return False
+def _parts_fit(value: Any, origin: type, arguments: tuple[Any, ...]) -> bool:
+    """Whether what a container holds is what the annotation says of it."""
     if isinstance(value, Mapping):
         key, part = arguments
         return all(fits(name, key) and fits(entry, part) for name, entry in value.items())
-    if isinstance(value, tuple) and origin is tuple and arguments[-1] is not Ellipsis:
+    if origin is tuple and arguments[-1] is not Ellipsis:
         return len(value) == len(arguments) and all(map(fits, value, arguments))
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return all(fits(part, arguments[0]) for part in value)

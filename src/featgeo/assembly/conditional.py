@@ -122,7 +122,6 @@ class Conditional(Shown):
 
     def cdf(self, y: Any) -> Array:
         """P(Y <= y | x): for a single number y one value a row, (n,); for an array (m,) of them, (n, m)."""
-        self._ordered("A distribution function")
         at = np.atleast_1d(as_numbers(y, "y", "Pass values of Y."))
         position, share = self._place(at)
         result = self._by_rows(lambda rows: _below(self._cumulative(rows), position, share))
@@ -133,6 +132,7 @@ class Conditional(Shown):
         levels = np.atleast_1d(as_numbers(q, "q", "Use 0.5 for the median."))
         if not ((levels >= 0) & (levels <= 1)).all():
             raise ValueError(f"Quantile levels must lie between 0 and 1, got {shown(q)}. Divide percentages by 100.")
+        self._ordered("A quantile")
         result = self._quantiles(np.broadcast_to(levels, (len(self), len(levels))))
         return result[:, 0] if np.ndim(q) == 0 else result
 
@@ -152,15 +152,7 @@ class Conditional(Shown):
                 "rows at a time."
             )
         rng = np.random.default_rng() if random_state is None else generator_of(random_state)
-        uniform = rng.random((len(self), n))
-        if self._support.kind == "numbers" and self._support.continuous:
-            return self._quantiles(uniform)
-
-        def drawn(rows: slice) -> np.ndarray:
-            cumulative = np.cumsum(self._weights(rows), axis=1)
-            return _first_above(cumulative, uniform[rows] * cumulative[:, -1:])
-
-        return self._support.values[self._by_rows(drawn)]
+        return self._quantiles(rng.random((len(self), n)))
 
     def pit(self, y: Any, share: Any = 1.0) -> Array:
         """P(Y <= y_i | x_i) for a value of Y of each row, (n,): uniform where the distributions are right.
@@ -170,7 +162,6 @@ class Conditional(Shown):
             share: How much of the probability of exactly y_i counts, where it has any: 1 for P(Y <= y_i), 0 for
                 P(Y < y_i), numbers drawn evenly between, one a row, for what is uniform there too.
         """
-        self._ordered("A distribution function")
         at = as_numbers(y, "y", "Pass a value of Y for each row.")
         if at.shape != (len(self),):
             raise ValueError(f"`y` must have one value for each of {len(self)} rows, got shape {at.shape}.")
@@ -178,7 +169,8 @@ class Conditional(Shown):
         if shares.shape not in ((), at.shape) or not ((shares >= 0) & (shares <= 1)).all():
             raise ValueError(f"`share` must lie between 0 and 1, one for all rows or one a row, got {shown(share)}.")
         position, inside = self._place(at)
-        before = (position - self._is_atom(at)).clip(min=0)
+        has_mass = np.isin(at, self._support.values[self._support.atoms])  # a probability of its own
+        before = (position - has_mass).clip(min=0)
         places, parts = np.stack([before, position], axis=1), inside[:, None] * [0, 1]
         both = self._by_rows(lambda rows: _below(self._cumulative(rows), places[rows], parts[rows]))
         below, up_to = self._outer(both).T
@@ -240,18 +232,14 @@ class Conditional(Shown):
         np.divide(at - low[inside], (high - low)[inside], out=share, where=(position == inside) & (high > low)[inside])
         return position, share.clip(0, 1)
 
-    def _is_atom(self, at: Array) -> np.ndarray:
-        """Which of some numbers have a probability of their own, (n,)."""
-        return np.isin(at, self._support.values[self._support.atoms])
-
     def _ordered(self, what: str) -> Support:
         if self._support.kind != "numbers":
             raise ValueError(f"{what} needs numbers in order, but Y takes {self._support.kind}. Use `proba`.")
         return self._support
 
     def _quantiles(self, levels: Array) -> Array:
-        """Where each row's distribution function reaches its levels, (n, levels)."""
-        support = self._ordered("A quantile")
+        """Where each row's distribution function reaches its levels, (n, levels); values in the order of `classes`."""
+        support = self._support
         if self._recalibrates_last:
             levels = self._recalibration.backward(levels)  # type: ignore[union-attr]
 
@@ -295,34 +283,23 @@ def _first_above(ordered: Array, levels: Array) -> np.ndarray:
 
 def _prior_mass(prior: Any, support: Support) -> Array:
     """Another prior as masses of the values of the support."""
-    if callable(prior):
-        mass = _masses(prior(support.values))
-        mass = mass * support.mass if mass.shape == support.mass.shape else mass
-    elif isinstance(prior, Mapping):
-        labels = support.values.tolist()
-        unknown = set(prior) - set(labels)
-        if unknown:
-            raise ValueError(f"`prior` names values that the fit never saw: {sorted(map(str, unknown))}. Drop them.")
-        missing = [label for label in labels if label not in prior]
-        if missing:
-            raise ValueError(f"`prior` needs a mass for every value of Y; {missing} are missing. Add them.")
-        mass = _masses([prior[label] for label in labels])
-    else:
-        mass = _masses(prior)
+    form = "Pass an array in the order of `classes`, a mapping from value to mass, or a function of the values."
+    labels = support.values.tolist()
+    if isinstance(prior, Mapping) and set(prior) != set(labels):
+        unknown, missing = [label for label in prior if label not in labels], [x for x in labels if x not in prior]
+        raise ValueError(
+            f"`prior` needs a mass for every value of Y and for no other; {missing} are missing, and the fit never saw "
+            f"{unknown}. Correct it."
+        )
+    try:
+        given = prior(support.values) if callable(prior) else prior
+        mass = as_real([given[label] for label in labels] if isinstance(given, Mapping) else given, "prior")
+    except ValueError as error:
+        raise ValueError(f"`prior` must give masses, one for each value of Y, got {shown(prior)}. {form}") from error
     if mass.shape != support.mass.shape or not np.isfinite(mass).all() or (mass < 0).any() or not mass.sum() > 0:
         raise ValueError(
             f"`prior` must give {support.m} finite masses that are not negative, one for each of `classes`, got shape "
-            f"{mass.shape}. Pass an array in that order, a mapping from value to mass, or a function of the values."
+            f"{mass.shape}. {form}"
         )
+    mass = mass * support.mass if callable(prior) else mass
     return mass / mass.sum()
-
-
-def _masses(values: Any) -> Array:
-    """Numbers as they came; anything else is no mass, which the shape will say."""
-    try:
-        return as_real(values, "prior")
-    except ValueError as error:
-        raise ValueError(
-            f"`prior` must give masses, one for each value of Y, got {shown(values)}. Pass an array in the order of "
-            "`classes`, a mapping from value to mass, or a function of the values."
-        ) from error

@@ -17,7 +17,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Mapping
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from featgeo.files import write_whole
 
@@ -77,10 +77,14 @@ def read_archive(file: Readable) -> tuple[dict[str, Any], dict[str, bytes]]:
             raise TypeError(
                 f"A model is read from a path or from a binary file, got a {type(file).__name__}. Pass a path."
             )
-        return _read(file)
-    _check_regular(file)
+        return _read_members(file)
+    mode = os.stat(file).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"A model is a file, and {os.fspath(file)!r} is a folder. Add the name of the file.")
+    if not stat.S_ISREG(mode):  # reading from a pipe or a device may never end
+        raise damaged("a device, a pipe or a socket, not a regular file")
     with open(file, "rb") as opened:
-        return _read(opened)
+        return _read_members(opened)
 
 
 def parse(text: bytes) -> Any:
@@ -88,47 +92,31 @@ def parse(text: bytes) -> Any:
     if reason := _too_large(text):
         raise damaged(reason)
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise damaged(error) from error
 
 
-def _check_regular(path: str | os.PathLike[str]) -> None:
-    mode = os.stat(path).st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"A model is a file, and {os.fspath(path)!r} is a folder. Add the name of the file.")
-    if not stat.S_ISREG(mode):  # reading from a pipe or a device may never end
-        raise damaged("a device, a pipe or a socket, not a regular file")
-
-
-def _read(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
+def _read_members(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
     try:
-        return _read_members(file)
+        size = file.seek(0, os.SEEK_END)
+        with zipfile.ZipFile(file) as archive:
+            infos = checked_members(archive, size)
+            if MANIFEST not in infos or infos[MANIFEST].file_size > MOST_MANIFEST_BYTES:
+                raise damaged(f"there is no {MANIFEST}, or one too large")
+            text = archive.read(MANIFEST)
+            manifest = parse(text)
+            _check_version(manifest)
+            if archive.comment.decode("latin-1") != f"{_COMMENT}{_sha256(text)}":
+                raise damaged("the manifest does not have its checksum")
+            members = {name: archive.read(name) for name in _listed(manifest, infos)}
     except RefusedError:
         raise
     except Exception as error:  # zipfile has many ways to stumble over a file that is not what it should be
         raise damaged(error) from error
-
-
-def _read_members(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    size = file.seek(0, os.SEEK_END)
-    with zipfile.ZipFile(file) as archive:
-        infos = checked_members(archive, size)
-        if MANIFEST not in infos:
-            raise damaged(f"there is no {MANIFEST}")
-        if infos[MANIFEST].file_size > MOST_MANIFEST_BYTES:
-            raise damaged(f"a manifest of {infos[MANIFEST].file_size} bytes")
-        text = archive.read(MANIFEST)
-        manifest = parse(text)
-        _check_version(manifest)
-        if archive.comment.decode("latin-1") != f"{_COMMENT}{_sha256(text)}":
-            raise damaged("the manifest does not have its checksum")
-        listed = _listed(manifest, infos)
-        members = {}
-        for name, checksum in listed.items():
-            members[name] = archive.read(name)
-            if _sha256(members[name]) != checksum:
-                raise damaged(f"{name!r} does not have the checksum of the manifest")
+    for name, content in members.items():
+        if _sha256(content) != manifest["members"][name]["sha256"]:
+            raise damaged(f"{name!r} does not have the checksum of the manifest")
     return manifest, members
 
 
@@ -166,15 +154,15 @@ def _check_version(manifest: Any) -> None:
         )
 
 
-def _listed(manifest: dict[str, Any], infos: Mapping[str, zipfile.ZipInfo]) -> dict[str, str]:
-    """The checksums of the members, once the list is that of the archive."""
+def _listed(manifest: dict[str, Any], infos: Mapping[str, zipfile.ZipInfo]) -> dict[str, Any]:
+    """The members by name, once the list is that of the archive."""
     listed = manifest.get("members")
     if not isinstance(listed, dict) or listed.keys() != infos.keys() - {MANIFEST}:
         raise damaged("its members are not those that the manifest lists")
     for name, entry in listed.items():
         if not isinstance(entry, dict) or entry.keys() != {"size", "sha256"} or entry["size"] != infos[name].file_size:
             raise damaged(f"{name!r} does not have the size of the manifest")
-    return {name: entry["sha256"] for name, entry in listed.items()}
+    return listed
 
 
 def _too_large(text: bytes) -> str:
@@ -191,14 +179,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number in JSON")
-
-
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:20]} is too large")
+        raise ValueError(f"{text[:20]} is no number, or too large")
     return number
 
 

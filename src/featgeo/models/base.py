@@ -19,7 +19,7 @@ from featgeo.features.columns import UNKNOWN
 from featgeo.features.functions import FeatureFunction
 from featgeo.features.parts import Parts
 from featgeo.features.spaces import check_not_constant
-from featgeo.features.variables import Rows
+from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.arguments import check_count
 from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.learning.learned import Component
@@ -46,6 +46,7 @@ class Decomposition(BaseEstimator):
     What a fit leaves are the fields with names that end in "_"; they are what files hold.
 
     Attributes:
+        y_variable_: How Y was given.
         learned_: What the engine hands on.
         support_: The values of Y that `given` spreads mass over.
     """
@@ -57,6 +58,7 @@ class Decomposition(BaseEstimator):
     time_limit: float | None = None
     verbose: int = 1
 
+    y_variable_: Variable = field(init=False)
     learned_: Any = field(init=False)
     support_: Support = field(init=False)
 

@@ -87,7 +87,6 @@ class ConditionalDecomposition(Decomposition):
     y_given_s: Any = None
 
     x_variable_: Variable = field(init=False)
-    y_variable_: Variable = field(init=False)
     s_variable_: Variable = field(init=False)
     learned_: Learned = field(init=False)
     g_range_: Array = field(init=False)
@@ -198,12 +197,6 @@ class ConditionalDecomposition(Decomposition):
         check_is_fitted(self)
         part = self._parts[1]
         return h_score_on(self._side(S, y), part.f(self.x_variable_.rows(X)), part.g, part.sigma)
-
-    @property
-    def prior_share_(self) -> float:
-        """How much of P(y|s) is mixed into P(y|x, s), as held-out rows chose."""
-        check_is_fitted(self)
-        return self.posterior_.prior_share
 
     def report(self) -> ComponentsReport:
         """Both components, and how Y given X and S fares on held-out rows beside Y given S alone."""

@@ -13,11 +13,11 @@ from featgeo.assembly.support import Support
 from featgeo.card import Card, Shown
 from featgeo.features.functions import FeatureFunction
 from featgeo.features.parts import Parts
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.learned import Learned
-from featgeo.models.components import DependenceComponent, mean_and_error
+from featgeo.models.components import ERRORS, DependenceComponent, mean_and_error
 from featgeo.schema import saved
 
 SAMPLE_ROWS = 2000
@@ -133,21 +133,18 @@ def diagnose(
 
 def panel(rows: Rows | Parts, features: FeatureFunction, seed: int) -> Panel:
     """Features of a variable over its values, or of a sample of its rows."""
-    variable = rows.variable if isinstance(rows, Rows) else Variable("several")
-    if isinstance(rows, Rows) and len(variable.columns) == 1 and variable.columns[0].kind == "number":
+    column = rows.variable.columns[0] if isinstance(rows, Rows) and len(rows.variable.columns) == 1 else None
+    if isinstance(rows, Rows) and column is not None and column.kind == "number":
         numbers, first = np.unique(rows.table.numbers[:, 0], return_index=True)
         some = np.unique(np.linspace(0, len(numbers) - 1 - np.isnan(numbers[-1]), CURVE_POINTS).astype(int))
-        column = replace(variable.columns[0], origin=0)  # what no float can hold is shown from its smallest value on
-        at = column.as_came(numbers[some])
-        return Panel("curve", at, features(rows.take(first[some])))
-    if isinstance(rows, Rows) and len(variable.columns) == 1 and variable.labels:
+        # What no float can hold is shown from its smallest value on.
+        return Panel("curve", replace(column, origin=0).as_came(numbers[some]), features(rows.take(first[some])))
+    if isinstance(rows, Rows) and column is not None and column.kind == "label":
         codes, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
         frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_BARS])
-        codes, first = codes[frequent], first[frequent]
-        names = [*variable.columns[0].categories, None]
-        labels = np.empty(len(codes), dtype=object)
-        labels[:] = [names[code] for code in codes]
-        return Panel("bars", labels, features(rows.take(first)))
+        names = [*column.categories, None]
+        labels = np.array([names[code] for code in codes[frequent]] + [None], dtype=object)[:-1]
+        return Panel("bars", labels, features(rows.take(first[frequent])))
     rng = np.random.default_rng(seed)
     kept = rows.take(np.sort(rng.choice(len(rows), min(len(rows), CURVE_POINTS), replace=False)))
     values = features(kept)
@@ -163,7 +160,7 @@ def _blocks(sigma: Array, folds: Array) -> list[range]:
         error = (folds[:, :-1] - folds[:, 1:]).std(axis=0, ddof=1) / np.sqrt(len(folds))
     else:
         error = np.zeros(len(gaps))
-    edges = [0, *(np.flatnonzero(gaps > 2 * error + 1e-8) + 1).tolist(), len(sigma)]
+    edges = [0, *(np.flatnonzero(gaps > ERRORS * error + 1e-8) + 1).tolist(), len(sigma)]
     return [range(a, b) for a, b in pairwise(edges)]
 
 

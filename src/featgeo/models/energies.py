@@ -16,6 +16,7 @@ from featgeo.learning.solve import MODE_COUNTS, Search, solve
 from featgeo.learning.source_screen import BEFORE
 from featgeo.learning.sources import LearnedSources
 from featgeo.models.components import mean_and_error
+from featgeo.models.identification import Group
 from featgeo.schema import saved
 
 
@@ -78,39 +79,31 @@ def energies(learned: LearnedSources, sources: Sequence[str], groups: Sequence[t
         sources: The sources, in order.
         groups: Those of several sources whose interaction was looked for; where nothing was found, it is 0.
     """
-    of = learned.features.of
-    singles = [name for name, group in of.items() if len(group) == 1]
-    everything = list(of)
-    together = " + ".join(sources)
-    result = [
-        _energy(learned, f"{source} alone", "", [], [name for name in singles if of[name] == (source,)])
-        for source in sources
-    ]
+    every = list(dict.fromkeys(learned.features.of.values()))
+    of_size = {n: [group for group in every if len(group) == n] for n in range(1, 1 + max(map(len, every)))}
+    result = [_energy(learned, f"{source} alone", "", [], [(source,)]) for source in sources]
     if len(sources) > 1:
-        result.append(_energy(learned, together, "", [], singles))
-    for group in groups:
-        before = [name for name in everything if len(of[name]) < len(group)]
-        added = [name for name in everything if of[name] == group]
-        result.append(_energy(learned, " x ".join(group), "sums of functions of fewer", before, added))
-    for order in range(2, 1 + max(len(group) for group in of.values())):
-        before = [name for name in everything if len(of[name]) < order]
-        added = [name for name in everything if len(of[name]) == order]
-        if len(sources) > 2:
-            result.append(_energy(learned, f"all interactions of {order}", "sums of functions of fewer", before, added))
+        result.append(_energy(learned, " + ".join(sources), "", [], of_size[1]))
+    steps = [(" x ".join(group), len(group), [group]) for group in groups]
+    if len(sources) > 2:
+        steps += [(f"all interactions of {n}", n, part) for n, part in of_size.items() if n > 1]
+    for name, size, added in steps:
+        before = [group for group in every if len(group) < size]
+        result.append(_energy(learned, name, "sums of functions of fewer", before, added))
     for source in sources if len(sources) > 1 else ():
-        before = [name for name in everything if source not in of[name]]
-        added = [name for name in everything if source in of[name]]
+        before, added = ([group for group in every if (source in group) is there] for there in (False, True))
         result.append(_energy(learned, f"{source} after the others", "all functions of the others", before, added))
     return result
 
 
-def _energy(learned: LearnedSources, name: str, beyond: str, before: list[str], added: list[str]) -> Energy:
+def _energy(learned: LearnedSources, name: str, beyond: str, before: list[Group], added: list[Group]) -> Energy:
     if learned.folds is None:
         raise ValueError("Energies come from the moments of the fit, which are not there any more. Fit again.")
-    if not added:
+    first, more = ([block for block, group in learned.features.of.items() if group in part] for part in (before, added))
+    if not more:
         return Energy(name, beyond, 0.0, 0.0, 0.0, (0.0, 0.0))
     exact = learned.solver == "exact"
-    levels = [before, [*before, *added]] if before else [added]
+    levels = [first, [*first, *more]] if first else [more]
     last = Search((None,)) if exact else Search((0, *MODE_COUNTS))
     searches = [Search((None,)) if exact else BEFORE] * (len(levels) - 1) + [last]
     tau_ridge = None if exact else learned.features.ridge

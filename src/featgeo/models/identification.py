@@ -13,9 +13,10 @@ from itertools import combinations
 
 from featgeo.card import Card, Shown
 from featgeo.learning.data import Incomplete
+from featgeo.learning.learned import N_FOLDS
 from featgeo.schema import saved
 
-FEWEST_ROWS = 10  # with fewer, two for each fold, nothing is learned
+FEWEST_ROWS = 2 * N_FOLDS  # with fewer, two for each fold, nothing is learned
 
 Group = tuple[str, ...]
 

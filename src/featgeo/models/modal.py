@@ -77,7 +77,6 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     orthogonal_to: Any = None
 
     x_variable_: Variable = field(init=False)
-    y_variable_: Variable = field(init=False)
     z_variable_: Variable = field(init=False, metadata=OPTIONAL)
     n_features_in_: int = field(init=False, metadata=OPTIONAL)
     feature_names_in_: np.ndarray = field(init=False, metadata=OPTIONAL)
@@ -149,8 +148,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def fit_transform(self, X: Any, y: Any = None, Z: Any = None) -> Array:
         """Learn the modes and give the features of the same rows."""
-        self.fit(X, y) if Z is None else self.fit(X, y, Z)
-        return np.asarray(self.transform(X) if Z is None else self.transform(X, Z=Z))
+        return np.asarray(self.fit(X, y, Z).transform(X, Z=Z))
 
     def transform(self, X: Any, y: Any = None, Z: Any = None) -> Any:
         """Normalised features f(X), (n, k); with Y also g(Y), as a pair. With given features those orthogonal to them.
@@ -241,25 +239,21 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def _pairs(self, X: Any, y: Any, Z: Any) -> Pairs:
         self.x_variable_ = Variable.seen(X, "X")
-        self._remember_columns(X)
+        if not self.x_variable_.is_tensor and dimensions(X) != 1:
+            validate_data(self, X, skip_check_array=True)  # scikit-learn's `n_features_in_` and `feature_names_in_`
         values = self._seen_y(y)
         if Z is not None:
             self.z_variable_ = Variable.seen(Z, "Z")
         return Pairs(self._x_side(X, Z), self.y_variable_.rows(values))
 
     def _setting(self) -> Setting:
-        given = self.orthogonal_to
         with_z = hasattr(self, "z_variable_")
-        if given is None and not with_z:
+        if self.orthogonal_to is None and not with_z:
             return Setting.bivariate(self._n_modes(), self.x_space, self.y_space)
-        return Setting(
-            {
-                "orthogonal_to": Block(given_recipe(given), of=("z",) if with_z else ()),
-                "x": Block(self.x_space, of=("x",) if with_z else ()),
-            },
-            {"y": Block(self.y_space)},
-            (Step("all", ("orthogonal_to",), ("y",)), Step(self._n_modes(), ("x",))),
-        )
+        given = Block(given_recipe(self.orthogonal_to), of=("z",) if with_z else ())
+        blocks = {"orthogonal_to": given, "x": Block(self.x_space, of=("x",) if with_z else ())}
+        steps = Step("all", ("orthogonal_to",), ("y",)), Step(self._n_modes(), ("x",))
+        return Setting(blocks, {"y": Block(self.y_space)}, steps)
 
     @property
     def _main(self) -> Component:
@@ -310,17 +304,14 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         """Set distributions right on held-out rows; by all features, and by those of the last level alone."""
         self.calibration_ = self.aligned_calibration_ = Calibration()
         unseen = self.learned_.unseen
-        if unseen is None or not self._calibrates():
+        # Counts of a finite alphabet answer for themselves, unless a predictor asks for more.
+        if unseen is None or not getattr(self, "calibrate", self.solver_ != "exact"):
             return
         at = happened(y.take(unseen.rows), self.support_)
         self.calibration_ = self.aligned_calibration_ = Calibration.fit(self.support_, unseen.f, at)
         if len(self._parts) > 1:
             own = unseen.f[:, unseen.f.shape[1] - self.n_modes_ :]
             self.calibration_ = Calibration.fit(self._own_support, own, at)
-
-    def _calibrates(self) -> bool:
-        """Whether held-out rows have a say: counts of a finite alphabet answer for themselves."""
-        return self.solver_ != "exact"
 
     @property
     def link_(self) -> Link:
@@ -347,12 +338,6 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         if hasattr(self, "n_features_in_") and not self.x_variable_.is_tensor and dimensions(X) != 1:
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.x_variable_.rows(X)
-
-    def _remember_columns(self, X: Any) -> None:
-        """scikit-learn's `n_features_in_` and `feature_names_in_`."""
-        if self.x_variable_.is_tensor or dimensions(X) == 1:
-            return
-        validate_data(self, X, skip_check_array=True)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,14 +16,14 @@ from featgeo.features.missing import present, rows_of, taken
 from featgeo.features.parts import Parts
 from featgeo.features.variables import Variable
 from featgeo.geometry.arguments import check_count, check_whole
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.learned import Component
 from featgeo.learning.plan import Solver
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
 from featgeo.models.base import Decomposition, figures, h_score_on
-from featgeo.models.components import ComponentsReport, DependenceComponent, mean_and_error, warn_of_doubts
+from featgeo.models.components import ComponentsReport, DependenceComponent, warn_of_doubts
 from featgeo.models.energies import Energies, Energy, energies
 from featgeo.models.identification import Identified, Team, identify
 from featgeo.models.reading import n_rows_of, read_rows, shown
@@ -98,7 +98,6 @@ class MultimodalDecomposition(Decomposition):
 
     sources_: tuple[str, ...] = field(init=False)
     variables_: dict[str, Variable] = field(init=False)
-    y_variable_: Variable = field(init=False)
     teams_: tuple[Team, ...] = field(init=False)
     identified_: dict[str, Identified] = field(init=False)
     learned_: tuple[LearnedSources, ...] = field(init=False)
@@ -107,7 +106,6 @@ class MultimodalDecomposition(Decomposition):
     counts: ClassVar[Mapping[str, tuple[str, ...]]] = {"n_modes": ("auto",), "n_interaction_modes": ("auto",)}
     feature_name: ClassVar[str] = "{} {}"
 
-    @watched
     def fit(
         self, sources: Mapping[str, Any], y: Any, present: Mapping[str, Any] | None = None
     ) -> MultimodalDecomposition:
@@ -191,7 +189,18 @@ class MultimodalDecomposition(Decomposition):
     def interaction_(self) -> DependenceComponent:
         """What is beyond sums of functions of single sources, all orders together."""
         self._component(1)
-        return _together(self.orders_[1:], self.learned_[0])
+        learned = self.learned_[0]
+        first, *others = learned.components[1:]
+        if not others:
+            return self.orders_[1]
+        # Its modes mix those of all orders, so none of them was held out.
+        mixed = replace(
+            first,
+            sigma=learned.interaction_sigma,
+            held_out_sigma=np.empty((0, len(learned.interaction_sigma))),
+            held_out_energies=np.sum([part.held_out_energies for part in (first, *others)], axis=0),
+        )
+        return DependenceComponent.of("interaction", mixed)
 
     def given(self, /, prior: Any = None, calibrated: bool = True, **sources: Any) -> Conditional:
         """The distribution of Y for each row, from whatever is there: `given(a=A)`, `given(b=B)`, `given(a=A, b=B)`.
@@ -222,8 +231,7 @@ class MultimodalDecomposition(Decomposition):
         """H-score on the given rows: half the energy of the dependence that is captured there, from what they have."""
         check_is_fitted(self)
         f, values = self._features(sources), rows_of(y, "Y")
-        if len(f) != len(values):
-            raise ValueError(f"Sources and Y must have the same rows, got {len(f)} and {len(values)}. Align them.")
+        check_same_rows(sources=f, Y=values)
         there = np.flatnonzero(present(values, "Y"))
         if not len(there):
             raise ValueError("Y is missing in every row: there is nothing to score. Pass rows of Y.")
@@ -295,6 +303,7 @@ class MultimodalDecomposition(Decomposition):
 
     # --- the fit
 
+    @watched
     def _fit(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any] | None) -> MultimodalDecomposition:
         plan, max_order = self._begin(), check_whole(self.max_order, "max_order", 1, "Use 2.")
         data = read_rows(datasets, {} if masks is None else masks)
@@ -388,16 +397,12 @@ class MultimodalDecomposition(Decomposition):
         if order < len(self.orders_):
             return self.orders_[order]
         everything = " + ".join(self.sources_)
-        if not self.orders_:
-            missing, reason = everything, self.identified_[everything].reason
-        elif self.max_order <= order:
-            missing, reason = f"interactions in {everything}", f"max_order={self.max_order} asks for none"
-        else:
-            absent = [row for name, row in self.identified_.items() if " x " in name and not row.learned]
-            missing = f"interactions in {everything}"
-            reason = f"{absent[0].name}: {absent[0].reason}" if absent else "they cannot all be told apart"
+        asked = not self.orders_ or self.max_order > order
+        groups = [name for name in self.identified_ if " x " in name] if self.orders_ else [everything]
+        absent = [str(self.identified_[name]) for name in groups if not self.identified_[name].learned]
+        reason = [*absent, "they cannot all be told apart"][0] if asked else f"max_order={self.max_order} asks for none"
         raise AttributeError(
-            f"There is no such component ({missing}): {reason}. `identified_` says more, and `components_` holds "
+            f"There is no such component in {everything}: {reason}. `identified_` says more, and `components_` holds "
             f"{list(self.components_)}."
         )
 
@@ -411,15 +416,3 @@ def _check_groups(n_sources: int, max_order: int) -> None:
             f"max_order={max_order} of {n_sources} sources asks for functions of {sum(sizes)} groups of three sources "
             f"or more, and at most {MOST_GROUPS} can be learned. Use max_order={best}, or put sources together."
         )
-
-
-def _together(parts: tuple[DependenceComponent, ...], learned: LearnedSources) -> DependenceComponent:
-    """Several orders of interaction as one component; its modes mix theirs, so none of them was held out."""
-    if len(parts) == 1:
-        return parts[0]
-    energies_of_folds = np.sum([part.held_out_energies for part in learned.components[1:]], axis=0)
-    held_out, error = mean_and_error(energies_of_folds[:, None])
-    sigma = learned.interaction_sigma
-    unknown = np.full(len(sigma), np.nan)
-    energy = float(np.sum(sigma**2))
-    return DependenceComponent("interaction", sigma, unknown, unknown, energy, float(held_out[0]), float(error[0]))

@@ -47,9 +47,6 @@ class _Predictor(ModalDecomposition):
     def _stream(self, batches: Any) -> Stream:
         raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Pass it.")
 
-    def _calibrates(self) -> bool:
-        return self.calibrate
-
     def _mean_score(self, measure: Callable[..., float], y: np.ndarray, predicted: np.ndarray, weight: Any) -> float:
         check_same_rows(X=predicted, y=y)
         return float(measure(y, predicted, sample_weight=None if weight is None else as_weights(weight, len(y))))

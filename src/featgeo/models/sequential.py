@@ -20,7 +20,7 @@ from featgeo.features.exact_numbers import is_missing
 from featgeo.features.parts import Parts
 from featgeo.features.raw import RawColumn
 from featgeo.features.recipes import is_finite
-from featgeo.features.spaces import MOST_SYMBOLS, TableSpace, check_not_constant
+from featgeo.features.spaces import MOST_SYMBOLS, check_not_constant
 from featgeo.features.variables import Rows, Variable, symbol_keys
 from featgeo.geometry.arguments import check_flag, check_whole, is_whole
 from featgeo.geometry.validation import Array
@@ -32,7 +32,7 @@ from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
 from featgeo.models.base import Decomposition, h_score_on
 from featgeo.models.components import DependenceComponent, warn_of_doubts
-from featgeo.models.supports import support_of
+from featgeo.models.supports import happened, support_of
 from featgeo.schema import saved
 from featgeo.watch import watched
 
@@ -80,7 +80,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
     texts: bool | None = field(default=None, kw_only=True)
 
     orders_: tuple[int, ...] = field(init=False)
-    symbol_: Column = field(init=False)
     learned_: Learned = field(init=False)
     calibration_: Calibration = field(init=False)
 
@@ -100,9 +99,9 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         plan = self._begin()
         self.orders_ = self._lengths()
         arrays = _as_sequences(sequences, self.texts)
-        self.symbol_ = _symbol(arrays)
+        self.y_variable_ = Variable("next symbol", (_symbol(arrays),))
         windows = _windows(arrays, max(self.orders_) + 1)
-        histories, following = self._histories(windows[:, :-1]), self._rows(windows[:, -1], "next symbol")
+        histories, following = self._histories(windows[:, :-1]), self.y_variable_.rows(windows[:, -1])
         check_not_constant(following.table, "The sequence")
         if self._has_tables(histories, following):
             self._fit_tables(histories, following, self._symbols(arrays), plan)
@@ -132,9 +131,10 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
     @property
     def alphabet_(self) -> np.ndarray | None:
         """The symbols, in order; None for numbers."""
-        if self.symbol_.kind != "label":
+        (symbol,) = self.y_variable_.columns
+        if symbol.kind != "label":
             return None
-        labels = [*self.symbol_.categories, *([None] if self.symbol_.missing else [])]
+        labels = [*symbol.categories, *([None] if symbol.missing else [])]
         alike = len({type(label) for label in labels}) == 1
         return np.array(labels, dtype=None if alike else object)
 
@@ -171,10 +171,10 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         """
         check_is_fitted(self)
         windows = _windows(_as_sequences(sequences, self.texts), max(self.orders_) + 1)
-        following = self._rows(windows[:, -1], "next symbol")
+        following = self.y_variable_.rows(windows[:, -1])
         if self.support_.continuous:
             return h_score_on(following, self.transform(windows[:, :-1]), self._g, self._sigma)
-        position = self._positions(following)
+        position = happened(following, self.support_)
         known = position >= 0
         if not known.all():
             warnings.warn(
@@ -200,7 +200,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
     def _symbols(self, arrays: list[np.ndarray]) -> Rows:
         """A row of each symbol."""
         values = np.unique(np.concatenate(arrays)) if self.alphabet_ is None else self.alphabet_
-        return self._rows(values, "next symbol")
+        return self.y_variable_.rows(values)
 
     def _fit_tables(self, histories: Parts, following: Rows, symbols: Rows, plan: Plan) -> None:
         setting = self._levels({f"last {order}": Block("table", of=self._steps(order)) for order in self.orders_})
@@ -221,12 +221,8 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         rows = following.take(unseen.rows)
         if support.continuous:
             return Calibration.fit(support, unseen.f, rows.single_numbers)
-        share = best_share(Conditional(support, unseen.f).proba(), support.mass, self._positions(rows), support)
+        share = best_share(Conditional(support, unseen.f).proba(), support.mass, happened(rows, support), support)
         return Calibration(LinearLink(max(share, 1 / (1 + len(rows)))))  # so many rows cannot call a symbol impossible
-
-    def _positions(self, rows: Rows) -> np.ndarray:
-        """Where each symbol stands in the support; -1 for those that the fit never saw."""
-        return TableSpace.fit(self._rows(self.support_.values, "symbols")).index(rows)
 
     def _setting(self, histories: Parts, following: Rows) -> Setting:
         blocks = {
@@ -257,19 +253,20 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
 
     @staticmethod
     def _steps(order: int) -> tuple[str, ...]:
-        return tuple(_back(step) for step in range(1, order + 1))
+        return tuple(f"{step} back" for step in range(1, order + 1))
 
     def _histories(self, histories: np.ndarray) -> Parts:
         """One variable for each step back, the latest first."""
-        columns = histories.T[::-1]
-        return Parts({_back(i + 1): self._rows(column, _back(i + 1)) for i, column in enumerate(columns)})
-
-    def _rows(self, values: np.ndarray, name: str) -> Rows:
-        return Variable(name, (replace(self.symbol_, name=name),)).rows(values)
+        names = self._steps(histories.shape[1])
+        (symbol,) = self.y_variable_.columns
+        variables = [Variable(name, (replace(symbol, name=name),)) for name in names]
+        return Parts({v.name: v.rows(column) for v, column in zip(variables, histories.T[::-1], strict=True)})
 
     def _last_steps(self, histories: Any) -> np.ndarray:
         values = histories.detach().cpu().numpy() if hasattr(histories, "detach") else histories
-        if not isinstance(values, str) and self._has_letters() and _all_strings(values):
+        symbols = self.y_variable_.columns[0].categories
+        letters = all(isinstance(symbol, str) and len(symbol) == 1 for symbol in symbols)
+        if not isinstance(values, str) and letters and _all_strings(values):
             values = [list(part) for part in values]
         longest = max(self.orders_)
         listed = isinstance(values, list | tuple)
@@ -283,9 +280,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
                 "Leave out the short ones; for a single history pass [history]."
             )
         return np.asarray(values)[:, -longest:]
-
-    def _has_letters(self) -> bool:
-        return all(isinstance(symbol, str) and len(symbol) == 1 for symbol in self.symbol_.categories)
 
     def _lengths(self) -> tuple[int, ...]:
         """The lengths of history, from the arguments; with what else is special to them."""
@@ -309,10 +303,6 @@ def _some_lengths(lengths: list[int]) -> list[int]:
     """Each twice the one before, and the longest."""
     doubling = [1 << i for i in range(lengths[-1].bit_length())]
     return [*(length for length in doubling if length < lengths[-1]), lengths[-1]]
-
-
-def _back(step: int) -> str:
-    return f"{step} back"
 
 
 def _as_sequences(sequences: Any, texts: bool | None) -> list[np.ndarray]:
@@ -356,7 +346,7 @@ def _symbol(arrays: list[np.ndarray]) -> Column:
     """What a step holds. Whole numbers and truth values are symbols; other numbers are numbers."""
     values = np.concatenate(arrays)
     if values.dtype.kind in "biu":
-        return Column("symbol", "label", tuple(np.unique(values).tolist()))
+        return Column("next symbol", "label", tuple(np.unique(values).tolist()))
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(
             f"Numbers in a sequence must be finite, got {np.count_nonzero(~np.isfinite(values))} that are not (NaN or "
@@ -364,8 +354,8 @@ def _symbol(arrays: list[np.ndarray]) -> Column:
         )
     present = [value for value in values.tolist() if not is_missing(value)]
     if values.dtype == object and present and all(isinstance(value, Integral) for value in present):
-        return Column("symbol", "label", tuple(sorted(set(present))), missing=len(present) < len(values))
-    column = column_of("symbol", RawColumn(values), "The sequence")
+        return Column("next symbol", "label", tuple(sorted(set(present))), missing=len(present) < len(values))
+    column = column_of("next symbol", RawColumn(values), "The sequence")
     if column.kind != "label" and column.missing:
         raise ValueError(
             "Numbers in a sequence must be finite, got some that miss (None). Fill the gaps, or cut there."
