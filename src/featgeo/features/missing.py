@@ -24,7 +24,7 @@ from featgeo.features.raw import (
     shape_of,
     tensor_of,
 )
-from featgeo.geometry.validation import as_weights, shown
+from featgeo.geometry.validation import as_weights, check_same_rows, shown
 
 
 def rows_of(values: Any, name: str) -> Any:
@@ -69,25 +69,31 @@ def taken(values: Any, index: np.ndarray) -> Any:
     return values[index] if isinstance(values, np.ndarray) else _safe_indexing(values, index)
 
 
-def counted(sample_weight: Any, *variables: tuple[str, Any]) -> list[Any]:
-    """Rows that count as often as their weights say: a weight of 2 is the row twice, of 0 no row at all.
+def counted(sample_weight: Any, **variables: Any) -> list[Any]:
+    """Rows of variables, each as often as its weight says; None stays None.
 
     Args:
-        sample_weight: A whole number for each row, (n,).
-        variables: Names and rows of variables; None stays None.
+        sample_weight: A whole number for each row, (n,); None for 1.
+        variables: Rows by name, or None.
     """
-    names, values = zip(*variables, strict=True)
-    rows = [None if part is None else rows_of(part, name) for name, part in zip(names, values, strict=True)]
-    n_rows = len(next(part for part in rows if part is not None))
+    if sample_weight is None:
+        return list(variables.values())
+    rows = {name: None if values is None else rows_of(values, name) for name, values in variables.items()}
+    there = {name: part for name, part in rows.items() if part is not None}
+    check_same_rows(**there)
+    index = repeats(sample_weight, len(next(iter(there.values()))))
+    return [None if part is None else taken(part, index) for part in rows.values()]
+
+
+def repeats(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Positions of rows, each as often as it counts: a weight of 2 is the row twice, of 0 no row at all."""
     weights = as_weights(sample_weight, n_rows, "sample_weight")
-    if (weights != np.floor(weights)).any() or not weights.any():
+    if (weights % 1).any() or not weights.any():
         raise ValueError(
-            "`sample_weight` counts rows: whole numbers, of which some are above 0, got "
-            f"{shown(weights[weights != np.floor(weights)][:3].tolist() or 0)}. Multiply the weights by a number that "
-            "makes them nearly whole, and round them."
+            f"`sample_weight` must count rows: whole numbers, not all 0, got {shown(weights.tolist())}. What is known "
+            "of a dependence grows with the rows, and half a row is none. Pass counts, or leave it out."
         )
-    index = np.repeat(np.arange(n_rows), weights.astype(np.int64))
-    return [None if part is None else taken(part, index) for part in rows]
+    return np.repeat(np.arange(n_rows), weights.astype(np.int64))
 
 
 def stacked(parts: list[Any], name: str) -> Any:

@@ -16,6 +16,7 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import FEWEST_ROWS
 from featgeo.assembly.links import Link
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
+from featgeo.features.missing import counted
 from featgeo.features.parts import Parts
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, Variable
@@ -97,19 +98,21 @@ class ConditionalDecomposition(Decomposition):
     counts: ClassVar[Mapping[str, tuple[str, ...]]] = {"n_modes": ("auto",), "n_markov_modes": ("auto",)}
 
     @watched
-    def fit(self, X: Any, y: Any, S: Any) -> ConditionalDecomposition:
+    def fit(self, X: Any, y: Any, S: Any, sample_weight: Any = None) -> ConditionalDecomposition:
         """Learn both components.
 
         Args:
             X: Rows of X: an array, tensor, data frame, series or list.
             y: Rows of Y, in the same order.
             S: Rows of the side information: numbers, labels, several columns, or mixed.
+            sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice.
         """
         plan = self._begin()
+        X, y, S = counted(sample_weight, X=X, Y=y, S=S)
         self.x_variable_, self.y_variable_, self.s_variable_ = (
             Variable.seen(values, name) for values, name in ((X, "X"), (y, "Y"), (S, "S"))
         )
-        data = Pairs(self.x_variable_.rows(X), self._side(S, y))
+        data = Pairs(self.x_variable_.rows(X), self._side(S, y)).in_order()
         data.check_y()
         y_rows, s_rows = data.y.of("y"), data.y.of("s")
         check_varying(X=data.x.of("x"), Y=y_rows, S=s_rows)
@@ -142,9 +145,9 @@ class ConditionalDecomposition(Decomposition):
         """What Y adds given S."""
         return self.components_["conditional"]
 
-    def fit_transform(self, X: Any, y: Any, S: Any) -> Array:
+    def fit_transform(self, X: Any, y: Any, S: Any, sample_weight: Any = None) -> Array:
         """Learn both components and give the features of the same rows of X."""
-        return self.fit(X, y, S).transform(X)
+        return self.fit(X, y, S, sample_weight).transform(X)
 
     def transform(self, X: Any) -> Array:
         """Features of X, (n, k_markov + k): those of the Markov component, then those of the conditional one."""
@@ -192,9 +195,10 @@ class ConditionalDecomposition(Decomposition):
             link = ModelLink(mass, self._mass_given, posterior.prior_share)
         return Conditional(self.support_, rows, prior, link, posterior.recalibration)
 
-    def score(self, X: Any, y: Any, S: Any) -> float:
+    def score(self, X: Any, y: Any, S: Any, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""
         check_is_fitted(self)
+        X, y, S = counted(sample_weight, X=X, Y=y, S=S)
         part = self._parts[1]
         return h_score_on(self._side(S, y), part.f(self.x_variable_.rows(X)), part.g, part.sigma)
 

@@ -15,7 +15,7 @@ from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import Link, Recalibration
 from featgeo.assembly.support import Support
 from featgeo.features.given import given_recipe
-from featgeo.features.missing import rows_of
+from featgeo.features.missing import counted, rows_of
 from featgeo.features.parts import Parts
 from featgeo.features.raw import dimensions
 from featgeo.features.variables import Rows, Variable
@@ -87,7 +87,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     panels_: tuple[Panel, Panel] = field(init=False)
 
     @watched
-    def fit(self, X: Any, y: Any = None, Z: Any = None) -> ModalDecomposition:
+    def fit(self, X: Any, y: Any = None, Z: Any = None, sample_weight: Any = None) -> ModalDecomposition:
         """Learn the modes.
 
         Args:
@@ -96,10 +96,16 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             y: Rows of Y, in the same order.
             Z: Rows of what the features of X are to be orthogonal to, where that is not part of X. It is then due
                 wherever X is.
+            sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice.
         """
         plan = self._begin()
-        if y is None and Z is not None:
-            raise ValueError("Z needs all rows in memory: pass fit(X, Y, Z), or make Z columns of the batches of X.")
+        if y is None and (Z is not None or sample_weight is not None):
+            raise ValueError(
+                "Z and weights need all rows in memory: pass fit(X, Y, Z), or make Z columns of the batches of X, and "
+                "repeat rows that count more than once."
+            )
+        if y is not None:
+            X, y, Z = counted(sample_weight, X=X, Y=y, Z=Z)
         seed, data = plan.seed, self._stream(X) if y is None else self._pairs(X, y, Z)
         head = data.head if isinstance(data, Stream) else data
         head.check_y()
@@ -146,9 +152,9 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         """The dependence beyond the given features."""
         return self._component("orthogonal")
 
-    def fit_transform(self, X: Any, y: Any = None, Z: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, Z: Any = None, sample_weight: Any = None) -> Array:
         """Learn the modes and give the features of the same rows."""
-        return np.asarray(self.fit(X, y, Z).transform(X, Z=Z))
+        return np.asarray(self.fit(X, y, Z, sample_weight).transform(X, Z=Z))
 
     def transform(self, X: Any, y: Any = None, Z: Any = None) -> Any:
         """Normalised features f(X), (n, k); with Y also g(Y), as a pair. With given features those orthogonal to them.
@@ -168,9 +174,10 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         self._component("aligned")
         return self.learned_.components[0].f(self._x_side(X, Z))
 
-    def score(self, X: Any, y: Any, Z: Any = None) -> float:
+    def score(self, X: Any, y: Any, Z: Any = None, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that the modes capture there."""
         check_is_fitted(self)
+        X, y, Z = counted(sample_weight, X=X, Y=y, Z=Z)
         f = self._main.f(self._x_side(X, Z))
         return h_score_on(self.y_variable_.rows(self._as_y(y)), f, self._main.g, self.singular_values_)
 
@@ -244,7 +251,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         values = self._seen_y(y)
         if Z is not None:
             self.z_variable_ = Variable.seen(Z, "Z")
-        return Pairs(self._x_side(X, Z), self.y_variable_.rows(values))
+        return Pairs(self._x_side(X, Z), self.y_variable_.rows(values)).in_order()
 
     def _setting(self) -> Setting:
         with_z = hasattr(self, "z_variable_")

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.features.missing import present, rows_of, taken
+from featgeo.features.missing import counted, present, rows_of, taken
 from featgeo.features.parts import Parts
 from featgeo.features.variables import Variable
 from featgeo.geometry.arguments import check_count, check_whole
@@ -107,7 +107,11 @@ class MultimodalDecomposition(Decomposition):
     feature_name: ClassVar[str] = "{} {}"
 
     def fit(
-        self, sources: Mapping[str, Any], y: Any, present: Mapping[str, Any] | None = None
+        self,
+        sources: Mapping[str, Any],
+        y: Any,
+        present: Mapping[str, Any] | None = None,
+        sample_weight: Any = None,
     ) -> MultimodalDecomposition:
         """Learn from rows of all sources and of Y.
 
@@ -118,6 +122,7 @@ class MultimodalDecomposition(Decomposition):
             y: Rows of Y; missing ones say nothing about Y, but still how the sources depend on each other.
             present: For sources that cannot hold NaN, such as images of whole numbers: by name, which rows are there,
                 boolean (n,); "y" may be among the names.
+            sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice.
         """
         if not isinstance(sources, Mapping):
             raise ValueError(
@@ -127,7 +132,10 @@ class MultimodalDecomposition(Decomposition):
             )
         if "y" in sources:
             raise ValueError("'y' is what Y is called, and cannot be a source as well. Rename the source.")
-        return self._fit([{**sources, "y": y}], present)
+        rows, masks = {**sources, "y": y}, dict(present or {})
+        values = counted(sample_weight, **rows, **{f"present {name}": mask for name, mask in masks.items()})
+        masks = dict(zip(masks, values[len(rows) :], strict=True))
+        return self._fit([dict(zip(rows, values[: len(rows)], strict=True))], masks)
 
     def fit_datasets(self, datasets: Sequence[Mapping[str, Any]]) -> MultimodalDecomposition:
         """Learn from separate sets of rows, each with variables of its own.
@@ -227,9 +235,11 @@ class MultimodalDecomposition(Decomposition):
         check_is_fitted(self)
         return self._features(sources)
 
-    def score(self, sources: Mapping[str, Any], y: Any) -> float:
+    def score(self, sources: Mapping[str, Any], y: Any, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that is captured there, from what they have."""
         check_is_fitted(self)
+        *values, y = counted(sample_weight, **sources, y=y)
+        sources = dict(zip(sources, values, strict=True))
         f, values = self._features(sources), rows_of(y, "Y")
         check_same_rows(sources=f, Y=values)
         there = np.flatnonzero(present(values, "Y"))

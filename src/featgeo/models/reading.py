@@ -54,7 +54,7 @@ def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -
         if not variable.is_tensor:
             check_not_constant(rows[name].table, shown(name))
     Pairs(rows["y"], rows["y"]).check_y()
-    return Incomplete(rows, where)
+    return Incomplete(rows, where).in_order()
 
 
 def n_rows_of(part: Mapping[str, Any], where: str = "") -> int:

@@ -17,6 +17,7 @@ from featgeo.assembly.calibration import Calibration, best_share
 from featgeo.assembly.links import LinearLink
 from featgeo.features.columns import Column, column_of
 from featgeo.features.exact_numbers import is_missing
+from featgeo.features.missing import repeats
 from featgeo.features.parts import Parts
 from featgeo.features.raw import RawColumn
 from featgeo.features.recipes import is_finite
@@ -87,7 +88,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
     feature_name: ClassVar[str] = "order{}_f{}"
 
     @watched
-    def fit(self, sequences: Any, y: Any = None) -> SequentialDecomposition:
+    def fit(self, sequences: Any, y: Any = None, sample_weight: Any = None) -> SequentialDecomposition:
         """Learn the component of each order.
 
         Args:
@@ -95,10 +96,11 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
                 of sequences. A text is a sequence of letters; for several of them see `texts`. Every stretch of
                 `order + 1` steps is a row.
             y: Nothing; there for scikit-learn.
+            sample_weight: How often each sequence counts, whole numbers, one for each. Once when None.
         """
         plan = self._begin()
         self.orders_ = self._lengths()
-        arrays = _as_sequences(sequences, self.texts)
+        arrays = _counted(_as_sequences(sequences, self.texts), sample_weight)
         self.y_variable_ = Variable("next symbol", (_symbol(arrays),))
         windows = _windows(arrays, max(self.orders_) + 1)
         histories, following = self._histories(windows[:, :-1]), self.y_variable_.rows(windows[:, -1])
@@ -159,7 +161,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         calibration = self.calibration_ if calibrated else Calibration()
         return calibration.given(self.support_, self.transform(histories) * self._sigma)
 
-    def score(self, sequences: Any, y: Any = None) -> float:
+    def score(self, sequences: Any, y: Any = None, sample_weight: Any = None) -> float:
         """How well other sequences are predicted, more is better; so a search can choose the order.
 
         For symbols the mean log probability of each that has enough of them before it, in nats; those that the fit
@@ -168,9 +170,11 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         Args:
             sequences: As in `fit`.
             y: Nothing; there for scikit-learn.
+            sample_weight: How often each sequence counts, as in `fit`.
         """
         check_is_fitted(self)
-        windows = _windows(_as_sequences(sequences, self.texts), max(self.orders_) + 1)
+        arrays = _counted(_as_sequences(sequences, self.texts), sample_weight)
+        windows = _windows(arrays, max(self.orders_) + 1)
         following = self.y_variable_.rows(windows[:, -1])
         if self.support_.continuous:
             return h_score_on(following, self.transform(windows[:, :-1]), self._g, self._sigma)
@@ -303,6 +307,11 @@ def _some_lengths(lengths: list[int]) -> list[int]:
     """Each twice the one before, and the longest."""
     doubling = [1 << i for i in range(lengths[-1].bit_length())]
     return [*(length for length in doubling if length < lengths[-1]), lengths[-1]]
+
+
+def _counted(arrays: list[np.ndarray], sample_weight: Any) -> list[np.ndarray]:
+    """Each sequence as often as it counts."""
+    return arrays if sample_weight is None else [arrays[i] for i in repeats(sample_weight, len(arrays))]
 
 
 def _as_sequences(sequences: Any, texts: bool | None) -> list[np.ndarray]:
