@@ -25,6 +25,7 @@ from featgeo.features import networks
 from featgeo.features.encoding import Encoding
 from featgeo.features.functions import SpanFunction
 from featgeo.features.spaces import NetworkSpace, TableSpace
+from featgeo.features.tensors import rational_quantile
 from featgeo.features.variables import Variable
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.models import (
@@ -32,7 +33,7 @@ from featgeo.models import (
     FeatureClassifier,
     FeatureRegressor,
     ModalDecomposition,
-    torch_parts,
+    export,
 )
 from featgeo.models.export import as_module, encode_inputs, to_onnx, to_torch
 
@@ -230,7 +231,7 @@ def test_networks_of_images() -> None:
 
 def test_networks_of_columns() -> None:
     torch.manual_seed(0)
-    width = sum(share.size for share in classifier("linear")._main.f.space.encoding.shares) + 3
+    width = sum(share.size for share in classifier("linear")._main.f.space.shares) + 3
     model = with_network(networks.mlp(width, width=8), frame(), encoded=True)
     np.testing.assert_allclose(exported(model, "f", new_frame()), model.transform(new_frame()), rtol=0, atol=1e-9)
 
@@ -332,7 +333,7 @@ def test_without_the_extra_the_message_names_it(tmp_path: Path, monkeypatch: pyt
 def test_normal_quantiles() -> None:
     tail = np.logspace(-11, -1, 200)
     ranks = np.concatenate([tail, np.linspace(0.01, 0.99, 501), 1 - tail])
-    found = torch_parts._NormalQuantile()(torch.from_numpy(ranks)).numpy()
+    found = rational_quantile(torch.from_numpy(ranks)).numpy()
     np.testing.assert_allclose(found, ndtri(ranks), rtol=1e-13, atol=1e-15)
 
 
@@ -340,7 +341,7 @@ def test_normal_quantiles() -> None:
 def test_projections_onto_densities(m: int) -> None:
     rng = np.random.default_rng(m)
     ratio, mass = 1 + 3 * rng.normal(size=(200, m)), rng.dirichlet(np.ones(m))
-    found = torch_parts._nearest_density(torch.from_numpy(ratio), torch.from_numpy(mass)).numpy()
+    found = export.nearest_density(torch.from_numpy(ratio), torch.from_numpy(mass)).numpy()
     np.testing.assert_allclose(found, nearest_density(ratio, mass), rtol=1e-10, atol=1e-12)
 
 
@@ -349,7 +350,7 @@ def test_recalibration_at_ties() -> None:
     recalibration = Recalibration.fit(rng.choice([0.2, 0.5, 0.9], 100))
     weights = rng.random((50, 8))
     weights[:, 3] = 0
-    found = torch_parts._Recalibration(recalibration)(torch.from_numpy(weights)).numpy()
+    found = export.recalibrated(*map(torch.from_numpy, (weights, recalibration.predicted, recalibration.observed)))
     np.testing.assert_allclose(found, recalibration(weights), rtol=0, atol=1e-9)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.kernel_approximation import Nystroem
 
-from featgeo.features.spaces import LinearSpace
+from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Rows, Table
 from featgeo.geometry.validation import Array
 
@@ -60,7 +60,7 @@ def smooth_ladders(rows: Rows, seed: int) -> tuple[Ladder, ...]:
 
 def linear_ladder(rows: Rows) -> Ladder:
     """The columns themselves, labels as indicators, as a single rung."""
-    features = orthonormal(LinearSpace.fit(rows)(rows))
+    features = orthonormal(Encoding.fit(rows)(rows))
     return Ladder(features, (features.shape[1],))
 
 

@@ -23,7 +23,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.encoding import Encoding
 from featgeo.features.label_means import LabelMeans, columns_of_many_labels
-from featgeo.features.spaces import Space
+from featgeo.features.space import Space, Wrapped
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.watch import tell
@@ -37,8 +37,8 @@ FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
 MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are read by their means alone
 
 
-@dataclass(frozen=True, eq=False)
-class RegressorSpace:
+@dataclass(eq=False, repr=False)
+class RegressorSpace(Wrapped):
     """Conditional expectations of given functions of the other variable, by any scikit-learn regressor.
 
     Attributes:
@@ -102,7 +102,7 @@ class RegressorSpace:
         models, means = zip(*grown[:AVERAGED], strict=True)
         return cls(models, encoding, means), unseen
 
-    def __call__(self, rows: Rows) -> Array:
+    def values(self, rows: Rows) -> Array:
         """The average over the sets of regressors, (n, k)."""
         inputs = as_matrix(rows) if self.encoding is None else self.encoding(rows)
         sets = zip(self.regressors, self.means or [None] * len(self.regressors), strict=True)

@@ -17,7 +17,8 @@ from featgeo.features.blocks import PartSpace, in_reach
 from featgeo.features.functions import FeatureFunction, SpanFunction, TableFunction
 from featgeo.features.label_means import rows_of_some_labels
 from featgeo.features.recipes import FREQUENT, MEANS, TABLE, Recipe, has_rows_for_each, recipes
-from featgeo.features.spaces import Space, TableSpace
+from featgeo.features.space import Space
+from featgeo.features.spaces import TableSpace
 from featgeo.features.trees import RegressorSpace
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
@@ -551,7 +552,7 @@ def _orthogonal_as_deployed(components: tuple[Component, ...], data: Pairs, n_gi
     given = values[:, :n_given] - values[:, :n_given].mean(axis=0)
     result = list(components[:1])
     for component in components[1:]:
-        affine = component.f.affine  # type: ignore[attr-defined]
+        affine: Any = component.f.affine
         f = affine(values)
         left = np.linalg.lstsq(given, f - f.mean(axis=0), rcond=None)[0]
         weight = affine.weight.copy()

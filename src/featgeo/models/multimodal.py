@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.card import Card, Shown
-from featgeo.features.missing import present, rows_of, taken
+from featgeo.features.missing import present, rows_of
 from featgeo.features.parts import Parts
+from featgeo.features.raw import taken
 from featgeo.features.variables import Rows
 from featgeo.geometry.arguments import check_count, check_whole
 from featgeo.geometry.validation import Array
