@@ -16,12 +16,14 @@ import pandas as pd
 import pytest
 import torch
 from scipy.special import ndtri
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.preprocessing import PolynomialFeatures
 
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, nearest_density
 from featgeo.features import networks
+from featgeo.features.combined import Sum
 from featgeo.features.encoding import Encoding
 from featgeo.features.functions import SpanFunction
 from featgeo.features.spaces import NetworkSpace, TableSpace
@@ -291,9 +293,18 @@ def test_nan_is_a_missing_label() -> None:
     assert torch.equal(as_module(model, "f")(as_nan), as_module(model, "f")(inputs))
 
 
-@pytest.mark.parametrize(
-    "space", [HistGradientBoostingRegressor(max_iter=2), PolynomialFeatures()], ids=["trees", "transformer"]
-)
+class Mean(RegressorMixin, BaseEstimator):
+    """A regressor of the user's own."""
+
+    def fit(self, X: Any, y: Any) -> Mean:
+        self.mean_ = float(np.mean(y))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.full(len(X), self.mean_) + np.asarray(X)[:, 0]
+
+
+@pytest.mark.parametrize("space", [Mean(), PolynomialFeatures()], ids=["regressor", "transformer"])
 def test_what_cannot_be_exported_says_the_way_out(space: Any, tmp_path: Path) -> None:
     x, y, _ = numbers()
     model = ModalDecomposition(1, x_space=space, y_space="linear").fit(x[:, None], y)
@@ -302,6 +313,30 @@ def test_what_cannot_be_exported_says_the_way_out(space: Any, tmp_path: Path) ->
             write(model, "f", tmp_path / "model")
     assert as_module(model, "g")(torch.zeros(1, 1)).shape == (1, 1)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("space", ["trees", "index", HistGradientBoostingRegressor(max_iter=2)], ids=str)
+def test_trees_and_indices(space: Any) -> None:
+    model = ModalDecomposition(2, x_space=space, y_space="linear", random_state=0).fit(frame(), target())
+    np.testing.assert_allclose(exported(model, "f", new_frame()), model.transform(new_frame()), rtol=0, atol=1e-12)
+
+
+def test_files_of_trees(tmp_path: Path) -> None:
+    model = ModalDecomposition(2, x_space="trees", y_space="linear", random_state=0).fit(frame(), target())
+    for values in in_files(model, "f", encode_inputs(model, new_frame()), tmp_path):
+        np.testing.assert_allclose(values, model.transform(new_frame()), rtol=0, atol=1e-12)
+
+
+def test_files_of_sums_windows_and_given_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    steps = rng.integers(0, 2, (N, 6)).astype(float)
+    y = steps[:, 0] + steps[:, 1] * steps[:, 2] + rng.normal(size=N)
+    for space, given in ((Sum([(0, "table"), ([1, 2], "spline")]), None), ("windows", None), ("linear", [0, 3])):
+        model = ModalDecomposition(1, x_space=space, y_space="linear", orthogonal_to=given, random_state=0).fit(
+            steps, y
+        )
+        for values in in_files(model, "f", encode_inputs(model, steps), tmp_path):
+            np.testing.assert_allclose(values, model.transform(steps), rtol=0, atol=1e-9)
 
 
 def test_an_unknown_part_is_refused() -> None:

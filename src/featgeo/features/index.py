@@ -15,6 +15,7 @@ line would look better than the true curve. So the curve is fitted to indices of
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,11 @@ from scipy.optimize import least_squares
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from featgeo.features.dealing import copies_of, deal
+from featgeo.features.space import Fields
+from featgeo.features.tensors import interpolated
 from featgeo.geometry.validation import Array
 
 PARTS = 5  # each is left out once, and sees the direction of the others
@@ -64,6 +68,21 @@ class IndexRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         values = validate_data(self, X, reset=False, dtype=np.float64)
         return np.interp((values - self.centre_) @ self.direction_, self.at_, self.curve_)
+
+
+@dataclass(eq=False, repr=False)
+class Curve(Fields):
+    """A fitted `IndexRegressor` as a module; its attributes without the dash."""
+
+    centre: Array
+    direction: Array
+    at: Array
+    curve: Array
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The curve at the index of each row, (n,)."""
+        index = (inputs - self.tensor("centre")) @ self.tensor("direction")
+        return interpolated(index[:, None], self.tensor("at")[None], self.tensor("curve")[None])[:, 0]
 
 
 def _direction(values: Array, target: Array, part: np.ndarray) -> tuple[Array, Array]:

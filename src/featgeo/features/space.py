@@ -23,14 +23,14 @@ from featgeo.geometry.validation import Array
 ROWS_AT_ONCE = 8192  # bounds memory: a space may have many more features than are wanted of it
 
 
-class Space(nn.Module):
-    """A fitted space of functions of a variable, or of the variables of a side (`Parts`).
+class Fields(nn.Module):
+    """A module that is a dataclass: arrays and modules among its fields, also in tuples, are those of the module.
 
     Attributes:
-        in_chunks: Whether some rows are evaluated at a time on the CPU as well, and not only on other devices.
+        is_ours: Whether it can be exported: whether it is evaluated by torch.
     """
 
-    in_chunks: ClassVar[bool] = False
+    is_ours: ClassVar[bool] = True
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """A module to begin with: dataclasses have an `__init__` of their own."""
@@ -50,6 +50,16 @@ class Space(nn.Module):
     def tensor(self, name: str, i: int = 0) -> Tensor:
         """The buffer beside a field; beside one of its parts where the field is a tuple."""
         return self.get_buffer(f"{name}_{i}")
+
+
+class Space(Fields):
+    """A fitted space of functions of a variable, or of the variables of a side (`Parts`).
+
+    Attributes:
+        in_chunks: Whether some rows are evaluated at a time on the CPU as well, and not only on other devices.
+    """
+
+    in_chunks: ClassVar[bool] = False
 
     @property
     def device(self) -> torch.device:
@@ -77,6 +87,8 @@ class Space(nn.Module):
 
 class Wrapped(Space):
     """A space of something that is not ours to evaluate: it reads rows as they came, and cannot be exported."""
+
+    is_ours = False
 
     @abstractmethod
     def values(self, rows: Any) -> Array:

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from featgeo.assembly.links import ExponentialLink, LinearLink
 from featgeo.features.columns import UNKNOWN
-from featgeo.features.space import Space, Wrapped
+from featgeo.features.space import Fields, Space
 from featgeo.features.tensors import interpolated
 from featgeo.features.variables import Rows, Table, Variable
 from featgeo.files import write_whole
@@ -173,7 +173,7 @@ def _check_ours(function: Any, variable: Variable, with_given: bool) -> None:
             f"Only functions inside a space and tables of values can be exported, got {type(function).__name__}. Keep "
             "the model itself with `save`."
         )
-    foreign = [type(part).__name__ for part in function.modules() if isinstance(part, Wrapped)]
+    foreign = [type(part).__name__ for part in function.modules() if isinstance(part, Fields) and not part.is_ours]
     if foreign or with_given:
         raise NotImplementedError(
             f"Spaces of featgeo's own can be exported, and the functions of {variable.name} are of "

@@ -32,8 +32,10 @@ from featgeo.features import (
     columns,
     combined,
     encoding,
+    forest,
     functions,
     given,
+    index,
     label_means,
     networks,
     spaces,
@@ -87,6 +89,11 @@ RECORDS: dict[str, Any] = {
         combined.Sum,
         combined.Joint,
         combined.ColumnsSpace,
+        forest.Forest,
+        index.Curve,
+        trees.Line,
+        trees.Foreign,
+        trees.Regressions,
         trees.RegressorSpace,
         label_means.LabelMeans,
         windows.WindowSpace,
@@ -178,7 +185,7 @@ NEEDED_BY_ALL = {"support_", "components_", "solver_", "learned_"}
 # What types of fields do not say.
 RULES: dict[str, Callable[[Any], bool]] = {
     "Column": lambda made: all(isinstance(label, LABEL) for label in made.categories),
-    "RegressorSpace": lambda made: all(hasattr(part, "predict") for fold in made.regressors for part in fold),
+    "Foreign": lambda made: hasattr(made.regressor, "predict"),
     "TransformerSpace": lambda made: hasattr(made.transformer, "transform"),
 }
 
