@@ -51,12 +51,13 @@ def test_other_losses_and_labels_that_are_no_codes_are_not_sums_of_nodes():
     assert Forest.of(HistGradientBoostingRegressor(max_iter=2, categorical_features=[2]).fit(shifted, Y)) is None
 
 
-def entry(name, value, inner=True):
+def entry(column, value, inner=True):
+    """Change a column of the first node that has children, or of the first that has none."""
+
     def change(forest):
-        own = np.arange(len(forest.left))
-        array = getattr(forest, name).copy()
-        array[np.flatnonzero((forest.left != own) == inner)[0]] = value
-        return {name: array}
+        nodes = forest.nodes.copy()
+        nodes[np.flatnonzero((forest.left != np.arange(len(nodes))) == inner)[0], column] = value
+        return {"nodes": nodes}
 
     return change
 
@@ -65,26 +66,26 @@ def whole(name, change):
     return lambda forest: {name: change(getattr(forest, name))}
 
 
+FEATURE, LEFT, RIGHT, SET = range(4)
 CASES = {
-    "a column before the first": entry("feature", -1),
-    "a column that is not there": entry("feature", 4),
-    "a child that is the node itself": entry("right", 0),
-    "a child before its parent": entry("left", -1),
-    "a child in another tree": entry("right", 10_000),
-    "a leaf with a child": entry("right", 10_000, inner=False),
-    "a set that is not there": entry("in_set", 10_000),
-    "a set before the first": entry("in_set", -2),
+    "a column before the first": entry(FEATURE, -1),
+    "a column that is not there": entry(FEATURE, 4),
+    "a column that is no number": entry(FEATURE, np.nan),
+    "a child that is the node itself": entry(RIGHT, 0),
+    "a child before its parent": entry(LEFT, -1),
+    "a child in another tree": entry(RIGHT, 10_000),
+    "a leaf with a child": entry(RIGHT, 10_000, inner=False),
+    "a set that is not there": entry(SET, 10_000),
+    "a set before the first": entry(SET, -2),
     "roots that are no positions": whole("roots", lambda roots: roots.astype(float)),
     "an empty tree": whole("roots", lambda roots: np.array([0, *roots])),
     "roots out of order": whole("roots", lambda roots: roots[::-1].copy()),
     "a root that is not the first node": whole("roots", lambda roots: roots + 1),
     "no trees": whole("roots", lambda roots: roots[:0]),
-    "fewer values than nodes": whole("value", lambda values: values[1:]),
-    "values of another type": whole("value", lambda values: values.astype(np.float32)),
-    "marks that are no truth values": whole("missing_left", lambda marks: marks.astype(int)),
+    "nodes of other columns": whole("nodes", lambda nodes: np.hstack([nodes, nodes])),
+    "nodes of another type": whole("nodes", lambda nodes: nodes.astype(np.float32)),
     "sets of another type": whole("sets", lambda sets: sets.astype(np.uint64)),
-    "sets of another width": whole("sets", lambda sets: sets[:, :7]),
-    "nodes in two dimensions": whole("left", lambda left: left[:, None]),
+    "sets of another width": whole("sets", lambda sets: sets[:, :7].copy()),
 }
 
 
@@ -92,7 +93,7 @@ CASES = {
 def test_nodes_that_do_not_go_together_are_refused(case):
     forest = Forest.of(grown(labels=True))
     dataclasses.replace(forest, start=1.0)
-    with pytest.raises(ValueError, match="nodes of trees"):
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="nodes of trees"):
         dataclasses.replace(forest, **CASES[case](forest))
 
 

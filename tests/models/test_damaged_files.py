@@ -149,19 +149,20 @@ def test_featgeo_itself_writes_no_other_types(kind):
 
 def test_nodes_that_point_outside_of_their_tree_are_refused():
     for field, value in (
-        ("left", 10**6),
-        ("right", 0),
-        ("feature", 10**6),
-        ("feature", -1),
-        ("in_set", 99_999),
+        (1, 10**6),  # where rows go
+        (2, 0),
+        (0, 10**6),  # the column
+        (0, -1),
+        (3, 99_999),  # the set of labels
     ):
         parts = Parts.of(honest("trees"))
         records = crafted_files._of_kind(parts.manifest["attributes"], "record")
         forest = next(part["fields"] for part in records if part["record"] == "Forest")
-        left, name = (forest[key]["array"] for key in ("left", field))
-        inner = np.flatnonzero(parts.tensors[left] != np.arange(len(parts.tensors[left])))
-        parts.tensors[name] = parts.tensors[name].copy()
-        parts.tensors[name][inner[0]] = value
+        name = forest["nodes"]["array"]
+        nodes = parts.tensors[name].copy()
+        inner = np.flatnonzero(nodes[:, 1] != np.arange(len(nodes)))
+        nodes[inner[0], field] = value
+        parts.tensors[name] = nodes
         assert outcome(parts.packed(), "trees") == "refused", field
 
 

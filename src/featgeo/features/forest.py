@@ -26,35 +26,27 @@ MOST_LABELS = 256  # bits of a set, as scikit-learn has them
 
 @dataclass(eq=False, repr=False)
 class Forest(Fields):
-    """A sum of trees. Nodes of all trees stand one after the other, parents before their children.
+    """A sum of trees.
 
     Attributes:
         n_inputs: How many columns are read.
         start: The value before any tree.
-        roots: Where each tree begins, (trees,).
-        feature: The column that each node asks for, (nodes,).
-        threshold: Up to where its numbers go left, (nodes,).
-        missing_left: Whether rows go left where it is missing, (nodes,).
-        in_set: For nodes that ask for labels, which set of them goes left, (nodes,); -1 for others.
-        left: Where rows go then, (nodes,); leaves go to themselves.
-        right: Where they go else, (nodes,).
-        value: What a leaf says, (nodes,).
+        roots: Where each tree begins among the nodes, (trees,).
+        nodes: Those of all trees one after the other, parents before their children, (nodes, 7). The column that a node
+            asks for; where rows go then and where they go else, leaves to themselves; which set of labels goes left, -1
+            where numbers do; up to where these go left; whether rows do so that miss it; and what a leaf says.
         sets: Labels by their codes, one bit each, (sets, 8 words of 32 bits).
     """
 
     n_inputs: int
     start: float
     roots: np.ndarray
-    feature: np.ndarray
-    threshold: Array
-    missing_left: np.ndarray
-    in_set: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    value: Array
+    nodes: Array
     sets: np.ndarray
 
     def __post_init__(self) -> None:
+        self.feature, self.left, self.right, self.in_set = self.nodes[:, :4].T.astype(np.int64)
+        self.threshold, self.missing_left, self.value = self.nodes[:, 4], self.nodes[:, 5] != 0, self.nodes[:, 6]
         self._check()
         self.bits = np.unpackbits(self.sets.view(np.uint8), axis=1, bitorder="little").astype(bool)
         self.depth, at = 0, self.roots
@@ -64,27 +56,17 @@ class Forest(Fields):
 
     def _check(self) -> None:
         """Nodes point forwards inside of their tree, to sets that are there: scikit-learn's loop does not look."""
-        if not (self._has_types() and self._has_trees()):
-            raise ValueError("nodes of trees that do not go together")
-
-    def _has_types(self) -> bool:
-        """Whether arrays have the types and the shapes that they must have."""
-        of_nodes = {np.int64: (self.feature, self.in_set, self.left, self.right), np.bool_: (self.missing_left,)}
-        of_nodes[np.float64] = (self.threshold, self.value)
-        shape = (len(self.value),)
-        good = all(part.dtype == kind and part.shape == shape for kind, parts in of_nodes.items() for part in parts)
-        sets = self.sets.dtype == np.uint32 and self.sets.shape[1:] == (8,)
-        return bool(good and sets and self.roots.dtype == np.int64 and self.roots.ndim == 1)
-
-    def _has_trees(self) -> bool:
-        n, own = len(self.value), np.arange(len(self.value))
+        n, own = len(self.nodes), np.arange(len(self.nodes))
         sizes = np.diff(self.roots, append=n)
-        if not len(sizes) or self.roots[0] != 0 or (sizes < 1).any():
-            return False
-        inner, end = self.left != own, np.repeat(self.roots + sizes, sizes)
-        inside = [np.where(inner, (side > own) & (side < end), side == own) for side in (self.left, self.right)]
-        columns = (self.feature >= 0) & (self.feature < self.n_inputs)
-        return bool(np.all([*inside, columns, (self.in_set >= -1) & (self.in_set < len(self.sets))]))
+        types = [part.dtype.name for part in (self.roots, self.nodes, self.sets)]
+        good = types == ["int64", "float64", "uint32"] and self.nodes.shape[1:] == (7,) and self.sets.shape[1:] == (8,)
+        if good and len(sizes) and self.roots[0] == 0 and (sizes > 0).all():
+            inner, end = self.left != own, np.repeat(self.roots + sizes, sizes)
+            inside = [np.where(inner, (side > own) & (side < end), side == own) for side in (self.left, self.right)]
+            columns = (self.feature >= 0) & (self.feature < self.n_inputs)
+            if np.all([*inside, columns, (self.in_set >= -1) & (self.in_set < len(self.sets))]):
+                return
+        raise ValueError("nodes of trees that do not go together")
 
     @classmethod
     def of(cls, model: HistGradientBoostingRegressor) -> Forest | None:
@@ -97,29 +79,25 @@ class Forest(Fields):
         column = np.argsort(~is_label, kind="stable")  # scikit-learn puts labels first
         trees = [tree for (tree,) in model._predictors]
         nodes = np.concatenate([tree.nodes for tree in trees])
-        sizes = np.array([len(tree.nodes) for tree in trees])
-        first_set = np.cumsum([0, *(len(tree.raw_left_cat_bitsets) for tree in trees)])
-        roots = np.cumsum(sizes) - sizes
-        is_leaf, own = nodes["is_leaf"] != 0, np.arange(len(nodes))
-        left, right = (np.where(is_leaf, own, nodes[side] + np.repeat(roots, sizes)) for side in ("left", "right"))
-        in_set = np.where(nodes["is_categorical"] != 0, nodes["bitset_idx"] + np.repeat(first_set[:-1], sizes), -1)
-        sets = np.zeros((first_set[-1], MOST_LABELS), dtype=bool)
-        by_rank = np.concatenate([tree.raw_left_cat_bitsets for tree in trees]).view(np.uint8)
-        for node in np.flatnonzero(in_set >= 0):  # what a model never saw is missing to it
-            codes, at = labels[nodes["feature_idx"][node]].astype(int), in_set[node]
-            sets[at] = nodes["missing_go_to_left"][node]
-            sets[at, codes] = np.unpackbits(by_rank[at], bitorder="little")[: len(codes)]
+        ranks = np.concatenate([tree.raw_left_cat_bitsets for tree in trees]).view(np.uint8)
+        sizes = np.array([(len(tree.nodes), len(tree.raw_left_cat_bitsets)) for tree in trees])
+        (roots, first_set) = (np.cumsum(sizes, axis=0) - sizes).T
+        root, is_leaf = np.repeat(roots, sizes[:, 0]), nodes["is_leaf"] != 0
+        left, right = (np.where(is_leaf, np.arange(len(nodes)), nodes[side] + root) for side in ("left", "right"))
+        asks_set = nodes["is_categorical"] != 0
+        in_set = np.where(asks_set, nodes["bitset_idx"] + np.repeat(first_set, sizes[:, 0]), -1)
+        sets = np.zeros((len(ranks), MOST_LABELS), dtype=bool)
+        for at, node in zip(in_set[asks_set], nodes[asks_set], strict=True):  # what a model never saw is missing to it
+            codes = labels[node["feature_idx"]].astype(int)
+            sets[at] = node["missing_go_to_left"]
+            sets[at, codes] = np.unpackbits(ranks[at], bitorder="little")[: len(codes)]
+        feature = np.where(is_leaf, 0, column[nodes["feature_idx"]])
+        others = (nodes["num_threshold"], nodes["missing_go_to_left"], nodes["value"])
         return cls(
             model.n_features_in_,
             float(model._baseline_prediction.item()),
             roots,
-            np.where(is_leaf, 0, column[nodes["feature_idx"]]),
-            nodes["num_threshold"],
-            nodes["missing_go_to_left"] != 0,
-            in_set.astype(np.int64),
-            left.astype(np.int64),
-            right.astype(np.int64),
-            nodes["value"],
+            np.column_stack([feature, left, right, in_set, *others]).astype(np.float64),
             np.packbits(sets, axis=1, bitorder="little").view(np.uint32),
         )
 

@@ -16,13 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from scipy.interpolate import make_lsq_spline
 from scipy.optimize import least_squares
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.preprocessing import SplineTransformer
-from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from featgeo.features.dealing import copies_of, deal
@@ -39,45 +36,34 @@ STEP_WIDTHS = np.array([0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
 STEP_PARAMETERS = 4
 
 
-class IndexRegressor(RegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class IndexRegressor(Fields):
     """A curve along one direction of the columns.
 
     Attributes:
-        centre_: Means of the columns, (d,).
-        direction_: b, (d,).
-        at_: Points along the index, (m,), ascending; predictions are constant beyond the outermost.
-        curve_: The prediction at each point, (m,).
+        centre: Means of the columns, (d,).
+        direction: b, (d,).
+        at: Points along the index, (m,), ascending; predictions are constant beyond the outermost.
+        curve: The prediction at each point, (m,).
     """
-
-    def fit(self, X: Any, y: Any) -> IndexRegressor:
-        """Find the direction by least squares, then the curve.
-
-        Args:
-            X: Columns of numbers, (n, d).
-            y: The target, (n,).
-        """
-        values, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        self.centre_ = values.mean(axis=0)
-        part = deal(len(values), PARTS, 0, copies_of(values, np.asarray(target, dtype=np.float64)[:, None]))
-        self.direction_, index = _direction(values - self.centre_, target - target.mean(), part)
-        self.at_, self.curve_ = _curve(index, np.asarray(target, dtype=np.float64))
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """The curve at the index of each row, (n,)."""
-        check_is_fitted(self)
-        values = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.interp((values - self.centre_) @ self.direction_, self.at_, self.curve_)
-
-
-@dataclass(eq=False, repr=False)
-class Curve(Fields):
-    """A fitted `IndexRegressor` as a module; its attributes without the dash."""
 
     centre: Array
     direction: Array
     at: Array
     curve: Array
+
+    @classmethod
+    def fit(cls, values: Array, target: Array) -> IndexRegressor:
+        """Find the direction by least squares, then the curve.
+
+        Args:
+            values: Columns of numbers, (n, d).
+            target: Shape (n,).
+        """
+        centre = values.mean(axis=0)
+        part = deal(len(values), PARTS, 0, copies_of(values, target[:, None]))
+        direction, index = _direction(values - centre, target - target.mean(), part)
+        return cls(centre, direction, *_curve(index, target))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The curve at the index of each row, (n,)."""
@@ -163,12 +149,5 @@ def _splines(at: Array, means: Array, weight: Array) -> Iterator[tuple[Array, in
     for size in KNOTS:
         knots = np.unique(np.quantile(at, np.linspace(0, 1, size)))
         if len(knots) == size and len(at) > 2 * (size + 2):
-            splines = SplineTransformer(knots=knots[:, None], extrapolation="linear").fit_transform(at[:, None])
-            yield _least_squares(splines, means, weight), splines.shape[1]
-
-
-def _least_squares(features: Array, target: Array, weight: Array) -> Array:
-    root = np.sqrt(weight)
-    weights = np.linalg.lstsq(features * root[:, None], target * root, rcond=None)[0]
-    fitted: Array = features @ weights
-    return fitted
+            padded = np.pad(knots, 3, mode="edge")
+            yield make_lsq_spline(at, means, padded, w=np.sqrt(weight))(at), size + 2

@@ -26,7 +26,7 @@ from torch import Tensor
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.encoding import Encoding
 from featgeo.features.forest import Forest
-from featgeo.features.index import Curve, IndexRegressor
+from featgeo.features.index import IndexRegressor
 from featgeo.features.label_means import LabelMeans, columns_of_many_labels
 from featgeo.features.space import Fields, Space
 from featgeo.features.variables import Rows
@@ -66,14 +66,14 @@ class Foreign(Fields):
         return torch.from_numpy(np.asarray(self.regressor.predict(inputs.cpu().numpy()))).to(inputs)
 
 
-def as_module(regressor: Any) -> Fields:
-    """A fitted regressor of one target as a module, by its numbers alone where they are all that there is to it."""
-    kind = type(regressor)
-    if kind is IndexRegressor:
-        return Curve(regressor.centre_, regressor.direction_, regressor.at_, regressor.curve_)
-    if kind is LinearRegression:
+def fitted(regressor: Any, inputs: Array, target: Array) -> Fields:
+    """A copy of a regressor, fitted, as a module: by its numbers alone where they are all that there is to it."""
+    if regressor is IndexRegressor:
+        return IndexRegressor.fit(inputs, target)
+    regressor = clone(regressor).fit(inputs, target)
+    if type(regressor) is LinearRegression:
         return Line(regressor.coef_, float(regressor.intercept_))
-    forest = Forest.of(regressor) if kind is HistGradientBoostingRegressor else None
+    forest = Forest.of(regressor) if type(regressor) is HistGradientBoostingRegressor else None
     return Foreign(regressor) if forest is None else forest
 
 
@@ -141,12 +141,12 @@ class RegressorSpace(Space):
         width = inputs.shape[1] + 2 * len(columns_of_many_labels(rows.variable))
         most = GROWN_CELLS // max(1, width * targets.shape[1] * (len(folds) + 1)) if regressor is None else None
 
-        def fitted(index: np.ndarray) -> Regressions:
+        def of_rows(index: np.ndarray) -> Regressions:
             means, told = LabelMeans.fit(rows.variable, rows.table.codes[index], targets[index], seed)
             some = _some(np.arange(len(index)), most, seed)  # means cost nothing, and rest on all rows
             at = index[some]
             models = [
-                as_module(clone(start).fit(np.hstack([inputs[at], told[some][:, means.read_by(j)]]), target))
+                fitted(start, np.hstack([inputs[at], told[some][:, means.read_by(j)]]), target)
                 for j, target in enumerate(targets[at].T)
             ]
             return Regressions(tuple(models), means)
@@ -156,11 +156,11 @@ class RegressorSpace(Space):
         for i, fold in enumerate(folds):
             tell(f"{_name(start)}, part {i + 1} of {len(folds)}")
             out = fold_of_row == fold
-            grown.append(fitted(np.flatnonzero(~out)))
+            grown.append(of_rows(np.flatnonzero(~out)))
             unseen[out] = grown[-1].forward(*map(torch.from_numpy, (inputs[out], rows.table.codes[out]))).numpy()
         if targets.shape[1] > 1:
             tell(f"{_name(start)} of all rows")
-            grown = [fitted(np.arange(len(inputs)))]
+            grown = [of_rows(np.arange(len(inputs)))]
         return cls(tuple(grown[:AVERAGED]), encoding), unseen
 
     def forward(self, rows: Rows) -> Tensor:
@@ -206,4 +206,4 @@ def _some(index: np.ndarray, most: int | None, seed: int) -> np.ndarray:
 
 def _name(regressor: Any) -> str:
     name = type(regressor).__name__
-    return {"HistGradientBoostingRegressor": "trees", "IndexRegressor": "index"}.get(name, name)
+    return {"HistGradientBoostingRegressor": "trees", "type": "index"}.get(name, name)

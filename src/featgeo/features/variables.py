@@ -99,24 +99,27 @@ class Variable:
         numbers = [i for i, column in enumerate(self.columns) if not is_label[i] for _ in range(1 + len(column.parts))]
         return numbers, [i for i, label in enumerate(is_label) if label]
 
+    @property
+    def came(self) -> list[str]:
+        """The names of all columns as they came, those that are set aside too."""
+        names = [column.name for column in self.columns]
+        for i, name in self.set_aside:
+            names.insert(i, name)
+        return names
+
     def positions(self, columns: Sequence[str | int]) -> list[int]:
         """Positions, among the columns that are read, of some by name, or by position among those that came."""
-        read = [column.name for column in self.columns]
-        came = list(read)
-        for i, name in self.set_aside:
-            came.insert(i, name)
-        try:
-            if not self.named and any(isinstance(column, str) for column in columns):
-                raise ValueError
-            return [read.index(column if isinstance(column, str) else came[column]) for column in columns]
-        except (IndexError, ValueError):
+        read, came = [column.name for column in self.columns], self.came
+        names: list[Any] = [came[c] if isinstance(c, int) and -len(came) <= c < len(came) else c for c in columns]
+        if not set(names) <= set(read) or (not self.named and any(isinstance(column, str) for column in columns)):
             way_out = (
                 "Use these names, or positions from 0 on."
                 if self.named
                 else "Columns came without names: use positions from 0 on, or keep the names, which scalers drop, by "
                 "set_output(transform='pandas')."
             )
-            raise ValueError(f"{self.name} has no columns {list(columns)}; it has {read}. {way_out}") from None
+            raise ValueError(f"{self.name} has no columns {list(columns)}; it has {read}. {way_out}")
+        return [read.index(name) for name in names]
 
     def rows(self, values: Any) -> Rows:
         """Rows of this variable, checked against what the fit saw."""
@@ -125,32 +128,26 @@ class Variable:
     def read(self, values: Any) -> Table:
         """The columns of the given rows as numbers and codes."""
         raw, named = columns_of(values, self.name)
-        by_name = self.named and named
-        if by_name:  # what identifies rows need not be there
-            aside = {name for _, name in self.set_aside}
-            raw = {key: column for key, column in raw.items() if key not in aside}
-        if by_name and set(raw) != {column.name for column in self.columns}:
+        read, aside = [column.name for column in self.columns], {name for _, name in self.set_aside}
+        if not (self.named and named):
+            if len(raw) != len(self.came):
+                raise ValueError(
+                    f"{self.name} has {len(raw)} features, but the fit had {len(self.came)}. Pass the same columns. "
+                    "Reshape your data with .reshape(1, -1) if it is a single row."
+                )
+            raw = dict(zip(self.came, raw.values(), strict=True))
+        if raw.keys() - aside != set(read):  # what identifies rows need not be there
             raise ValueError(
-                f"{self.name} must have the columns of the fit, {[column.name for column in self.columns]}, "
-                f"got {list(raw)}. Add the missing ones and drop the others."
+                f"{self.name} must have the columns of the fit, {read}, got "
+                f"{[name for name in raw if name not in aside]}. Add the missing ones and drop the others."
             )
-        due = len(self.columns) + (0 if by_name else len(self.set_aside))
-        if len(raw) != due:
-            raise ValueError(
-                f"{self.name} has {len(raw)} features, but the fit had {due}. Pass the same columns. "
-                "Reshape your data with .reshape(1, -1) if it is a single row."
-            )
-        if not by_name:
-            positions = {i for i, _ in self.set_aside}
-            raw = {key: column for i, (key, column) in enumerate(raw.items()) if i not in positions}
-        in_order = [raw[column.name] for column in self.columns] if by_name else list(raw.values())
         numbers, codes = [], []
-        for column, came in zip(self.columns, in_order, strict=True):
+        for column in self.columns:
             if column.kind == "label":
-                codes.append(codes_of(column, came, self.name))
+                codes.append(codes_of(column, raw[column.name], self.name))
             else:
-                numbers += numbers_of(column, came, self.name)
-        n = len(in_order[0].values)
+                numbers += numbers_of(column, raw[column.name], self.name)
+        n = len(raw[read[0]].values)
         return Table(
             np.stack(numbers, axis=1) if numbers else np.empty((n, 0)),
             np.stack(codes, axis=1) if codes else np.empty((n, 0), dtype=np.int64),

@@ -21,7 +21,6 @@ from featgeo.geometry.validation import Array
 LONGEST_WINDOW = 4  # the width of the paper's convolution of sequences
 MOST_WINDOWS = 256
 MOST_SYMBOLS = 16  # then a window still holds two
-HEAD_ROWS = 256
 
 
 @dataclass(eq=False, repr=False)
@@ -77,7 +76,7 @@ class WindowSpace(Space):
 
 def _alphabet(rows: Rows) -> tuple[Any, ...]:
     """All symbols of all columns, in order."""
-    table, variable = rows.table, rows.variable
+    variable = rows.variable
     if variable.labels and variable.numbers:
         raise ValueError(
             f"Windows read sequences of symbols of one kind, and {variable.name} has {len(variable.labels)} columns of "
@@ -85,28 +84,12 @@ def _alphabet(rows: Rows) -> tuple[Any, ...]:
         )
     if variable.labels:
         found = {label for column in variable.labels for label in column.categories}
-        symbols = tuple(sorted(found, key=lambda label: (type(label).__name__, label)))
     else:
-        symbols = _numbers(table.numbers)
+        found = set(rows.table.numbers[np.isfinite(rows.table.numbers)].tolist())
+    symbols = tuple(sorted(found, key=lambda label: (type(label).__name__, label)))
     if len(symbols) > MOST_SYMBOLS:
         raise ValueError(
             f"Windows are made for alphabets of at most {MOST_SYMBOLS} symbols, and {variable.name} holds "
             f"{len(symbols) if variable.labels else 'more'}. Group the symbols, or use the space 'sequence'."
         )
     return symbols
-
-
-def _numbers(values: Array) -> tuple[float, ...]:
-    """The distinct numbers; where they are too many, some of them."""
-    symbols = np.unique(values[:HEAD_ROWS])
-    while len(symbols) <= MOST_SYMBOLS:
-        others = values[~_among(values, symbols[np.isfinite(symbols)])]
-        others = others[np.isfinite(others)]
-        if not len(others):
-            break
-        symbols = np.union1d(symbols, others[:HEAD_ROWS])
-    return tuple(symbols[np.isfinite(symbols)].tolist())
-
-
-def _among(values: Array, symbols: Array) -> np.ndarray:
-    return np.isin(values, symbols) if len(symbols) else np.zeros(values.shape, dtype=bool)

@@ -90,7 +90,7 @@ RECORDS: dict[str, Any] = {
         combined.Joint,
         combined.ColumnsSpace,
         forest.Forest,
-        index.Curve,
+        index.IndexRegressor,
         trees.Line,
         trees.Foreign,
         trees.Regressions,
