@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from featgeo.models import MultimodalDecomposition
 from featgeo.paper import multimodal
-from featgeo.paper.multimodal_results import root_mean_square
+from featgeo.paper.compare import root_mean_square
 
 GAIN_SEED = 800
 REPEATS = 5
@@ -46,7 +46,7 @@ def row(name: str, **figures: object) -> None:
 def posterior_error(law: str, model: MultimodalDecomposition) -> float:
     learned = model.given(x1=multimodal.GRID_1, x2=multimodal.GRID_2).proba()[:, 1]
     exact = multimodal.truth(law).posterior(multimodal.GRID_1, multimodal.GRID_2)
-    return root_mean_square(learned - exact)
+    return float(root_mean_square(learned - exact, multimodal.WEIGHTS))
 
 
 def gain(law: str, seed: int) -> tuple[float, float]:

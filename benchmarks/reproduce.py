@@ -23,9 +23,9 @@ import featgeo
 from featgeo.files import write_whole
 from featgeo.paper import runs
 from featgeo.paper.experiments import EXPERIMENTS
-from featgeo.paper.record import NEAR_FLOOR, ROUNDING, Recipe
+from featgeo.paper.record import DRAWS, SEED, Recipe
 from featgeo.paper.runs import Run
-from featgeo.reproduce import DRAWS, SEED
+from featgeo.report.contents import NEAR_FLOOR, ROUNDING
 
 RECIPES: tuple[Recipe, ...] = ("fast", "published")
 
@@ -34,11 +34,8 @@ def all_runs(folder: Path, draws: int) -> Iterator[Run]:
     for seed in range(SEED, SEED + draws):
         for experiment in EXPERIMENTS.values():
             for recipe in RECIPES:
-                run = runs.kept(folder, experiment.name, recipe, seed, featgeo.__version__)
-                if run is None:
-                    run = runs.run(experiment, recipe, seed, featgeo.__version__)
-                    runs.save(folder, run)
-                    print(f"{experiment.name}, {recipe}, seed {seed}: {run.cpu_seconds:.2f} CPU s", flush=True)
+                run = runs.known_or_new(folder, experiment, recipe, seed, featgeo.__version__)
+                print(f"{experiment.name}, {recipe}, seed {seed}: {run.cpu_seconds:.2f} CPU s", flush=True)
                 yield run
 
 
@@ -59,7 +56,7 @@ class Compared:
 
 
 def compared(own: dict[Recipe, list[Run]]) -> Iterator[Compared]:
-    by_draw = (zip(*(run.outcome.numbers for run in own[recipe]), strict=True) for recipe in RECIPES)
+    by_draw = (zip(*(run.numbers for run in own[recipe]), strict=True) for recipe in RECIPES)
     for fast, published in zip(*by_draw, strict=True):
         floors = [number.floor for number in fast if number.floor is not None]
         errors = (median(number.error for number in draws) for draws in (fast, published))

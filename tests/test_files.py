@@ -9,22 +9,13 @@ import stat
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from featgeo import files
 
 
-@pytest.fixture(params=["without names", "hidden names"])
-def way(request, monkeypatch):
-    """Both ways: with files that have no name until they are whole, and on systems without them."""
-    if request.param == "hidden names":
-        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-    return request.param
-
-
-def test_what_is_written_is_there_and_nothing_else(way, tmp_path):
+def test_what_is_written_is_there_and_nothing_else(tmp_path):
     path = tmp_path / "file"
     for content in (b"first", "second, ∑", b""):
         files.write_whole(path, content)
@@ -32,7 +23,7 @@ def test_what_is_written_is_there_and_nothing_else(way, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_permissions_stay_and_new_files_have_those_of_any_file(way, tmp_path):
+def test_permissions_stay_and_new_files_have_those_of_any_file(tmp_path):
     plain, own = tmp_path / "plain", tmp_path / "own"
     plain.write_text("")
     files.write_whole(own, "")
@@ -43,7 +34,7 @@ def test_permissions_stay_and_new_files_have_those_of_any_file(way, tmp_path):
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_and_its_target_is_written(way, tmp_path, there):
+def test_a_link_stays_and_its_target_is_written(tmp_path, there):
     (tmp_path / "data").mkdir()
     target, link, outer = tmp_path / "data" / "target", tmp_path / "link", tmp_path / "outer"
     if there:
@@ -79,7 +70,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_written_is_refused_with_the_way_out(way, tmp_path, case):
+def test_what_cannot_be_written_is_refused_with_the_way_out(tmp_path, case):
     (tmp_path / "mine").write_text("mine")
     make, kind, message = REFUSED[case]
     path = make(tmp_path)
@@ -90,14 +81,14 @@ def test_what_cannot_be_written_is_refused_with_the_way_out(way, tmp_path, case)
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-def test_a_name_of_250_characters_is_a_name_like_any_other(way, tmp_path):
+def test_a_name_of_250_characters_is_a_name_like_any_other(tmp_path):
     files.write_whole(tmp_path / ("n" * 250), "x")
     files.write_whole(tmp_path / ("n" * 250), "y")
     assert (tmp_path / ("n" * 250)).read_text() == "y"
 
 
-@pytest.mark.parametrize("function", ["write", "fsync", "rename", "replace"])
-def test_a_failure_leaves_what_was_there_and_nothing_else(way, tmp_path, monkeypatch, function):
+@pytest.mark.parametrize("function", ["write", "fsync", "replace"])
+def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, function):
     path = tmp_path / "file"
     path.write_text("old")
 
@@ -105,24 +96,18 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(way, tmp_path, monkeyp
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, function, full)
-    if function != ("rename" if way == "hidden names" else "replace"):  # which of the two is used depends on the way
-        with pytest.raises(OSError, match="Free some space"):
-            files.write_whole(path, "new")
-        assert path.read_text() == "old"
+    with pytest.raises(OSError, match="Free some space"):
+        files.write_whole(path, "new")
+    assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_leftovers_of_the_dead_are_removed_and_those_of_the_living_stay(way, tmp_path):
+def test_leftovers_of_the_dead_are_removed_and_those_of_the_living_stay(tmp_path):
     dead = tmp_path / ".featgeo-dead.partial"
     dead.write_text("half")
     other = tmp_path / ".other.partial"
     other.write_text("not ours")
-    with files._unfinished(tmp_path, None) as (file, name):
-        if name is None:
-            name = files._hidden(tmp_path)
-            folder = os.open(tmp_path, os.O_RDONLY)
-            files._link(file, name.name, folder)
-            os.close(folder)
+    with files._unfinished(tmp_path, None) as (_, name):
         files.write_whole(tmp_path / "file", "x")
         assert name.exists()
         assert not dead.exists()
@@ -145,9 +130,6 @@ import importlib.util
 spec = importlib.util.spec_from_file_location("files", {source!r} + "/featgeo/files.py")
 files = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(files)
-if {hidden}:
-    import os
-    del os.O_TMPFILE
 print("ready", flush=True)
 i = 0
 while True:
@@ -156,11 +138,11 @@ while True:
 """
 
 
-def test_a_killed_writer_loses_nothing_and_the_next_write_leaves_one_file(way, tmp_path):
+def test_a_killed_writer_loses_nothing_and_the_next_write_leaves_one_file(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"\0" * 200_000)
     source = os.path.dirname(os.path.dirname(files.__file__))
-    code = WRITER.format(source=source, path=str(path), hidden=way == "hidden names")
+    code = WRITER.format(source=source, path=str(path))
     for pause in (0.003, 0.011, 0.017, 0.023):
         with subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE) as process:  # noqa: S603 (our own)
             process.stdout.readline()
@@ -173,7 +155,7 @@ def test_a_killed_writer_loses_nothing_and_the_next_write_leaves_one_file(way, t
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_content_and_then_the_name_are_synced_to_the_disk(way, tmp_path, monkeypatch):
+def test_content_and_then_the_name_are_synced_to_the_disk(tmp_path, monkeypatch):
     synced, sync = [], os.fsync
 
     def noted(file):
@@ -187,9 +169,7 @@ def test_content_and_then_the_name_are_synced_to_the_disk(way, tmp_path, monkeyp
     assert synced == [5, "folder", 6, "folder"]
 
 
-def test_folders_that_cannot_be_synced_and_files_that_cannot_be_locked_are_written_all_the_same(
-    way, tmp_path, monkeypatch
-):
+def test_folders_that_cannot_be_synced_and_files_that_cannot_be_locked_are_written_all_the_same(tmp_path, monkeypatch):
     sync = os.fsync
 
     def of_files_alone(file):
@@ -208,7 +188,7 @@ def test_folders_that_cannot_be_synced_and_files_that_cannot_be_locked_are_writt
     assert (tmp_path / ".featgeo-x.partial").exists()  # nothing is known to be a leftover without locks
 
 
-def test_what_is_written_in_pieces_is_whole(way, tmp_path, monkeypatch):
+def test_what_is_written_in_pieces_is_whole(tmp_path, monkeypatch):
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
     files.write_whole(tmp_path / "file", "0123456789")
@@ -226,7 +206,7 @@ def test_a_long_name_is_shown_by_its_ends(tmp_path):
     assert str(raised.value).endswith("cannot be written: Input/output error. Choose a path that can be written to.")
 
 
-def test_open_files_are_closed_again(way, tmp_path):
+def test_open_files_are_closed_again(tmp_path):
     def opened():
         return len(os.listdir("/proc/self/fd"))
 
@@ -237,14 +217,6 @@ def test_open_files_are_closed_again(way, tmp_path):
     with pytest.raises(OSError, match="shorter"):
         files.write_whole(tmp_path / ("n" * 300), "x")
     assert opened() == before
-
-
-def test_without_a_list_of_open_files_names_are_hidden(tmp_path, monkeypatch):
-    monkeypatch.setattr(Path, "is_dir", lambda self: str(self) != "/proc/self/fd" and os.path.isdir(self))
-    monkeypatch.setattr(files, "_link", lambda *_: pytest.fail("no file can be named by its number"))
-    for content in ("first", "second"):
-        files.write_whole(tmp_path / "file", content)
-    assert (tmp_path / "file").read_text() == "second"
 
 
 def test_what_looks_like_a_leftover_and_is_no_file_of_ours_stays(tmp_path):

@@ -76,18 +76,18 @@ def test_interrupted_and_started_again_it_goes_on_with_what_is_missing(made_up, 
     whole = tmp_path / "whole"
     run("--draws", 3, "--seed", 0, "-o", whole)
     made_up.clear()
-    measure = room.EXPERIMENTS["made-up"].measure
+    compare = room.EXPERIMENTS["made-up"].compare
 
-    def interrupted(data, learned):
+    def interrupted(data, learned, best):
         if data == 2:
             raise KeyboardInterrupt
-        return measure(data, learned)
+        return compare(data, learned, best)
 
-    object.__setattr__(room.EXPERIMENTS["made-up"], "measure", interrupted)
+    object.__setattr__(room.EXPERIMENTS["made-up"], "compare", interrupted)
     again = tmp_path / "again"
     assert run("--draws", 3, "--seed", 0, "-o", again).exit_code != 0
     assert not (again / "results.json").exists()
-    object.__setattr__(room.EXPERIMENTS["made-up"], "measure", measure)
+    object.__setattr__(room.EXPERIMENTS["made-up"], "compare", compare)
     run("--draws", 3, "--seed", 0, "-o", again)
     assert made_up == [
         ("made-up", 0),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Optional, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pytest
 
+import featgeo.models  # noqa: F401 (its classes are what files know)
 from featgeo import schema
 
 if TYPE_CHECKING:
@@ -163,3 +164,40 @@ def test_annotations_of_fields_are_evaluated_and_those_of_subclasses_count():
         "names": list[str],
         "width": float,
     }
+
+
+@dataclass(eq=False)
+class Fitted:
+    size: int = 1
+    seen_: tuple[int, ...] = field(init=False)
+    name_: str = field(init=False, metadata=schema.OPTIONAL)
+    rows_: list[int] = field(init=False, metadata=schema.NOT_SAVED)
+
+
+def test_fields_that_the_constructor_does_not_take_are_set_afterwards():
+    made = schema.made(Fitted, {"size": 2, "seen_": [3]})
+    assert (made.size, made.seen_, hasattr(made, "name_")) == (2, (3,), False)
+    assert schema.filled(Fitted(), {"seen_": (), "name_": "a"}).name_ == "a"
+
+
+@pytest.mark.parametrize(
+    ("plain", "message"),
+    [
+        ({}, r"a Fitted has \['seen_'\], got \[\]"),
+        ({"seen_": (), "size": 2}, "a Fitted has"),
+        ({"seen_": (), "rows_": [1]}, "a Fitted has"),
+        ({"seen_": ("a",)}, "seen_ of a Fitted is a tuple"),
+        ({"seen_": (), "__class__": int}, "a Fitted has"),
+    ],
+)
+def test_what_is_set_afterwards_is_declared_there_and_of_its_type(plain, message):
+    with pytest.raises(TypeError, match=message):
+        schema.filled(Fitted(), plain)
+
+
+def test_files_know_a_class_by_a_name_of_its_own():
+    assert schema.is_saved(schema.SAVED["Support"].__new__(schema.SAVED["Support"]))
+    assert schema.saved(schema.SAVED["Support"]) is schema.SAVED["Support"]
+    with pytest.raises(TypeError, match=r"another Support, that of featgeo\.assembly\.support"):
+        schema.saved(type("Support", (), {}))
+    assert not schema.is_saved(type("Support", (), {})())

@@ -57,7 +57,7 @@ def test_time_that_is_up_keeps_the_best_so_far():
 
 
 def test_many_rows_and_no_time_rest_on_some_of_them(monkeypatch):
-    monkeypatch.setattr("featgeo.learning.learn.PATIENT_ROWS", 600)
+    monkeypatch.setattr("featgeo.learning.closed.PATIENT_ROWS", 600)
     with pytest.warns(UserWarning, match="600 of them"):
         fg.FeatureRegressor(random_state=0, time_limit=1e-6).fit(X, y)
 
@@ -125,10 +125,10 @@ def test_a_fit_inside_another_has_the_clock_of_the_outer_one():
     assert alone.end == alone.start + 7.0
     assert inside.end == inside.start + 1e6
     assert Told().fit("a").end == float("inf")
-    assert watch._current.get() is None
+    assert watch._current.get() is watch._NOBODY
     with pytest.raises(ValueError, match="time_limit"):
         Told(Told(time_limit=-1.0)).fit("a")
-    assert watch._current.get() is None  # an error ends the watch, too
+    assert watch._current.get() is watch._NOBODY  # an error ends the watch, too
 
 
 def test_time_is_left_until_the_end_and_always_where_nobody_watches(monkeypatch):

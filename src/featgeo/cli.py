@@ -31,7 +31,7 @@ with _of_the_extra():
 
 if TYPE_CHECKING:  # each command imports what it needs, so that help comes at once
     from featgeo.paper.runs import Run
-    from featgeo.reproduce import Verdict
+    from featgeo.report.contents import Chapter
 
 ROOM_FOR_ALL = 80  # columns of a terminal that the whole table takes
 
@@ -94,20 +94,20 @@ def reproduce_command(
             def done(run: Run) -> None:
                 progress.update(task, advance=1, description=run.experiment)
 
-            verdicts = reproduce(folder, names or [], recipe, draws, seed, fresh, done)
+            chapters = reproduce(folder, names or [], recipe, range(seed, seed + draws), fresh, done)
     except (OSError, ValueError) as error:
         console.print(f"[red]{escape(str(error))}[/red]")
         raise typer.Exit(2) from error
-    console.print(_table(verdicts, console.width))
-    agreed = sum(verdict.passed for verdict in verdicts)
-    console.print(f"{agreed} of {len(verdicts)} experiments agree with their theory.")
+    console.print(_table(chapters, console.width))
+    agreed = sum(chapter.passed for chapter in chapters)
+    console.print(f"{agreed} of {len(chapters)} experiments agree with their theory.")
     _show(console, folder / "report.html")
-    if agreed < len(verdicts):
+    if agreed < len(chapters):
         raise typer.Exit(1)
 
 
-def _table(verdicts: list[Verdict], width: int) -> Table:
-    """An experiment has a row of its own, and its figures follow; a narrow terminal gets errors and verdicts alone."""
+def _table(chapters: list[Chapter], width: int) -> Table:
+    """An experiment has a row of its own, and its figures follow; a narrow terminal gets errors and chapters alone."""
     shown = {"theory": "4g", "learned": "4g", "error": "2g", "floor": "2g", "allowed": "2g"}
     if width < ROOM_FOR_ALL:
         shown = {"error": "2g"}
@@ -115,9 +115,9 @@ def _table(verdicts: list[Verdict], width: int) -> Table:
     for name in shown:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    for verdict in verdicts:
-        table.add_row(f"[bold]{verdict.experiment.name}[/bold]", *[""] * len(shown), _word(verdict.passed))
-        for number in verdict.numbers:
+    for chapter in chapters:
+        table.add_row(f"[bold]{chapter.about.name}[/bold]", *[""] * len(shown), _word(chapter.passed))
+        for number in chapter.numbers:
             values = {name: getattr(number, name) for name in shown}
             cells = ("–" if value is None else f"{value:.{shown[name]}}" for name, value in values.items())
             table.add_row(f"  {escape(number.name)}", *cells, _word(number.passed))

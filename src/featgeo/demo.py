@@ -11,7 +11,8 @@ from featgeo import datasets
 from featgeo.geometry import FiniteJoint
 from featgeo.models import ModalDecomposition
 from featgeo.report import figures
-from featgeo.report.page import Section, write_page
+from featgeo.report.contents import Section
+from featgeo.report.html import write_page
 
 INTRODUCTION = (
     "featgeo writes the dependence of two variables as a sum of modes: pairs of functions f(x) and g(y), each pair "
@@ -23,8 +24,11 @@ INTRODUCTION = (
 
 def demonstrate(folder: Path) -> Path:
     """Write the page into a folder and return its path."""
-    sections = [hair_and_eyes(), titanic(), diabetes()]
-    return write_page(folder, "What depends on what, and how", INTRODUCTION, sections)
+    sections, page = [hair_and_eyes(), titanic(), diabetes()], folder / "index.html"
+    pictures = {f"{section.slug}.svg": section.figure for section in sections}
+    title = "What depends on what, and how"
+    write_page(page, "page.html.j2", pictures, title=title, introduction=INTRODUCTION, sections=sections)
+    return page
 
 
 def hair_and_eyes() -> Section:

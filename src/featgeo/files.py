@@ -1,10 +1,9 @@
 """Files that appear whole or not at all: the one way in which everything here is written.
 
-The content goes into a file without a name in the folder of the target, is synced to the disk, and only then gets the
-name. Whoever looks meets the old content or the new one, whatever happens in between, a power cut included. Where
-the system has no files without names (`O_TMPFILE`), or where a file is replaced, which needs a second name for a
-moment, that name is hidden and the file behind it locked: a name that a killed process left is known by its lock, which
-is free, and the next writer into that folder removes it.
+The content goes into a hidden file in the folder of the target, is synced to the disk, and only then gets the name of
+the target. Whoever looks meets the old content or the new one, whatever happens in between, a power cut included. The
+hidden file is locked as long as it is written to: one that a killed process left is known by its lock, which is free,
+and the next writer into that folder removes it.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
         with _unfinished(target.parent, mode) as (file, name):
             _write_all(file, data)
             os.fsync(file)
-            _give_name(file, name, target)
+            os.replace(name, target)
     except OSError as error:
         raise _explained(error, path) from error
     _sync_folder(target.parent)
@@ -106,8 +105,8 @@ def _explained(error: OSError, path: str | os.PathLike[str]) -> OSError:
 
 
 @contextlib.contextmanager
-def _unfinished(folder: Path, mode: int | None) -> Iterator[tuple[int, Path | None]]:
-    """An open file, locked, with its hidden name where it has one; gone in the end unless it was renamed."""
+def _unfinished(folder: Path, mode: int | None) -> Iterator[tuple[int, Path]]:
+    """A new file, open and locked, with its hidden name; gone in the end unless it was renamed."""
     file, name = _open(folder)
     try:
         if mode is not None and hasattr(os, "fchmod"):
@@ -115,66 +114,25 @@ def _unfinished(folder: Path, mode: int | None) -> Iterator[tuple[int, Path | No
         yield file, name
     finally:
         os.close(file)
-        if name is not None:
-            name.unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
 
 
-def _open(folder: Path) -> tuple[int, Path | None]:
-    """A new file and its lock."""
-    if hasattr(os, "O_TMPFILE") and Path("/proc/self/fd").is_dir():
-        with contextlib.suppress(OSError):  # not every file system has files without names
-            file = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
-            _lock(file)
-            return file, None
+def _open(folder: Path) -> tuple[int, Path]:
     while True:
-        name = _hidden(folder)
+        name = folder / f"{_PREFIX}{uuid.uuid4().hex}{_SUFFIX}"
         file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o666)
-        _lock(file)
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # where nothing can be locked, nothing is taken for a leftover either
+                fcntl.flock(file, fcntl.LOCK_EX)
         if name.exists():  # else another writer took it for a leftover before it was locked
             return file, name
         os.close(file)
-
-
-def _lock(file: int) -> None:
-    if fcntl is not None:
-        with contextlib.suppress(OSError):  # where nothing can be locked, nothing is taken for a leftover either
-            fcntl.flock(file, fcntl.LOCK_EX)
-
-
-def _hidden(folder: Path) -> Path:
-    return folder / f"{_PREFIX}{uuid.uuid4().hex}{_SUFFIX}"
 
 
 def _write_all(file: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
-
-
-def _give_name(file: int, name: Path | None, target: Path) -> None:
-    if name is not None:
-        os.replace(name, target)
-        return
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        try:
-            _link(file, target.name, folder)
-        except FileExistsError:  # a link cannot replace a file, a rename can
-            hidden = _hidden(target.parent).name
-            _link(file, hidden, folder)
-            try:
-                os.rename(hidden, target.name, src_dir_fd=folder, dst_dir_fd=folder)
-            except BaseException:
-                os.unlink(hidden, dir_fd=folder)
-                raise
-    finally:
-        os.close(folder)
-
-
-def _link(file: int, name: str, folder: int) -> None:
-    """A first name for a file without one."""
-    # Only with a folder does Python follow what /proc holds for the file, as it must.
-    os.link(f"/proc/self/fd/{file}", name, dst_dir_fd=folder, follow_symlinks=True)
 
 
 def _sync_folder(folder: Path) -> None:

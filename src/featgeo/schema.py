@@ -1,4 +1,8 @@
-"""Whether a value is of the type that an annotation says: what files bring is held against the classes it fills."""
+"""The typed fields of a dataclass are its schema: what files may hold of it, and what they bring is held against.
+
+A class that files hold says so itself, by `@saved`; nothing else is ever made from a file. All of its fields are
+written, but those that are `NOT_SAVED`; those that its constructor does not take (`init=False`) are set afterwards.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,30 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
+SAVED: dict[str, type] = {}  # what files may hold, by name
+# Metadata of fields:
+NOT_SAVED = {"saved": False}  # rows and moments of a fit, and what can be computed again
+OPTIONAL = {"optional": True}  # not every object has it
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def saved(cls: _Class) -> _Class:
+    """Say that files may hold a dataclass."""
+    if SAVED.setdefault(cls.__name__, cls) is not cls:
+        raise TypeError(f"Files know another {cls.__name__}, that of {SAVED[cls.__name__].__module__}. Rename one.")
+    return cls
+
+
+def is_saved(value: Any) -> bool:
+    """Whether files may hold an object of this very class."""
+    return SAVED.get(type(value).__name__) is type(value)
+
+
+def saved_fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
+    """The fields that files hold, by name."""
+    return {field.name: field for field in dataclasses.fields(cls) if field.metadata.get("saved", True)}
+
 
 def check(value: Any, hint: Any, name: str) -> None:
     """Refuse a value that is not what an annotation allows."""
@@ -19,17 +47,37 @@ def check(value: Any, hint: Any, name: str) -> None:
 
 
 def made(cls: type, plain: Mapping[str, Any]) -> Any:
-    """A dataclass from what JSON holds of it: lists become tuples where these are due, and all types are checked."""
-    hints = field_types(cls)
-    if not isinstance(plain, Mapping) or plain.keys() - hints.keys():
-        raise TypeError(f"a {cls.__name__} has the fields {list(hints)}")
+    """A dataclass from values of its fields: lists become tuples where these are due, and all types are checked."""
+    fields, hints = saved_fields(cls), field_types(cls)
+    if not isinstance(plain, Mapping) or plain.keys() - fields.keys():
+        raise TypeError(f"a {cls.__name__} has the fields {list(fields)}")
     values = {
         name: tuple(value) if get_origin(hints[name]) is tuple and isinstance(value, list) else value
         for name, value in plain.items()
     }
     for name, value in values.items():
         check(value, hints[name], f"{name} of a {cls.__name__}")
-    return cls(**values)
+    return filled(
+        cls(**{name: value for name, value in values.items() if fields[name].init}),
+        {name: value for name, value in values.items() if not fields[name].init},
+    )
+
+
+def filled(result: Any, plain: Mapping[str, Any]) -> Any:
+    """The same object, with those fields set that its constructor does not take; types are checked."""
+    cls: type = type(result)
+    hints, fields = field_types(cls), {name: field for name, field in saved_fields(cls).items() if not field.init}
+    needed = {
+        name
+        for name, field in fields.items()
+        if field.default is field.default_factory is dataclasses.MISSING and not field.metadata.get("optional")
+    }
+    if plain.keys() - fields.keys() or needed - plain.keys():
+        raise TypeError(f"a {cls.__name__} has {sorted(needed)}, got {sorted(map(str, plain))}")
+    for name, value in plain.items():
+        check(value, hints[name], f"{name} of a {cls.__name__}")
+        setattr(result, name, value)
+    return result
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from numbers import Real
@@ -19,8 +20,11 @@ from typing import Any, TypeVar
 PATIENCE = 2.0  # seconds before anything is shown
 INTERVAL = 0.5  # seconds between two looks
 
-_current: ContextVar[Watch | None] = ContextVar("watch", default=None)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _is_interactive() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 class Watch:
@@ -79,15 +83,17 @@ class Watch:
         self._width = len(text)
 
 
+_NOBODY = Watch("", verbose=2)  # never starts, and has all the time
+_current: ContextVar[Watch] = ContextVar("watch", default=_NOBODY)
+
+
 def watched(method: _Method) -> _Method:
     """Watch a method of an estimator, by its `verbose` and `time_limit`; inside another's, that one's count."""
 
     @wraps(method)
     def with_watch(self: Any, *args: Any, **options: Any) -> Any:
         watch = Watch(type(self).__name__, self.verbose, self.time_limit)
-        if _current.get() is not None:
-            return method(self, *args, **options)
-        with watch:
+        with watch if _current.get() is _NOBODY else nullcontext():
             return method(self, *args, **options)
 
     return with_watch  # type: ignore[return-value]
@@ -95,22 +101,14 @@ def watched(method: _Method) -> _Method:
 
 def tell(step: str) -> None:
     """Say what is about to be done; "" while something else shows how it goes on."""
-    watch = _current.get()
-    if watch is not None:
-        watch.step = step
+    _current.get().step = step
 
 
 def is_time_left() -> bool:
     """Whether more may be tried."""
-    watch = _current.get()
-    return watch is None or monotonic() < watch.end
+    return monotonic() < _current.get().end
 
 
 def is_quiet() -> bool:
     """Whether nothing is to be shown."""
-    watch = _current.get()
-    return watch is not None and not watch.shown
-
-
-def _is_interactive() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return not _current.get().shown

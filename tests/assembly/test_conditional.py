@@ -8,7 +8,8 @@ from scipy import optimize
 from support import SEEDS, random_counts
 
 from featgeo import Conditional, FiniteJoint
-from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, calibrated_link, nearest_density
+from featgeo.assembly.calibration import calibrated_link
+from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, nearest_density
 from featgeo.assembly.support import Support
 
 

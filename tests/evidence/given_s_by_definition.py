@@ -140,7 +140,10 @@ def probes(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     n = len(columns[0])
     if len(columns) > 1:
         centring = np.eye(n) - 1 / n
-        energies, vectors = np.linalg.eigh(centring @ kernel(columns) @ centring)
+        scores = np.column_stack([np.sqrt(12) * (mid_ranks(column) - 0.5) for column in columns])
+        gamma = 0.3 / scores.var(axis=0).sum()
+        together = np.exp(-gamma * np.square(scores[:, None] - scores).sum(axis=2))
+        energies, vectors = np.linalg.eigh(centring @ together @ centring)
         return vectors[:, :-13:-1] * np.sqrt(n), np.sqrt(energies[:-13:-1] / energies[-1])
     if is_number(columns[0]):
         return waves(columns[0], 6), 1 / np.arange(1, 7)

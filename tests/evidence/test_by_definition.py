@@ -11,7 +11,8 @@ from scipy.stats import chi2, norm, t
 from featgeo import ModalDecomposition
 from featgeo.evidence import held_out_spectrum, independence_test, mode_pvalues
 from featgeo.evidence.null import weighted_chi_square_tail
-from featgeo.evidence.shuffling import arrangements
+from featgeo.evidence.shuffling import Shuffling
+from featgeo.features.dealing import deal
 
 LINE = ModalDecomposition(1, x_space="linear", y_space="linear", random_state=0)
 
@@ -25,8 +26,13 @@ def two_numbers(n, seed=0, slope=0.3):
 def halves_of(n, seed):
     """Each half with the one that taught it, and the generator after the rows were dealt."""
     rng = np.random.default_rng(seed)
-    one, other = np.array_split(rng.permutation(n), 2)
+    fold = deal(n, 2, int(rng.integers(2**31)))
+    one, other = np.flatnonzero(fold == 0), np.flatnonzero(fold == 1)
     return [(one, other), (other, one)], rng
+
+
+def arrangements(n, n_permutations, rng):
+    return Shuffling(n_permutations, rng).orders([np.arange(n)])
 
 
 def standardised(values):

@@ -10,9 +10,11 @@ from scipy.stats import chi2_contingency, fisher_exact
 from support import rows
 
 from featgeo.evidence import Evidence, independence_test
-from featgeo.evidence.blocks import LIMIT_ROWS, added_variance, limit_draws, limit_pvalue
-from featgeo.evidence.counts import pearson
-from featgeo.evidence.ladders import RUNGS, Ladder, orthonormal, smooth_ladders
+from featgeo.evidence.blocks import LIMIT_ROWS, added_variance, limit_pvalue, lone_draws
+from featgeo.evidence.ladders import Ladder, smooth_ladders
+from featgeo.evidence.scored import Symbols, orthonormal
+from featgeo.evidence.shuffling import Shuffling
+from featgeo.evidence.tables import table_evidence
 from featgeo.features.variables import Variable
 
 REPETITIONS = 300
@@ -116,8 +118,8 @@ def test_smooth_test_is_symmetric():
 def test_cosines_of_ranks_are_orthonormal_and_the_same_for_any_number():
     values = np.random.default_rng(0).standard_cauchy(100)
     (ladder,) = smooth_ladders(Variable.seen(values, "X").rows(values), 0)
-    assert ladder.rungs == RUNGS
-    np.testing.assert_allclose(ladder.features.T @ ladder.features / 100, np.eye(RUNGS[-1]), atol=1e-12)
+    assert ladder.rungs == (1, 2, 4, 8, 12)
+    np.testing.assert_allclose(ladder.features.T @ ladder.features / 100, np.eye(12), atol=1e-12)
     np.testing.assert_allclose(ladder.features.mean(axis=0), 0, atol=1e-12)
     # Cosines of half-waves at the middles of equal steps are orthogonal already.
     level = (np.argsort(np.argsort(values)) + 0.5) / 100
@@ -126,8 +128,9 @@ def test_cosines_of_ranks_are_orthonormal_and_the_same_for_any_number():
 
 def test_features_that_add_nothing_are_dropped():
     x = np.random.default_rng(0).standard_normal((50, 2))
-    features = orthonormal(np.column_stack([x[:, 0], np.full(50, 7.0), 2 * x[:, 0] - 3, x[:, 1]]))
+    features, ends = orthonormal(np.column_stack([x[:, 0], np.full(50, 7.1), 2 * x[:, 0] - 3, x[:, 1]]), [3, 1])
     assert features.shape == (50, 2)
+    assert ends == (1, 2)
 
 
 @pytest.mark.parametrize("values", [[0, 1], [0, 1, 2]])
@@ -231,7 +234,7 @@ def test_strong_dependence_of_many_rows_gives_tiny_pvalues():
 
 
 def test_limit_pvalues_are_uniform_and_fall_on_beyond_the_draws():
-    draws = limit_draws((1, 2, 4), (1, 3))
+    draws = lone_draws(((1, 2, 4),), ((1, 3),))
     assert limit_pvalue(draws[len(draws) // 2], draws) == pytest.approx(0.5, abs=1e-3)
     at = np.linspace(draws[-200], draws[-1] + 5, 50)
     pvalues = np.array([limit_pvalue(value, draws) for value in at])
@@ -241,7 +244,7 @@ def test_limit_pvalues_are_uniform_and_fall_on_beyond_the_draws():
 
 def test_one_block_is_chi_square():
     """With one feature a side the harmonic mean is the tail of chi-square itself."""
-    draws = limit_draws((1,), (1,))
+    draws = lone_draws(((1,),), ((1,),))
     for pvalue in (0.5, 0.05, 1e-6):
         assert limit_pvalue(-np.log10(pvalue), draws) == pytest.approx(pvalue, rel=0.1)
 
@@ -269,7 +272,7 @@ def test_seeds():
     ("X", "Y", "options", "message"),
     [
         (np.ones(10), np.arange(10), {}, "X never varies.*Pass rows"),
-        (np.arange(10), np.arange(9), {}, r"10, 9.*Align"),
+        (np.arange(10), np.arange(9), {}, r"'X': 10, 'Y': 9.*Align"),
         (np.zeros((10, 4, 4)), np.arange(10), {"method": "smooth"}, r"X must have shape.*\(4, 4\).*Flatten"),
         (np.arange(10), np.arange(10), {"method": "fast"}, "method.*'fast'.*'auto'"),
         (np.arange(10), np.arange(10), {"n_permutations": 0}, "n_permutations.*0.*999"),
@@ -298,4 +301,5 @@ def test_large_tables_are_counted_by_sorting_as_small_ones_in_cells():
     table = np.bincount(x * (y.max() + 1) + y, minlength=(x.max() + 1) * (y.max() + 1)).reshape(x.max() + 1, -1)
     assert table.size > 2**20
     expected = chi2_contingency(table, correction=False).statistic
-    assert pearson(x, y, np.bincount(x), np.bincount(y)) == pytest.approx(expected)
+    found = table_evidence(Symbols.of(x), Symbols.of(y), Shuffling(1, rng))
+    assert found.statistic == pytest.approx(expected)

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 
-from featgeo.evidence import blocks, ladders, rank, shuffling
-from featgeo.evidence.counts import pearson
+from featgeo.evidence import blocks, ladders, rank, scored, shuffling
+from featgeo.evidence.shuffling import Shuffling
+from featgeo.evidence.tables import table_evidence
 from featgeo.features.variables import Variable
 from featgeo.geometry import FiniteJoint
 
@@ -31,7 +32,7 @@ def test_a_number_climbs_by_cosines_of_its_ranks():
     x = RNG.lognormal(size=80)
     (ladder,) = ladders.smooth_ladders(_rows(x), seed=0)
     ranks = (np.argsort(np.argsort(x)) + 0.5) / 80
-    assert ladder.rungs == ladders.RUNGS
+    assert ladder.rungs == (1, 2, 4, 8, 12)
     for i in range(12):
         wave = np.cos((i + 1) * np.pi * ranks)
         assert abs(np.corrcoef(ladder.features[:, i], wave)[0, 1]) == pytest.approx(1, abs=1e-9)
@@ -52,7 +53,7 @@ def test_rungs_of_several_columns_hold_their_first_waves_before_any_second():
     gram = together.features.T @ together.features / 200
     np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-8)
     np.testing.assert_allclose(together.features.mean(axis=0), 0, atol=1e-10)
-    assert together.rungs == ladders.KERNEL_RUNGS
+    assert together.rungs == (1, 2, 4, 8, 16, 32)
 
 
 def test_the_kernel_of_all_columns_has_its_principal_components_strongest_first():
@@ -79,9 +80,9 @@ def test_a_missing_number_is_average_in_waves_and_told_apart():
 
 def test_labels_have_indicators_and_rare_ones_share_one():
     codes = np.concatenate([np.repeat(np.arange(40), 3), [0] * 10])
-    marks = ladders._indicators(codes)
-    assert marks.shape == (130, ladders.MOST_LABELS)
-    np.testing.assert_array_equal(marks.sum(axis=1), codes < ladders.MOST_LABELS)
+    marks = scored.indicators(scored.Symbols(codes, 40), 32)
+    assert marks.shape == (130, 32)
+    np.testing.assert_array_equal(marks.sum(axis=1), codes < 32)
     np.testing.assert_array_equal(marks[:, 0], codes == 0)  # the most frequent
 
 
@@ -104,7 +105,7 @@ def test_surprise_is_the_harmonic_mean_of_the_tails_of_all_leading_blocks():
 
 
 def test_cross_moments_have_variance_1_over_all_arrangements():
-    f, g = (ladders.orthonormal(RNG.standard_normal((6, 2))) for _ in range(2))
+    f, g = (scored.orthonormal(RNG.standard_normal((6, 2)))[0] for _ in range(2))
     orders = np.array(list(permutations(range(6))))
     moments = blocks.cross_moments(f, g[orders])
     assert moments.shape == (720, 2, 2)
@@ -112,30 +113,42 @@ def test_cross_moments_have_variance_1_over_all_arrangements():
     np.testing.assert_allclose(moments[0], np.sqrt(5) / 6 * f.T @ g)
 
 
-def test_pvalues_count_arrangements_and_ties():
-    draws = np.array([0.0, 1, 2, 3])
+def test_pvalues_count_arrangements_and_ties(monkeypatch):
+    draws = [np.array([0.0, 1]), np.array([2.0, 3])]
     assert shuffling.permutation_pvalue(2.0, draws, complete=True) == 0.5
     assert shuffling.permutation_pvalue(2.0, draws, complete=False) == 3 / 5
     for scale in (1e-3, 1.0, 1e9):  # a sum in another order is a tie, at any size
         tied = np.full(9, scale * (1 - 1e-12))
-        assert shuffling.permutation_pvalue(scale, tied, complete=False) == 1
-    assert shuffling.permutation_pvalue(1e9, np.full(9, 1e9 - 1e4), complete=False) == 0.1
-    assert shuffling.sequential_pvalue(2.0, iter([3.0, 0, 5, 9]), at_most=4, enough=2) == 2 / 3
-    assert shuffling.sequential_pvalue(2.0, iter([3.0, 0, 0, 0]), at_most=4, enough=2) == 2 / 5
+        assert shuffling.permutation_pvalue(scale, [tied], complete=False) == 1
+    assert shuffling.permutation_pvalue(1e9, [np.full(9, 1e9 - 1e4)], complete=False) == 0.1
+    monkeypatch.setattr(shuffling, "REACHED", 2)
+    assert shuffling.permutation_pvalue(2.0, map(np.array, [[3.0], [0, 5, 9]]), complete=False) == 2 / 3
+    assert shuffling.permutation_pvalue(2.0, map(np.array, [[3.0, 0], [0, 0]]), complete=False) == 2 / 5
+    assert shuffling.permutation_pvalue(2.0, [np.array([3.0, 3, 3, 0])], complete=True) == 3 / 4
 
 
 @pytest.mark.parametrize(("n", "wanted", "complete"), [(4, 23, True), (4, 22, False), (5, 119, True)])
 def test_all_orders_are_tried_where_they_are_no_more_than_asked_for(n, wanted, complete):
-    assert shuffling.every_order_is_tried(n, wanted) is complete
-    orders = np.concatenate(list(shuffling.arrangements(n, wanted, np.random.default_rng(0))))
+    every, groups = Shuffling(wanted, np.random.default_rng(0)), [np.arange(n)]
+    assert every.is_complete(groups) is complete
+    orders = np.concatenate(list(every.orders(groups)))
     assert len(orders) == (wanted + 1 if complete else wanted)
     np.testing.assert_array_equal(np.sort(orders, axis=1), np.tile(np.arange(n), (len(orders), 1)))
     assert len({tuple(order) for order in orders}) == (len(orders) if complete else pytest.approx(18, abs=6))
 
 
+@pytest.mark.parametrize("wanted", [11, 40])
+def test_orders_stay_within_groups(wanted):
+    codes = np.array([0, 1, 0, 1, 2, 1])
+    groups = scored.Symbols(codes, 3).groups
+    orders = np.concatenate(list(Shuffling(wanted, np.random.default_rng(0)).orders(groups)))
+    np.testing.assert_array_equal(codes[orders], np.tile(codes, (len(orders), 1)))
+    assert len({tuple(order) for order in orders}) == 12 or wanted < 12
+
+
 def test_random_orders_come_in_batches_of_bounded_size(monkeypatch):
     monkeypatch.setattr(shuffling, "_BATCH_ENTRIES", 100)
-    batches = list(shuffling.arrangements(30, 10, np.random.default_rng(0)))
+    batches = list(Shuffling(10, np.random.default_rng(0)).orders([np.arange(30)]))
     assert [len(batch) for batch in batches] == [3, 3, 3, 1]
 
 
@@ -145,16 +158,17 @@ def test_evidence_of_all_arrangements_is_exact():
     def of_orders(orders):
         return (x * x[orders]).sum(axis=1)
 
-    found = shuffling.permutation_evidence(of_orders, 5, 500, np.random.default_rng(0), "sum")
+    found = Shuffling(500, np.random.default_rng(0)).evidence(of_orders, [np.arange(5)], "sum, {}orders")
     assert found.statistic == 30
     assert found.pvalue == 1 / 120
-    assert found.method == "sum, all arrangements of the rows"
+    assert found.method == "sum, all orders"
 
 
 def test_pearsons_statistic_is_n_times_the_energy_of_the_table():
     x, y = RNG.integers(0, 4, 90), RNG.integers(0, 3, 90)
     expected = 90 * FiniteJoint.from_samples(x=x, y=y).mean_square_contingency()
-    assert pearson(x, y, np.bincount(x), np.bincount(y)) == pytest.approx(expected, abs=1e-9)
+    found = table_evidence(scored.Symbols(x, 4), scored.Symbols(y, 3), Shuffling(1, RNG)).statistic
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_sum_of_squares_of_a_spectrum_from_pairs_of_rows(monkeypatch):

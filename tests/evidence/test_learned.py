@@ -10,7 +10,9 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from featgeo import ModalDecomposition, Training
 from featgeo.evidence import independence_test
-from featgeo.evidence.learned import LIMIT_ROWS, score_evidence
+from featgeo.evidence.blocks import LIMIT_ROWS
+from featgeo.evidence.learned import score_evidence
+from featgeo.evidence.shuffling import Shuffling
 
 LINEAR = ModalDecomposition(1, solver="closed", x_space="linear", y_space="linear", random_state=0)
 
@@ -43,8 +45,8 @@ def test_score_is_standard_normal_over_arrangements_and_in_the_limit():
     few, many = [], []
     for _ in range(200):
         f, g = rng.standard_normal((2, n, 2))
-        many.append(score_evidence(f, g, weights, 99, rng))
-        few.append(score_evidence(f[:200], g[:200], weights, 99, rng).statistic)
+        many.append(score_evidence(f, g, weights, Shuffling(99, rng)))
+        few.append(score_evidence(f[:200], g[:200], weights, Shuffling(99, rng)).statistic)
     assert "limit" in many[0].method
     for statistics in (few, [evidence.statistic for evidence in many]):
         assert np.mean(statistics) == pytest.approx(0, abs=0.25)
@@ -56,16 +58,16 @@ def test_strong_modes_count_more_than_weak_ones():
     f = rng.standard_normal((400, 6))
     g = rng.standard_normal((400, 6))
     g[:, 0] += 0.2 * f[:, 0]
-    knowing = score_evidence(f, g, np.array([1.0, 0, 0, 0, 0, 0]), 99, rng).statistic
-    assert knowing > score_evidence(f, g, np.ones(6), 99, rng).statistic
+    knowing = score_evidence(f, g, np.array([1.0, 0, 0, 0, 0, 0]), Shuffling(99, rng)).statistic
+    assert knowing > score_evidence(f, g, np.ones(6), Shuffling(99, rng)).statistic
 
 
 def test_functions_on_few_rows_are_compared_with_arrangements():
     n = LIMIT_ROWS + 500
     rare = (np.arange(n) < 5)[:, None].astype(float)
     rng = np.random.default_rng(0)
-    assert "arrangements" in score_evidence(rare, rng.permutation(rare), np.ones(1), 19, rng).method
-    assert score_evidence(rare, np.ones((n, 1)), np.ones(1), 19, rng).pvalue == 1
+    assert "arrangements" in score_evidence(rare, rng.permutation(rare), np.ones(1), Shuffling(19, rng)).method
+    assert score_evidence(rare, np.ones((n, 1)), np.ones(1), Shuffling(19, rng)).pvalue == 1
 
 
 def test_a_product_of_two_columns_among_many_is_found():

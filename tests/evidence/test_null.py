@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from featgeo.evidence import shuffling
 from featgeo.evidence.null import weighted_chi_square_tail
 from featgeo.evidence.scored import Symbols
-from featgeo.evidence.shuffling import sequential_pvalue
-from featgeo.evidence.strata import stratified_chi_square_test
+from featgeo.evidence.shuffling import Shuffling, permutation_pvalue
+from featgeo.evidence.tables import table_evidence
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 5, 144])
@@ -52,14 +53,15 @@ def test_many_pairs_of_weights_are_a_sum_of_exponentials(q):
     assert weighted_chi_square_tail(q, np.repeat(weights, 2)) == pytest.approx(shares @ np.exp(-q / 2 / weights))
 
 
-def test_p_values_of_as_few_draws_as_needed_are_exact():
+def test_p_values_of_as_few_draws_as_needed_are_exact(monkeypatch):
+    monkeypatch.setattr(shuffling, "REACHED", 5)
     rng = np.random.default_rng(0)
-    pvalues = np.array([sequential_pvalue(rng.random(), iter(rng.random(99)), 99, 5) for _ in range(20_000)])
+    pvalues = np.array([permutation_pvalue(rng.random(), rng.random((3, 33)), False) for _ in range(20_000)])
     for level in (0.01, 0.03, 0.05, 0.1, 0.5):
         assert np.mean(pvalues <= level) < level + 3.7 * np.sqrt(level * (1 - level) / len(pvalues))
     assert np.mean(pvalues <= 0.05) == pytest.approx(0.05, abs=0.006)
-    assert sequential_pvalue(2.0, iter(np.zeros(9)), 9, 5) == 1 / 10
-    assert sequential_pvalue(0.0, iter(np.ones(99)), 99, 5) == 1
+    assert permutation_pvalue(2.0, [np.zeros(9)], False) == 1 / 10
+    assert permutation_pvalue(0.0, [np.ones(99)], False) == 1
 
 
 def test_more_permutations_within_strata_give_smaller_p_values():
@@ -67,4 +69,4 @@ def test_more_permutations_within_strata_give_smaller_p_values():
     codes = rng.integers(0, 8, 120)
     x, s = Symbols(codes, 8), Symbols(rng.integers(0, 3, 120), 3)
     for most in (99, 1999):
-        assert stratified_chi_square_test(x, x, s, 0, n_permutations=most).pvalue == 1 / (most + 1)
+        assert table_evidence(x, x, Shuffling(most, rng), s).pvalue == 1 / (most + 1)

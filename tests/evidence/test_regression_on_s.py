@@ -4,72 +4,81 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from featgeo.evidence import condition, null, products, smoothing, terms
-from featgeo.evidence.probes import Probes, scaled, undetermined
+from featgeo.evidence import condition, kernels, null, products, smoothing, terms
+from featgeo.evidence.probes import Probes
 from featgeo.evidence.reading import read_tables
-from featgeo.evidence.scored import Ranks, Symbols, ranks, same, standardised
+from featgeo.evidence.scored import Ranks, Symbols, orthonormal, ranks, same
 
 N = 120
 
 
 @pytest.fixture(scope="module")
-def regression():
+def given():
+    """Features of a kernel, terms without penalty, and the eigenvectors of what those leave of the kernel."""
     rng = np.random.default_rng(0)
-    columns = [Ranks(ranks(s), standardised(s)) for s in rng.standard_normal((2, N))]
-    free = terms.orthonormal(rng.standard_normal((N, 3)))
-    return smoothing.kernel_regression(smoothing.kernel_features(columns, N, 0), free)
+    features = kernels.kernel_features([Ranks.of(s) for s in rng.standard_normal((2, N))], N, 0)
+    free, _ = orthonormal(rng.standard_normal((N, 3)))
+    left = features - free @ (free.T @ features) / N
+    vectors, lengths, _ = np.linalg.svd(left, full_matrices=False)
+    kept = lengths**2 > 0.05 * smoothing.RIDGES[0] * lengths[0] ** 2
+    eigenvalues = np.concatenate([np.full(3, np.inf), np.square(lengths[kept])])
+    return features, free, np.hstack([free, vectors[:, kept] * np.sqrt(N)]), eigenvalues
 
 
-def test_eigenvectors_are_those_of_the_kernel_that_free_terms_leave(regression):
-    vectors = regression.functions(np.eye(len(regression.eigenvalues)))
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), atol=1e-6)
-    np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-8)
-    np.testing.assert_allclose(vectors[:, :3], regression.free)
-    left = regression.features - regression.free @ (regression.free.T @ regression.features)
-    smooth = vectors[:, 3:]
-    np.testing.assert_allclose(smooth * regression.eigenvalues[3:] @ smooth.T, left @ left.T, atol=1e-6)
-    assert (np.diff(regression.eigenvalues[3:]) <= 0).all()
-    np.testing.assert_allclose(regression.coordinates(vectors), np.eye(vectors.shape[1]), atol=1e-6)
-    np.testing.assert_allclose(regression.rounded.basis([4]).vectors, vectors[:, [4]], atol=1e-5)
-
-
-def test_residuals_are_those_of_ridge_regression_two_steps_below_cross_validation(regression):
+def test_features_of_a_kernel_have_it_as_their_inner_products():
     rng = np.random.default_rng(1)
-    targets = regression.functions(rng.standard_normal((len(regression.eigenvalues), 2))) + rng.standard_normal((N, 2))
-    found = smoothing.residuals(regression, targets)
-    vectors = regression.functions(np.eye(len(regression.eigenvalues)))
-    ridges = smoothing.RIDGES * regression.eigenvalues[3]
+    columns = [Ranks.of(rng.standard_normal(50)), Symbols(rng.permutation(50) % 3, 3)]
+    features = kernels.kernel_features(columns, 50, 0)
+    apart = np.stack([np.subtract.outer(columns[0].scores, columns[0].scores) ** 2,
+                      4.0 * np.not_equal.outer(columns[1].codes, columns[1].codes)])  # fmt: skip
+    kernel = np.exp(-apart / 2).mean(axis=0) + np.exp(-apart.sum(axis=0) / 4)
+    centre = np.eye(50) - 1 / 50
+    np.testing.assert_allclose(features @ features.T, centre @ kernel @ centre, atol=1e-6)
+
+
+def test_residuals_are_those_of_ridge_regression_two_steps_below_cross_validation(given):
+    features, free, vectors, eigenvalues = given
+    rng = np.random.default_rng(1)
+    targets = vectors @ rng.standard_normal((len(eigenvalues), 2)) / np.sqrt(N) + rng.standard_normal((N, 2))
+    found = smoothing.residuals(features, free, targets)
+    ridges = smoothing.RIDGES * eigenvalues[3]
     shares = []
     for j, target in enumerate((targets - targets.mean(axis=0)).T):
         criteria, rests = [], []
         for ridge in ridges:
-            left = ridge / (regression.eigenvalues + ridge)
-            smoother = np.full((N, N), 1 / N) + (vectors * (1 - left)) @ vectors.T
+            left = ridge / (eigenvalues + ridge)
+            smoother = np.full((N, N), 1 / N) + (vectors * (1 - left)) @ vectors.T / N
             rest = target - smoother @ target
             within = np.trace(smoother) <= N / 2
             criteria.append(rest @ rest / (1 - np.trace(smoother) / N) ** 2 if within else np.inf)
             rests.append(rest)
         best = max(int(np.argmin(criteria)) - 2, int(np.flatnonzero(np.isfinite(criteria))[0]))
         np.testing.assert_allclose(found.values[:, j], rests[best], atol=1e-6)
-        shares.append(1 - (ridges[best] / (regression.eigenvalues + ridges[best])) ** 2)
+        shares.append(1 - (ridges[best] / (eigenvalues + ridges[best])) ** 2)
     taken = np.stack(shares, axis=1)
     seen = taken.max(axis=1) > smoothing.HARDLY
     assert not seen.all()
-    np.testing.assert_allclose(found.taken, np.vstack([[1.0, 1.0], taken[seen]]))
-    np.testing.assert_allclose(found.vectors, np.column_stack([np.full(N, N**-0.5), vectors[:, seen]]), atol=1e-5)
-    np.testing.assert_allclose(found.of_rows, found.vectors**2 @ found.taken, atol=1e-5)
+    np.testing.assert_allclose(np.sort(found.taken, axis=0)[::-1], np.vstack([[1.0, 1.0], taken[seen]]), atol=1e-6)
+    gram = found.vectors.T @ found.vectors / N
+    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-4)
+    inside = vectors[:, seen].T @ found.vectors / N  # the same eigenvectors, up to sign and order
+    np.testing.assert_allclose(np.linalg.svd(inside, compute_uv=False), 1, atol=1e-4)
+    np.testing.assert_allclose(found.of_rows, found.vectors**2 @ found.taken / N, atol=1e-5)
+    exact = np.column_stack([np.ones(N), vectors[:, seen]]) ** 2 @ np.vstack([[1.0, 1.0], taken[seen]]) / N
+    np.testing.assert_allclose(found.of_rows, exact, atol=1e-4)
 
 
-def test_what_follows_free_terms_is_taken_out_whole(regression):
-    target = regression.free @ [[1.0], [-2.0], [3.0]]
-    np.testing.assert_allclose(smoothing.residuals(regression, target + 5).values, 0, atol=1e-8)
+def test_what_follows_free_terms_is_taken_out_whole(given):
+    features, free, _, _ = given
+    target = free @ [[1.0], [-2.0], [3.0]]
+    np.testing.assert_allclose(smoothing.residuals(features, free, target + 5).values, 0, atol=1e-8)
 
 
 def test_narrow_features_are_a_kernel_of_that_width():
     scores = np.array([-1.0, -0.9, 0.0, 0.1, 0.3, 1.5])
-    features = smoothing.narrow_features(norm.cdf(scores))
+    features = kernels.narrow_features(norm.cdf(scores))
     distances = np.subtract.outer(scores, scores)
-    kernel = smoothing.INDEX_SHARE * np.exp(-(distances**2) / (2 * smoothing.INDEX_WIDTH**2))
+    kernel = kernels.INDEX_SHARE * np.exp(-(distances**2) / (2 * kernels.INDEX_WIDTH**2))
     centre = np.eye(6) - 1 / 6
     np.testing.assert_allclose(features @ features.T, centre @ kernel @ centre, atol=0.05)  # a grid stands in for all
 
@@ -82,7 +91,7 @@ def test_an_index_is_refined_until_it_is_the_direction_that_the_target_follows(s
     rng = np.random.default_rng(seed)
     s = rng.exponential(size=(600, 3))  # of a skewed S the straight fit points elsewhere
     direction = s @ [1.0, -0.5, 0.7]
-    lines = terms.orthonormal(s)
+    lines, _ = orthonormal(s)
     target = np.sin(3 * np.pi * ranks(direction))
     straight = np.abs(np.corrcoef(ranks(lines @ (lines.T @ target)), ranks(direction))[0, 1])
     found = np.abs(np.corrcoef(terms._index(lines, target, even=True), ranks(direction))[0, 1])
@@ -93,7 +102,7 @@ def test_an_index_is_refined_until_it_is_the_direction_that_the_target_follows(s
 def test_an_index_along_which_the_target_is_even_is_found_from_its_curvature():
     s = np.random.default_rng(0).standard_normal((600, 4))
     direction = s @ [0.5, -0.5, 0.5, 0.5]
-    target, lines = np.abs(direction) ** 1.5, terms.orthonormal(s)
+    target, (lines, _) = np.abs(direction) ** 1.5, orthonormal(s)
     assert np.abs(np.corrcoef(terms._index(lines, target, even=True), ranks(direction))[0, 1]) > 0.9999
 
 
@@ -101,11 +110,11 @@ def test_positions_in_order_are_mid_ranks_also_of_ties():
     values = np.sort(np.random.default_rng(0).integers(0, 9, 40)).astype(float)
     for rising in (values, np.arange(40.0)):
         expected = (rankdata(rising) - 0.5) / 40
-        np.testing.assert_allclose((terms._sorted_positions(rising) + 1) / 80, expected)
+        np.testing.assert_allclose((terms.sorted_positions(rising) + 1) / 80, expected)
 
 
 def test_waves_and_their_slopes_at_all_mid_ranks():
-    waves, slopes = terms._waves(30)
+    waves, slopes = terms.wave_table(30)
     index, h = np.arange(1, 60) / 60, 1e-6
     np.testing.assert_allclose(waves[:, 1], np.sqrt(2) * np.cos(2 * np.pi * index))
     above, below = (terms.cosines_of(index + step, terms.INDEX_WAVES) for step in (h, -h))
@@ -113,8 +122,8 @@ def test_waves_and_their_slopes_at_all_mid_ranks():
 
 
 def test_density_is_how_fast_ranks_rise():
-    np.testing.assert_allclose(terms._density(np.arange(50) / 50 * 2.0), 0.5)
-    np.testing.assert_allclose(terms._density(np.array([0.0, 1.0, 3.0, 3.0])), [1 / 6, 1 / 4, 1 / 4, 1 / 4])
+    np.testing.assert_allclose(terms.density(np.arange(50) / 50 * 2.0), 0.5)
+    np.testing.assert_allclose(terms.density(np.array([0.0, 1.0, 3.0, 3.0])), [1 / 6, 1 / 4, 1 / 4, 1 / 4])
 
 
 @pytest.mark.parametrize("turned", [1, -1])
@@ -123,10 +132,12 @@ def test_a_jump_is_found_where_it_is(turned):
     n, place = 300, 90
     along = rng.permutation(n)
     target = turned * (along >= place) + 0.1 * rng.standard_normal(n)
-    lines = terms.orthonormal(rng.standard_normal((n, 2)))
-    jumps = terms._jumps([np.argsort(along)], lines, lines, target[:, None])
-    np.testing.assert_array_equal(jumps[0], along >= place)
-    assert terms._jumps([np.argsort(along)], lines, lines, rng.standard_normal((n, 1))) == []
+    lines, _ = orthonormal(rng.standard_normal((n, 2)))
+    found = terms.with_jumps(lines, lines, [along / n], target)
+    assert found.shape == (n, 3)
+    beyond = (along >= place) - (along >= place).mean()
+    np.testing.assert_allclose(found @ (found.T @ beyond) / n, beyond, atol=1e-8)
+    assert terms.with_jumps(lines, lines, [along / n], rng.standard_normal(n)) is lines
 
 
 # The statistic and its null distribution.
@@ -139,8 +150,9 @@ def test_the_statistic_is_the_sum_of_squared_means_of_products_and_its_weights_t
     n, x, y, m = 40, *(rng.standard_normal((40, k)) for k in (5, 2, 3))
     every = [x[:, i] * y[:, j] for i in range(5) for j in range(2)]
     every += [x[:, i] * y[:, j] * m[:, q] for i in range(4) for j in range(2) for q in range(3)]
-    ratios = rng.uniform(0.9, 1.1, len(every))
-    statistic, weights = products._quadratic_form(x, y, m, ratios)
+    shares = rng.uniform(0.9, 1.1, (5, 2, 4))
+    ratios = np.concatenate([shares[:, :, 0].ravel(), shares[:4, :, 1:].ravel()])
+    statistic, weights = products._quadratic_form(x, y, m, shares)
     assert statistic == pytest.approx(n * sum(product.mean() ** 2 for product in every))
     covariance = np.cov(every, bias=True) * np.sqrt(np.outer(ratios, ratios))
     np.testing.assert_allclose(weights, np.linalg.eigvalsh(covariance).clip(min=0), atol=1e-10)
@@ -165,13 +177,14 @@ def test_eigenvalues_drawn_together_have_the_squares_that_pairs_of_different_row
     assert np.square(drawn).sum() == pytest.approx((gram.sum() - np.trace(gram)) / (30 * 29))
 
 
-def test_what_s_determines_is_left_out_and_the_rest_is_scaled_by_its_weight(regression):
+def test_what_s_determines_is_left_out_and_the_rest_is_scaled_by_its_weight(given):
+    features, free, _, _ = given
     rng = np.random.default_rng(0)
-    given = Probes(np.column_stack([regression.free[:, 0], rng.standard_normal((N, 2))]), np.array([1.0, 0.5, 0.3]))
-    left = smoothing.residuals(regression, given.values).values
-    assert undetermined(left, given).tolist() == [False, True, True]
-    np.testing.assert_allclose(scaled(left, given)[:, 1:].var(axis=0), [0.5, 0.3])
-    np.testing.assert_allclose(scaled(left, given)[:, 1] / left[:, 1], np.sqrt(0.5) / left[:, 1].std())
+    probed = Probes(np.column_stack([free[:, 0], rng.standard_normal((N, 2))]), np.array([1.0, 0.5, 0.3]))
+    left = smoothing.residuals(features, free, probed.values).values
+    assert probed.undetermined(left).tolist() == [False, True, True]
+    np.testing.assert_allclose(probed.scaled(left)[:, 1:].var(axis=0), [0.5, 0.3])
+    np.testing.assert_allclose(probed.scaled(left)[:, 1] / left[:, 1], np.sqrt(0.5) / left[:, 1].std())
 
 
 def test_a_condition_regresses_each_side_once():
@@ -198,9 +211,9 @@ def test_functions_of_s_have_their_weight_together(width):
 def test_columns_that_say_the_same():
     rng = np.random.default_rng(0)
     numbers, codes = rng.standard_normal(30), rng.integers(0, 4, 30)
-    one = Ranks(ranks(numbers), standardised(numbers))
+    one = Ranks.of(numbers)
     for other, agree in ((np.exp(numbers), True), (-numbers, True), (np.abs(numbers), False)):
-        assert same(one, Ranks(ranks(other), standardised(other))) == agree
+        assert same(one, Ranks.of(other)) == agree
     named, merged = Symbols(3 - codes, 4), Symbols(np.minimum(codes, 2), 3)
     assert same(Symbols(codes, 4), named)
     assert not same(Symbols(codes, 4), merged)

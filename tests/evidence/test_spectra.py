@@ -8,7 +8,8 @@ from scipy.stats import norm
 
 from featgeo import ModalDecomposition
 from featgeo.evidence import HeldOutSpectrum, held_out_spectrum
-from featgeo.evidence.spectra import SHUFFLED_ROWS, studentised
+from featgeo.evidence.blocks import LIMIT_ROWS
+from featgeo.evidence.spectra import studentised
 
 
 def linear(n_modes):
@@ -63,7 +64,7 @@ def test_standard_errors_are_right_for_features_that_are_not_normal():
 
 
 def test_more_rows_than_are_shuffled():
-    spectrum = held_out_spectrum(*related(0, 2 * SHUFFLED_ROWS + 2, 0.7), linear(2))
+    spectrum = held_out_spectrum(*related(0, 2 * LIMIT_ROWS + 2, 0.7), linear(2))
     assert spectrum.pvalue[0] < 1e-20
     assert spectrum.pvalue[1] > 0.01
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from featgeo.geometry import FiniteJoint, Moments
+from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.observed import Metric, Patterns
-from featgeo.geometry.problem import SpanProblem
+from featgeo.geometry.problem import LevelChoice
 
 SHAPE = (3, 4, 2)
 
@@ -26,7 +27,7 @@ def moments(values, *names):
 
 def test_tau_is_the_conditional_expectation():
     values = rows(2000, 1)
-    metric = Metric.of(moments(values, "a", "b", "ab"), ["a", "b", "ab"])
+    metric = Metric.of(moments(values, "a", "b", "ab"), (("a", "b", "ab"),))
     weight = np.random.default_rng(2).normal(size=(3 + 4 + 12, 2))
     features = np.hstack([np.eye(3)[values["a"]], np.eye(4)[values["b"]], np.eye(12)[values["a"] * 4 + values["b"]]])
     f = (features - metric.mean) @ weight
@@ -59,8 +60,8 @@ def test_the_metric_is_that_of_complete_rows_unless_pairs_are_much_more_often_se
 def test_rows_without_one_side_change_the_metric_and_nothing_else():
     values, more = rows(1500, 7), rows(700, 8)
     patterns = Patterns.merged([moments(values, "a", "y"), moments(more, "y")])
-    problem = SpanProblem.from_moments(patterns, [("a", "y")])
-    (modes,) = problem.best([None], 0.0)
+    problem = span_problem(patterns, [("a", "y")])
+    (modes,) = problem.best([LevelChoice(None)])
     joint = FiniteJoint.from_samples(a=values["a"], y=values["y"])
     mass = np.bincount(np.concatenate([values["y"], more["y"]]), minlength=2) / 2200
     # The centred density ratio of the rows with both, against P_a and the pooled P_y.
@@ -71,13 +72,13 @@ def test_rows_without_one_side_change_the_metric_and_nothing_else():
 
 def test_a_ridge_shrinks_the_same_whether_rows_miss_blocks_or_not():
     values = rows(1500, 9)
-    complete = SpanProblem.from_moments(moments(values, "a", "b", "y"), [(("a", "b"), "y")])
+    complete = span_problem(moments(values, "a", "b", "y"), [(("a", "b"), "y")])
     # Rows that have nothing of x add nothing here but a second kind: the same equation is solved the other way.
     y_only = {"y": values["y"]}
     patterns = Patterns.merged([moments(values, "a", "b", "y"), moments(y_only, "y")])
-    kinds = SpanProblem.from_moments(patterns, [(("a", "b"), "y")])
+    kinds = span_problem(patterns, [(("a", "b"), "y")])
     assert kinds.precision is not None
     for ridge in (0.0, 1e-3, 1.0, 100.0):
-        (one,), (other,) = complete.best([1], ridge), kinds.best([1], ridge)
+        (one,), (other,) = complete.best([LevelChoice(1, ridge)]), kinds.best([LevelChoice(1, ridge)])
         np.testing.assert_allclose(one.sigma, other.sigma, atol=1e-10)
         np.testing.assert_allclose(one.f(np.eye(7)), other.f(np.eye(7)), atol=1e-8)

@@ -8,9 +8,10 @@ import torch
 from support import random_counts, rows
 
 from featgeo import FiniteJoint, FitWarning, ModalDecomposition, h_score
-from featgeo.geometry.modes import Modes
+from featgeo.geometry.modes import Modes, correlations
 from featgeo.learning import exact
 from featgeo.learning.solve import MODE_COUNTS
+from featgeo.learning.tables import TableRows, residual
 from featgeo.nesting.scores import h_score_of_modes
 
 SHAPE, N_FOLDS = (5, 4), 4
@@ -83,24 +84,22 @@ def test_correlations_know_nothing_of_shift_and_scale_and_constants_have_none():
     f, g = rng.standard_normal((2, 50, 3))
     g += 0.5 * f
     expected = [np.corrcoef(f[:, i], g[:, i])[0, 1] for i in range(3)]
-    np.testing.assert_allclose(exact.correlations(f, g), expected, atol=1e-14)
-    np.testing.assert_allclose(
-        exact.correlations(f + 7, [1, -2, 3] * g - 5), expected * np.array([1, -1, 1]), atol=1e-12
-    )
-    assert exact.correlations(f, -f) == pytest.approx(-1)
+    np.testing.assert_allclose(correlations(f, g), expected, atol=1e-14)
+    np.testing.assert_allclose(correlations(f + 7, [1, -2, 3] * g - 5), expected * np.array([1, -1, 1]), atol=1e-12)
+    assert correlations(f, -f) == pytest.approx(-1)
     g[:, 1] = 4.0
-    np.testing.assert_allclose(exact.correlations(f, g), [expected[0], 0, expected[2]], atol=1e-14)
-    assert exact.correlations(f[:, :0], g[:, :0]).shape == (0,)
+    np.testing.assert_allclose(correlations(f, g), [expected[0], 0, expected[2]], atol=1e-14)
+    assert correlations(f[:, :0], g[:, :0]).shape == (0,)
 
 
 def test_the_residual_is_the_largest_deviation_from_orthonormality():
     joint = FiniteJoint(random_counts(1, SHAPE))
     modes, shares = joint.modes(), joint.probability("x")
-    assert exact.residual(modes.f, shares) < 1e-12
-    assert exact.residual(2 * modes.f, shares) == pytest.approx(3)  # E[(2f)^2] = 4
-    assert exact.residual(0 * modes.f, shares) == 1
-    assert exact.residual(modes.f[:, [0, 0]], shares) == pytest.approx(1)  # off the diagonal
-    assert exact.residual(modes.f[:, :0], shares) == 0
+    assert residual(modes.f, shares) < 1e-12
+    assert residual(2 * modes.f, shares) == pytest.approx(3)  # E[(2f)^2] = 4
+    assert residual(0 * modes.f, shares) == 1
+    assert residual(modes.f[:, [0, 0]], shares) == pytest.approx(1)  # off the diagonal
+    assert residual(modes.f[:, :0], shares) == 0
 
 
 def test_the_score_of_modes_on_their_own_rows_is_half_their_energy():
@@ -124,11 +123,12 @@ def test_as_many_modes_are_kept_as_the_law_has(rank):
     noise = np.concatenate([np.full(rank, sigma), np.full(m - 1 - rank, 0.05)])  # the last are not in the rows
     modes = Modes(noise, f, f)
     fold_of_row = np.random.default_rng(0).permutation(len(x)) % 5
-    whole, parts = exact.as_many_as_help(modes, [modes] * 5, x, y, fold_of_row)
-    assert len(whole) == rank
-    np.testing.assert_array_equal(whole.f, f[:, :rank])
-    assert [part.f.shape for part in parts] == [(m, rank)] * 5
-    assert all(len(part.sigma) == part.g.shape[1] == rank for part in parts)
+    table = TableRows(x, y, fold_of_row, np.full(m, 1 / m), np.full(m, 1 / m))
+    judged = table.judged(modes, [modes] * 5, "auto")
+    assert len(judged.modes) == judged.modes.g.shape[1] == rank
+    np.testing.assert_array_equal(judged.modes.f, f[:, :rank])
+    assert judged.sigma.shape == (5, rank)
+    assert judged.rotations.shape == (5, rank, rank)
 
 
 def test_auto_keeps_no_more_than_the_largest_number_tried():

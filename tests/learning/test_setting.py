@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from featgeo import Level, Training
+from featgeo import Training
 from featgeo.learning.batches import default_batch_size
 from featgeo.learning.options import LARGE_NETWORK_RATE, MOST_APART, SMALL_NETWORK, SMALL_NETWORK_RATE
 from featgeo.learning.setting import Block, Setting, Step
@@ -20,13 +20,8 @@ SETTING = Setting(
 
 def test_levels_may_use_what_they_and_those_before_them_add():
     assert SETTING.reach == [(1, 1), (2, 1), (2, 2)]
-    assert SETTING.nesting((2, 3, 4)).levels == (
-        Level(2, ("a",), ("s",)),
-        Level(3, ("a", "b"), ("s",)),
-        Level(4, ("a", "b"), ("s", "y")),
-    )
-    assert SETTING.nesting((2, 3), {"b": "better"}).levels[1] == Level(3, ("a", "better"), ("s",))
-    assert len(SETTING.nesting((2, 3)).levels) == 2
+    assert SETTING.spaces() == [(("a",), ("s",)), (("a", "b"), ("s",)), (("a", "b"), ("s", "y"))]
+    assert SETTING.spaces({"b": "better"})[1] == (("a", "better"), ("s",))
 
 
 def test_blocks_know_their_side_and_the_last_is_the_richest():
@@ -35,7 +30,7 @@ def test_blocks_know_their_side_and_the_last_is_the_richest():
     assert not SETTING.is_bivariate
     plain = Setting.bivariate(3, "spline", "table")
     assert plain.is_bivariate
-    assert plain.nesting((3,)).levels == (Level(3, ("x",), ("y",)),)
+    assert plain.spaces() == [(("x",), ("y",))]
     assert (plain.x["x"].space, plain.y["y"].space) == ("spline", "table")
 
 

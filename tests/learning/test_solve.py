@@ -7,9 +7,12 @@ import pytest
 import torch
 from support import SEEDS, random_counts, rows
 
-from featgeo import FiniteJoint, Moments, Nesting, decompose, h_score
-from featgeo.geometry.problem import SpanProblem
-from featgeo.learning.solve import Folds, solve
+from featgeo import FiniteJoint, Moments, decompose, h_score
+from featgeo.geometry.incomplete import span_problem
+from featgeo.geometry.problem import LevelChoice
+from featgeo.learning.solve import Folds, Search, solve
+
+LEVEL = [("x", "y")]
 
 
 def _features(seed: int, n: int = 600) -> dict[str, np.ndarray]:
@@ -22,24 +25,24 @@ def _features(seed: int, n: int = 600) -> dict[str, np.ndarray]:
 def test_held_out_figures_are_those_of_the_rows_left_out(seed):
     features = _features(seed)
     fold_of_row = np.random.default_rng(seed).permutation(600) % 3
-    solution = solve(Folds.from_chunks([features], 3, seed, fold_of_row), Nesting([2]), ridges=[0.1])
+    solution = solve(Folds.from_chunks([features], 3, seed, fold_of_row), LEVEL, [Search((2,), [0.1])])
     scores = []
     for fold in range(3):
         out = fold_of_row == fold
         train = Moments.from_features({name: z[~out] for name, z in features.items()})
-        (modes,) = SpanProblem.from_moments(train, [("x", "y")]).best([2], 0.1)
+        (modes,) = span_problem(train, [("x", "y")]).best([LevelChoice(2, 0.1)])
         f, g = (torch.from_numpy(z) for z in (modes.f(features["x"][out]), modes.g(features["y"][out])))
         scale = torch.from_numpy(np.sqrt(modes.sigma))
         scores.append(float(h_score(f * scale, g * scale)))
         correlations = [np.corrcoef(f[:, i], g[:, i])[0, 1] for i in range(2)]
-        np.testing.assert_allclose(solution.held_out_sigma[0][fold], correlations, atol=1e-10)
+        np.testing.assert_allclose(solution.held_out_sigma(0)[fold], correlations, atol=1e-10)
     assert solution.held_out_score == pytest.approx(np.mean(scores), abs=1e-10)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0])
 def test_features_have_unit_variance_and_sigma_is_their_correlation_whatever_the_ridge(ridge):
     features = _features(0)
-    (modes,) = SpanProblem.from_moments(Moments.from_features(features), [("x", "y")]).best([3], ridge)
+    (modes,) = span_problem(Moments.from_features(features), [("x", "y")]).best([LevelChoice(3, ridge)])
     f, g = modes.f(features["x"]), modes.g(features["y"])
     np.testing.assert_allclose(f.T @ f / len(f), np.eye(3), atol=1e-10)
     np.testing.assert_allclose(g.T @ g / len(g), np.eye(3), atol=1e-10)
@@ -48,9 +51,9 @@ def test_features_have_unit_variance_and_sigma_is_their_correlation_whatever_the
 
 def test_steady_modes_are_those_under_the_ridge_made_orthonormal():
     features = _features(0)
-    problem = SpanProblem.from_moments(Moments.from_features(features), [("x", "y")])
+    problem = span_problem(Moments.from_features(features), [("x", "y")])
     (under_ridge,) = problem.modes(0.5)
-    (steady,) = problem.best([3], 0.5, steady=True)
+    (steady,) = problem.best([LevelChoice(3, 0.5, steady=True)])
     f, g = steady.f(features["x"]), steady.g(features["y"])
     np.testing.assert_allclose(f.T @ f / len(f), np.eye(3), atol=1e-10)
     np.testing.assert_allclose(g.T @ g / len(g), np.eye(3), atol=1e-10)
@@ -65,7 +68,7 @@ def test_steady_modes_are_those_under_the_ridge_made_orthonormal():
 def test_without_ridge_it_is_the_decomposition_itself():
     moments = Moments.from_features(_features(1))
     (plain,) = decompose(moments, [("x", "y")])
-    (best,) = SpanProblem.from_moments(moments, [("x", "y")]).best([3], 0.0)
+    (best,) = span_problem(moments, [("x", "y")]).best([LevelChoice(3)])
     np.testing.assert_allclose(best.sigma, plain.sigma[:3], atol=1e-12)
     np.testing.assert_allclose(best.f.weight, plain.f.weight[:, :3], atol=1e-9)
 
@@ -73,8 +76,8 @@ def test_without_ridge_it_is_the_decomposition_itself():
 def test_levels_stay_exactly_orthogonal_under_the_ridge():
     features = _features(2)
     blocks = {"a": features["x"][:, :2], "b": features["x"], "y": features["y"]}
-    problem = SpanProblem.from_moments(Moments.from_features(blocks), [("a", "y"), (("a", "b"), "y")])
-    first, second = problem.best([2, 2], 0.5)
+    problem = span_problem(Moments.from_features(blocks), [("a", "y"), (("a", "b"), "y")])
+    first, second = problem.best([LevelChoice(2, 0.5)] * 2)
     x = np.hstack([blocks["a"], blocks["b"]])
     np.testing.assert_allclose(first.f(x).T @ second.f(x), 0, atol=1e-9)
 
@@ -83,7 +86,7 @@ def test_indicators_give_the_exact_modes_of_a_table():
     counts = random_counts(0, (6, 5))
     x, y = rows(counts)
     features = {"x": np.eye(6)[x], "y": np.eye(5)[y]}
-    solution = solve(Folds.from_chunks([features], 4, 0), Nesting([4]), ridges=[0.0])
+    solution = solve(Folds.from_chunks([features], 4, 0), LEVEL, [Search((4,), [0.0])])
     np.testing.assert_allclose(solution.levels[0].sigma, FiniteJoint(counts).modes().sigma, atol=1e-12)
 
 
@@ -92,15 +95,15 @@ def test_the_ridge_that_is_chosen_is_the_best_on_held_out_rows():
     x = rng.standard_normal((200, 60))
     features = {"x": x, "y": (x[:, 0] + rng.standard_normal(200))[:, None]}
     folds = Folds.from_chunks([features], 5, 0)
-    each = {ridge: solve(folds, Nesting([1]), [ridge]).held_out_score for ridge in (1e-6, 1.0, 100.0)}
-    chosen = solve(folds, Nesting([1]), list(each))
+    each = {ridge: solve(folds, LEVEL, [Search((1,), [ridge])]).held_out_score for ridge in (1e-6, 1.0, 100.0)}
+    chosen = solve(folds, LEVEL, [Search((1,), list(each))])
     assert chosen.ridge == max(each, key=each.__getitem__) != 1e-6
     assert chosen.held_out_score == max(each.values())
 
 
 def test_the_number_of_modes_that_is_chosen_leaves_noise_out():
     features = _features(3, n=5000)
-    solution = solve(Folds.from_chunks([features], 5, 0), Nesting([4]), mode_counts=[1, 2, 3, 4])
+    solution = solve(Folds.from_chunks([features], 5, 0), LEVEL, [Search((1, 2, 3, 4))])
     assert len(solution.levels[0]) == 3  # the fourth has no dependence
 
 

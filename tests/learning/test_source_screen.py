@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featgeo import ModalDecomposition
-from featgeo.learning import learn, source_screen
+from featgeo.learning import source_screen, task
 from featgeo.learning.source_screen import CLEAR, MOST_FUNCTIONS, MOST_JOINT, worthwhile
 
 
@@ -65,7 +65,7 @@ def test_tables_are_kept_whole(monkeypatch):
 
 
 def test_a_rare_symbol_has_a_function_of_its_own_however_few_rows_fit_spaces(monkeypatch):
-    monkeypatch.setattr(learn, "SPACE_ROWS", 30)
+    monkeypatch.setattr(task, "SPACE_ROWS", 30)
     rng = np.random.default_rng(0)
     x = np.repeat(list("abc"), [200, 197, 3])
     y = rng.standard_normal(400) + (x == "b") + 5 * (x == "c")

@@ -7,9 +7,10 @@ from numpy.testing import assert_allclose
 
 import featgeo as fg
 from featgeo.features.variables import Variable
+from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Metric, Patterns
-from featgeo.geometry.problem import SpanProblem
+from featgeo.geometry.problem import LevelChoice
 from featgeo.learning.data import Incomplete
 from featgeo.learning.learned import Component
 from featgeo.learning.plan import Plan
@@ -72,8 +73,8 @@ KINDS = [("a", "b", "y"), ("a", "y"), ("b", "y")]
 def test_rows_that_miss_blocks_are_fitted_by_least_squares_with_what_they_miss_filled_in(tau_ridge):
     parts = [some_of(blocks_of(n, seed), *names) for (n, seed), names in zip(ROWS, KINDS, strict=True)]
     patterns = Patterns.merged(Moments.from_features(part) for part in parts)
-    (modes,) = SpanProblem.from_moments(patterns, [(("a", "b"), "y")], tau_ridge).best([1], 0.0)
-    metric = Metric.of(patterns.metric(["a", "b"]), ["a", "b"])
+    (modes,) = span_problem(patterns, [(("a", "b"), "y")], tau_ridge).best([LevelChoice(1)])
+    metric = Metric.of(patterns.metric(["a", "b"]), (("a", "b"),))
     filled = [metric.onto(names[:-1], np.eye(5), tau_ridge) for names in KINDS]
     z = np.vstack([map_(np.hstack([part[n] for n in names[:-1]]))
                    for map_, part, names in zip(filled, parts, KINDS, strict=True)])  # fmt: skip
@@ -85,12 +86,12 @@ def test_rows_that_miss_blocks_are_fitted_by_least_squares_with_what_they_miss_f
 def test_complete_rows_are_a_kind_like_any_other():
     blocks = blocks_of(300, 4)
     levels = [("a", "y"), (("a", "b"), "y")]
-    complete = SpanProblem.from_moments(Moments.from_features(blocks), levels)
+    complete = span_problem(Moments.from_features(blocks), levels)
     # Rows with y alone say nothing here, but make several kinds of one.
     kinds = Patterns.merged([Moments.from_features(blocks), Moments.from_features({"y": blocks["y"]})])
     for ridge in (1e-6, 1e-2, 1.0):
-        others = SpanProblem.from_moments(kinds, levels, 0.1).best([1, 1], ridge)
-        for one, other in zip(complete.best([1, 1], ridge), others, strict=True):
+        others = span_problem(kinds, levels, 0.1).best([LevelChoice(1, ridge)] * 2)
+        for one, other in zip(complete.best([LevelChoice(1, ridge)] * 2), others, strict=True):
             assert_allclose(other.sigma, one.sigma, atol=1e-9)
             assert_allclose(other.f.weight, one.f.weight, atol=1e-7)
 
@@ -99,16 +100,16 @@ def test_a_later_level_is_fitted_to_what_the_first_leaves_over():
     parts = [some_of(blocks_of(n, seed), *names) for (n, seed), names in zip(ROWS, KINDS, strict=True)]
     parts[0]["ab"] = parts[0]["a"][:, :2] * parts[0]["b"]
     patterns = Patterns.merged(Moments.from_features(part) for part in parts)
-    (alone,) = SpanProblem.from_moments(patterns, [(("a", "b"), "y")], 0.1).best([1], 0.0)
-    problem = SpanProblem.from_moments(patterns, [(("a", "b"), "y"), (("a", "b", "ab"), "y")], 0.1)
-    first, second = problem.best([1, 1], 0.0)
+    (alone,) = span_problem(patterns, [(("a", "b"), "y")], 0.1).best([LevelChoice(1)])
+    problem = span_problem(patterns, [(("a", "b"), "y"), (("a", "b", "ab"), "y")], 0.1)
+    first, second = problem.best([LevelChoice(1)] * 2)
     assert_allclose(first.f.weight[:5] * first.sigma, alone.f.weight * alone.sigma, atol=1e-9)
     assert_allclose(first.f.weight.T @ problem.x.gram @ second.f.weight, 0, atol=1e-9)
     # In coordinates of the flag: what is left over is orthogonal to all that the second level could add.
-    (left, sigma, right), (left_2, sigma_2, right_2) = problem.best_directions([1, 1], 0.0)
+    (left, sigma, right), (left_2, sigma_2, right_2) = problem.best_directions([LevelChoice(1)] * 2)
     explained = (left * sigma) @ right.T + (left_2 * sigma_2) @ right_2.T
     left_over = problem.right - problem.precision @ explained
-    assert_allclose(left_over[problem.x_flag.ends[0] :], 0, atol=1e-9)
+    assert_allclose(left_over[problem.x.flag.ends[0] :], 0, atol=1e-9)
 
 
 def test_labels_of_which_some_are_rare_do_not_explode():

@@ -1,4 +1,5 @@
 import builtins
+import os
 import sys
 from dataclasses import replace
 
@@ -8,7 +9,6 @@ import torch
 from support import random_counts, rows
 from torch import nn
 
-from featgeo import files
 from featgeo.features import networks
 from featgeo.geometry import FiniteJoint
 from featgeo.learning.batches import StreamBatches, TensorBatches
@@ -172,18 +172,16 @@ def test_a_run_killed_anywhere_ends_like_one_never_killed(tmp_path, killed_at):
 def test_a_kill_while_the_checkpoint_is_written_leaves_the_one_before(tmp_path, monkeypatch):
     nesting, options = Nesting([1]), replace(QUICK, checkpoint=tmp_path)
     uninterrupted = train(small_trunks(0.2), pair(), nesting, QUICK, 0)
-    written = []
+    written, replace_file = [], os.replace
 
-    give_name = files._give_name
-
-    def killed(file, name, target):
+    def killed(name, target):
         if len(written) == 2:
             raise OSError("killed")
         written.append(target)
-        give_name(file, name, target)
+        replace_file(name, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "_give_name", killed)
+        patch.setattr(os, "replace", killed)
         with pytest.raises(OSError, match="killed"):
             train(small_trunks(0.2), pair(), nesting, options, 0)
     assert_identical(train(small_trunks(0.2), pair(), nesting, options, 0), uninterrupted)

@@ -191,7 +191,10 @@ def test_no_modes_leave_the_prior() -> None:
     x, y, new = numbers()
     model = ModalDecomposition(1, x_space="linear", y_space="linear").fit(x, y)
     set_f(model, without_modes(model._main.f))
-    model.singular_values_, model.calibration_ = np.empty(0), Calibration()
+    model.learned_ = dataclasses.replace(
+        model.learned_, components=(dataclasses.replace(model._main, sigma=np.empty(0)),)
+    )
+    model.calibration_ = Calibration()
     model.support_ = dataclasses.replace(model.support_, g=np.empty((model.support_.m, 0)))
     expected = np.tile(model.support_.mass, (len(new), 1))
     np.testing.assert_allclose(exported(model, "posterior", new), expected, atol=1e-12)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 import pytest
-import safetensors.numpy
 import torch
 from crafted_files import Parts
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import SplineTransformer
 
-from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition, Training, load
+from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition, Training, load, schema
 from featgeo.models import persistence
 
 
@@ -179,8 +179,12 @@ def test_what_was_saved_survives_a_failing_save(saved, monkeypatch):
     model.strange_ = object()
     with pytest.raises(ValueError, match="cannot be saved"):
         model.save(saved)
-    monkeypatch.setattr(zipfile.ZipFile, "writestr", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    model.report_, report = object(), model.report_
     del model.strange_
+    with pytest.raises(ValueError, match="cannot be saved"):
+        model.save(saved)
+    model.report_ = report
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         model.save(saved)
     assert saved.read_bytes() == before
@@ -229,6 +233,35 @@ def test_many_labels_are_not_in_the_manifest(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model.fg").transform(labels), model.transform(labels))
 
 
+@schema.saved
+@dataclass(eq=False)
+class Turned(torch.nn.Module):
+    """A space that is a module: its fields are tensors, and modules of its own kind."""
+
+    weight: torch.Tensor
+    inner: Turned | None = field(default_factory=lambda: None)  # a default in the class would hide the module
+    seen: int = field(default=0, metadata=schema.NOT_SAVED)
+
+    def __new__(cls, *args, **options):
+        made = super().__new__(cls)
+        torch.nn.Module.__init__(made)
+        return made
+
+
+def test_modules_are_saved_by_their_fields():
+    writer = persistence._Writer()
+    turned = Turned(torch.eye(3, dtype=torch.float64), Turned(torch.arange(2)), seen=5)
+    state = json.loads(json.dumps(writer.encode(turned)))
+    again = persistence._Reader({}, writer.tensors, {}, set()).decode(state)
+    assert torch.equal(again.weight, turned.weight)
+    assert again.weight.dtype == torch.float64
+    assert torch.equal(again.inner.weight, torch.arange(2))
+    assert (again.inner.inner, again.seen) == (None, 0)
+    state["fields"]["weight"] = 3
+    with pytest.raises(TypeError, match="weight of a Turned is a int"):
+        persistence._Reader({}, writer.tensors, {}, set()).decode(state)
+
+
 def test_labels_of_every_kind_come_back(tmp_path):
     odd = ["a", "", "ä\ud800", None, True, 3, 2.5, float("inf")]
     writer = persistence._Writer()
@@ -241,8 +274,7 @@ def test_labels_of_every_kind_come_back(tmp_path):
         "times": np.array(["2024-01-01", "NaT"], dtype="datetime64[D]"),
     }
     state = json.loads(json.dumps(writer.encode({**items, "arrays": arrays})))
-    members = {"tensors.safetensors": safetensors.numpy.save(writer.tensors)}
-    found = persistence._Reader(members, {}, set()).decode(state)
+    found = persistence._Reader({}, writer.tensors, {}, set()).decode(state)
     found_arrays = found.pop("arrays")
     assert found == items
     for name, array in arrays.items():

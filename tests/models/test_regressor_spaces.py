@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featgeo import FeatureClassifier, ModalDecomposition, load
-from featgeo.learning.learn import PATIENT_ROWS
+from featgeo.learning.closed import PATIENT_ROWS
 from featgeo.learning.targets import is_more_to_explain
 
 

@@ -9,7 +9,7 @@ from support import random_counts
 from featgeo import FiniteJoint
 from featgeo.geometry import Modes
 from featgeo.paper import compare
-from featgeo.paper.record import Number
+from featgeo.report.contents import Number
 
 JOINT = FiniteJoint(random_counts(0, (6, 5)))
 MASS, MODES = JOINT.probability("x"), JOINT.modes()

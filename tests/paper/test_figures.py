@@ -12,11 +12,11 @@ from featgeo.paper import (
     gaussian,
     mixture,
     multimodal,
-    multimodal_results,
     orthogonality,
     sequences,
     sequential,
     side_information,
+    two_sources,
 )
 from featgeo.paper.experiments import EXPERIMENTS
 from featgeo.report.panels import Bars, Cells, Curves, Map, Points
@@ -28,50 +28,38 @@ def rotated_sinusoids(angle: float) -> np.ndarray:
     return cosine.sinusoids(cosine.GRID) @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
 
 
-def two_sources(law: str) -> multimodal_results.Learned:
+def true_of_two_sources(law: str) -> multimodal.Learned:
     exact = multimodal.truth(law)
     both = multimodal.GRID_1, multimodal.GRID_2
     single = exact.single(multimodal.GRID)
-    f = None if exact.f is None else -exact.f(*both)
-    sigma = None if exact.f is None else exact.sigma
-    return multimodal_results.Learned(
-        -2 * exact.f_bar(*both), f, exact.posterior(*both), (single, single), exact.sigma_bar, sigma
-    )
+    features = [factor * feature for factor, feature in zip((-2, -1), exact.features(*both), strict=False)]
+    return multimodal.Learned(features, exact.posterior(*both), (single, single), exact.sigma)
 
 
-def sequences_truth(data):
-    f, g, sigma = sequences.truth(data)
-    return sequences.Learned(-f, -g, sigma)
+def turned(modes: Modes, scale: float = 1.0) -> Modes:
+    return Modes(modes.sigma, -scale * modes.f, -scale * modes.g)
 
 
 # The truth of each law, in the other sign or phase where that is arbitrary.
 TRUTHS = {
-    "discrete": lambda data: (lambda m: Modes(m.sigma, -m.f, -m.g))(discrete.distribution().modes(3)),
+    "discrete": lambda data: turned(discrete.distribution().modes(3)),
     "cosine": lambda data: cosine.Learned(
         Modes(np.full(2, 0.5), rotated_sinusoids(0.7), rotated_sinusoids(0.7)),
         {name: expectation(cosine.GRID) for name, expectation in cosine.EXPECTATIONS.items()},
     ),
-    "gaussian": lambda data: Modes(gaussian.SIGMA, -gaussian.hermite(gaussian.GRID), -gaussian.hermite(gaussian.GRID)),
+    "gaussian": lambda data: turned(Modes(gaussian.SIGMA, *[gaussian.hermite(gaussian.GRID)] * 2)),
     "orthogonality": lambda data: {
         name: orthogonality.Feature(-3 * f(cosine.GRID), 0.0, 0.5, orthogonality.ALIGNED_ENERGY[name])
         for name, f in orthogonality.TRUTH.items()
     },
-    "mixture": lambda data: mixture.Learned(-2 * mixture.truth(data.fresh), mixture.sigma()),
-    "sequences": sequences_truth,
+    "mixture": lambda data: turned(
+        Modes(np.array([mixture.sigma()]), mixture.truth(data.fresh)[:, None], mixture.LABELS[:, None]), 2
+    ),
+    "sequences": lambda data: turned(sequences.truth(data)),
     "sequential": lambda data: {order: sequential.theory(order) for order in data},
 }
 # Numbers that compare with the sample, or with fewer modes than the law has.
 OF_THE_SAMPLE = ("from the sample's own",)
-
-OPTIMA = {
-    "discrete": lambda data: data.counts().modes(3),
-    "cosine": cosine.exact_optimum,
-    "gaussian": gaussian.exact_optimum,
-    "orthogonality": orthogonality.exact_optimum,
-    "mixture": mixture.exact_optimum,
-    "sequential": lambda data: {order: sequential.exact_energies(chain) for order, chain in data.items()},
-    "side-information": side_information.exact_optimum,
-}
 
 
 @pytest.fixture(scope="module", params=TRUTHS)
@@ -104,11 +92,11 @@ def test_the_truth_is_drawn_on_the_theory(told_the_truth):
                     np.testing.assert_allclose(values, panel.theory, rtol=close, atol=close)
 
 
-@pytest.mark.parametrize("name", OPTIMA)
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_optimum_of_the_sample_errs_by_its_floor(name):
     experiment = EXPERIMENTS[name]
     data = experiment.draw(SEED, ROWS)
-    outcome = experiment.measure(data, OPTIMA[name](data))
+    outcome = experiment.measure(data, experiment.optimum(data))
     assert any(number.floor for number in outcome.numbers)
     for number in outcome.numbers:
         if number.name.endswith(OF_THE_SAMPLE):
@@ -122,7 +110,7 @@ def test_the_discrete_figure_shows_each_mode_of_the_law_and_the_spectrum():
     data = discrete.draw(SEED, ROWS)
     modes = discrete.distribution().modes(3)
     learned = Modes(modes.sigma + 0.1, 3 * modes.f + 1, -modes.g)
-    (plot,) = discrete.measure(data, learned).plots
+    (plot,) = discrete.EXPERIMENT.measure(data, learned).plots
     assert plot.columns == 4
     titles = [panel.title for panel in plot.panels]
     assert titles == [*(f"$f_{i}^*(x)$" for i in (1, 2, 3)), "$\\sigma_i$", *(f"$g_{i}^*(y)$" for i in (1, 2, 3))]
@@ -141,19 +129,21 @@ def test_errors_of_modes_that_are_off_by_a_known_step():
     data = discrete.draw(SEED, ROWS)
     modes = discrete.distribution().modes(3)
     turn = np.array([[np.cos(0.3), -np.sin(0.3), 0], [np.sin(0.3), np.cos(0.3), 0], [0, 0, 1]])
-    numbers = {n.name: n for n in discrete.measure(data, Modes(modes.sigma - 0.2, modes.f @ turn, modes.g)).numbers}
+    numbers = {
+        n.name: n for n in discrete.EXPERIMENT.measure(data, Modes(modes.sigma - 0.2, modes.f @ turn, modes.g)).numbers
+    }
     chord = 2 * np.sin(0.15)
     for i, expected in enumerate((chord, chord, 0)):
         assert numbers[f"f{'₁₂₃'[i]}, relative error"].error == pytest.approx(expected, abs=1e-9)
         assert numbers[f"g{'₁₂₃'[i]}, relative error"].error == pytest.approx(0, abs=1e-9)
         assert numbers[f"σ{'₁₂₃'[i]}"].error == pytest.approx(0.2)
-    own = data.counts().modes(3).sigma
+    own = discrete.optimum(data).sigma
     assert numbers["σ, from the sample's own"].error == pytest.approx(np.abs(modes.sigma - 0.2 - own).max())
 
 
 def test_the_cosine_figure_counts_the_samples_as_a_density():
     data = cosine.draw(SEED, ROWS)
-    histogram, *_ = cosine.measure(data, TRUTHS["cosine"](data)).plots[0].panels
+    histogram, *_ = cosine.EXPERIMENT.measure(data, TRUTHS["cosine"](data)).plots[0].panels
     density = np.array(histogram.values)
     cell = (2 / cosine.BINS) ** 2
     assert density.sum() * cell == pytest.approx(1)
@@ -167,8 +157,8 @@ def test_the_cosine_figure_counts_the_samples_as_a_density():
 
 def test_the_sequences_figure_marks_pairs_by_their_hidden_factors():
     data = sequences.draw(SEED, 10)
-    f, g, sigma = sequences.truth(data)
-    cells, points = (plot.panels[0] for plot in sequences.measure(data, sequences.Learned(-f, -g, sigma)).plots)
+    true = sequences.truth(data)
+    cells, points = (plot.panels[0] for plot in sequences.EXPERIMENT.measure(data, turned(true)).plots)
     assert isinstance(cells, Cells)
     assert isinstance(points, Points)
     assert cells.rows["x, pair 2"] == data.fresh_x[1].astype(int).tolist()
@@ -178,14 +168,14 @@ def test_the_sequences_figure_marks_pairs_by_their_hidden_factors():
         for v in range(2):
             chosen = np.flatnonzero((data.factors[: sequences.SHOWN] == (u, v)).all(axis=1))
             shown = np.array(points.groups[f"U = {u}, V = {v}"])
-            for side, values in enumerate((f, g)):
+            for side, values in enumerate((true.f[:, 0], true.g[:, 0])):
                 expected = (values - values.mean()) / values.std()
                 np.testing.assert_allclose(shown[:, side], expected[chosen], atol=6e-4)
 
 
 def test_the_sequential_figure_shows_the_chains_themselves():
     data = sequential.draw(SEED, ROWS)
-    (plot,) = sequential.measure(data, TRUTHS["sequential"](data)).plots
+    (plot,) = sequential.EXPERIMENT.measure(data, TRUTHS["sequential"](data)).plots
     cells, *bars = plot.panels
     for order, bar in zip(sequential.CHAINS, bars, strict=True):
         assert cells.rows[f"order {order}"] == data[order][: sequential.SHOWN].tolist()
@@ -197,10 +187,9 @@ def test_the_side_information_figure_shows_the_law_and_turns_learners_its_way():
     data = side_information.draw(SEED, ROWS)
     truth = side_information.distribution().conditional("x", "y", "s").conditional.top(1)
     posterior = np.full(side_information.SHAPE, 1 / 3)
-    learned = side_information.Learned(
-        Modes(truth.sigma, -truth.f, -truth.g), posterior, 2 * truth.f[:, 0], 2 * truth.g[..., 0]
-    )
-    outcome = side_information.measure(data, learned)
+    flat = Modes(truth.sigma, -truth.f, -truth.g.reshape(-1, 1))
+    learned = side_information.Learned(flat, posterior, (2 * truth.f[:, 0], 2 * truth.g[..., 0]))
+    outcome = side_information.EXPERIMENT.measure(data, learned)
     f, g = outcome.plots[0].panels
     for panel in (f, g):
         for who in ("side information", "multihead network"):
@@ -223,12 +212,17 @@ def test_the_side_information_figure_shows_the_law_and_turns_learners_its_way():
 @pytest.mark.parametrize("law", multimodal.LAWS)
 def test_two_sources_are_drawn_and_judged_beside_their_law(law):
     data = multimodal.draw(law, SEED, ROWS)
-    learned = two_sources(law)
-    for number in multimodal_results.numbers(law, data, learned, multimodal_results.Bounds(1, 1, 1)):
+    learned, exact = true_of_two_sources(law), multimodal.truth(law)
+    outcome = two_sources.COMPLETE.measure({law: data}, {law: learned})
+    for number in outcome.numbers:
         assert number.error == pytest.approx(0, abs=1e-5), number
-    above, below = multimodal_results.maps(law, learned)
-    assert len(above) == len(below) == (2 if learned.f is None else 3)
-    exact = multimodal.truth(law)
+    features, singles = outcome.plots
+    above, below = features.panels[: features.columns], features.panels[features.columns :]
+    if exact.interacting:
+        histogram, density, above, below = above[0], below[0], above[1:], below[1:]
+        assert np.sum(histogram.values) / 16**2 == pytest.approx(1, abs=0.01)
+        np.testing.assert_allclose(np.sum(density.values) / 16**2, 1, atol=0.01)
+    assert len(above) == len(below) == 2 + exact.interacting
     for one, other in zip(above, below, strict=True):
         assert isinstance(one, Map)
         np.testing.assert_allclose(one.values, other.values, atol=2e-3)
@@ -236,8 +230,7 @@ def test_two_sources_are_drawn_and_judged_beside_their_law(law):
     centres = (np.arange(32) + 0.5) / 16 - 1
     posterior = exact.posterior(centres[:, None], centres[None, :])
     np.testing.assert_allclose(below[-1].values, posterior, atol=0.01)
-    one, two = multimodal_results.singles_plot("slug", law, learned).panels
-    for panel in (one, two):
+    for panel in singles.panels:
         np.testing.assert_array_equal(panel.theory, exact.single(multimodal.GRID))
         np.testing.assert_array_equal(panel.learned["learned"], panel.theory)
         assert panel.level == 0.5

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featgeo.paper import multimodal, multimodal_results
+from featgeo.paper import multimodal, two_sources
+from featgeo.paper.compare import root_mean_square
 
 LAWS = list(multimodal.LAWS)
 
@@ -41,24 +42,25 @@ def test_features_are_orthonormal_and_rebuild_the_posterior(law):
     truth = multimodal.truth(law)
     x1, x2, conditional = fine_grid()
     weights = conditional / len(conditional)
-    features = [np.ones_like(weights), truth.f_bar(x1, x2)] + ([truth.f(x1, x2)] if truth.f else [])
+    features = [np.ones_like(weights), *truth.features(x1, x2)]
+    assert len(features) == 2 + truth.interacting
     gram = [[(weights * a * b).sum() for a in features] for b in features]
     np.testing.assert_allclose(gram, np.eye(len(features)), atol=1e-6)
-    rebuilt = truth.sigma_bar * features[1] + (truth.sigma * features[2] if truth.f else 0)
+    rebuilt = sum(sigma * feature for sigma, feature in zip(truth.sigma, features[1:], strict=True))
     deviation = np.sqrt(truth.prior * (1 - truth.prior))
     np.testing.assert_allclose(truth.prior + deviation * rebuilt, truth.posterior(x1, x2), atol=1e-12)
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_the_bivariate_feature_is_a_sum_of_functions_of_one_source(law):
-    f_bar = multimodal.truth(law).f_bar(*fine_grid(100)[:2])
+    f_bar = multimodal.truth(law).features(*fine_grid(100)[:2])[0]
     assert np.abs(f_bar - f_bar.mean(axis=0) - f_bar.mean(axis=1, keepdims=True) + f_bar.mean()).max() < 1e-12
 
 
 @pytest.mark.parametrize("law", ["clipped", "valid"])
 def test_the_interaction_has_mean_zero_given_either_source(law):
     x1, x2, conditional = fine_grid()
-    f = multimodal.truth(law).f(x1, x2)
+    f = multimodal.truth(law).features(x1, x2)[1]
     for axis in (0, 1):
         given_one = (f * conditional).sum(axis=axis)
         # Plain sums are this far off where they meet the kink of the clipped law; see the last test of the truths.
@@ -71,22 +73,20 @@ def test_laws_without_a_cut_have_their_closed_forms(law, weight, interacting):
     truth = multimodal.truth(law)
     x1, x2, _ = fine_grid(50)
     assert truth.prior == 0.5
-    assert truth.sigma_bar == pytest.approx(2 * weight, abs=1e-12)
-    assert truth.sigma == pytest.approx(interacting * np.sqrt(2) * weight, abs=1e-12)
-    np.testing.assert_allclose(truth.f_bar(x1, x2), np.cos(np.pi * x1) + np.cos(np.pi * x2), atol=1e-12)
+    np.testing.assert_allclose(truth.sigma, [2 * weight, np.sqrt(2) * weight][: 1 + interacting], atol=1e-12)
+    f_bar, *f = truth.features(x1, x2)
+    np.testing.assert_allclose(f_bar, np.cos(np.pi * x1) + np.cos(np.pi * x2), atol=1e-12)
+    assert len(f) == interacting
     if interacting:
-        np.testing.assert_allclose(truth.f(x1, x2), np.sqrt(2) * np.cos(np.pi * (x1 + x2)), atol=1e-12)
-    else:
-        assert truth.f is None
+        np.testing.assert_allclose(f[0], np.sqrt(2) * np.cos(np.pi * (x1 + x2)), atol=1e-12)
 
 
 def test_the_clipped_truth_does_not_depend_on_the_number_of_nodes():
     coarse, fine = multimodal.truth("clipped", 50), multimodal.truth("clipped", 400)
-    for name in ("f_bar", "f"):
-        both = (getattr(truth, name)(multimodal.GRID_1, multimodal.GRID_2) for truth in (coarse, fine))
-        assert multimodal_results.root_mean_square(np.subtract(*both)) < 1e-9
-    for name in ("prior", "sigma_bar", "sigma"):
-        assert getattr(coarse, name) == pytest.approx(getattr(fine, name), abs=1e-10)
+    pairs = [truth.features(multimodal.GRID_1, multimodal.GRID_2) for truth in (coarse, fine)]
+    assert max(root_mean_square(np.subtract(*pairs).T, multimodal.WEIGHTS)) < 1e-9
+    for name in ("prior", "sigma"):
+        np.testing.assert_allclose(getattr(coarse, name), getattr(fine, name), atol=1e-10)
 
 
 def test_what_is_cut_off_is_the_limit_of_plain_sums():
@@ -134,10 +134,7 @@ def test_what_one_source_expects_of_the_other_completes_what_it_says(law):
 def test_the_exact_optimum_of_a_sample_approaches_the_law(law):
     def errors(n, seed):
         data = multimodal.draw(law, seed, n)
-        best = multimodal_results.exact_optimum(law, data)
-        numbers = multimodal_results.numbers(law, data, best, multimodal_results.Bounds(1, 1, 1))
-        assert all(number.error == pytest.approx(number.floor, abs=1e-12) for number in numbers)
-        return [number.error for number in numbers]
+        return [number.error for number in two_sources.judged(law, two_sources.optimum({law: data})[law])]
 
     means = [np.mean([errors(n, seed) for seed in range(200, 215)], axis=0) for n in (1_000, 16_000)]
     assert means[1].max() < 0.05

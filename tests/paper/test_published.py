@@ -27,7 +27,7 @@ def test_every_row_of_every_data_set_comes_once_an_epoch():
         seen.append([index.tolist() for index in indices])
         return network.value * 1.0
 
-    published.maximise([network], objective, 10, seed=0, minibatch=4, epochs=2, datasets=2)
+    published.maximise([network], objective, [10, 10], seed=0, minibatch=4, epochs=2)
     assert [[len(part) for part in step] for step in seen] == [[4, 4], [4, 4], [2, 2]] * 2
     for start in (0, 3):
         for dataset in range(2):
@@ -39,7 +39,7 @@ def test_every_row_of_every_data_set_comes_once_an_epoch():
 
 def test_training_finds_a_maximum():
     network = Scalar()
-    published.maximise([network], lambda rows: -((network.value - 0.1) ** 2), 8, seed=0, minibatch=2, epochs=100)
+    published.maximise([network], lambda rows: -((network.value - 0.1) ** 2), [8], seed=0, minibatch=2, epochs=100)
     assert network.value.item() == pytest.approx(0.1, abs=1e-3)
 
 
@@ -48,7 +48,7 @@ def test_networks_become_modes_of_unit_variance_on_the_sample():
     f, g = nn.Linear(2, 3), nn.Linear(1, 3)
     x, y = torch.randn(50, 2), torch.randn(50, 1)
     at = torch.randn(7, 2), torch.randn(5, 1)
-    modes = published.modes(f, g, (x, y), at)
+    modes = published.modes((f, x), (g, y), at)
     sides = []
     for network, sample, wanted in ((f, x, at[0]), (g, y, at[1])):
         own, values = (network(z).detach().double().numpy() for z in (sample, wanted))
@@ -112,8 +112,7 @@ def test_pairs_are_scored_as_complete_rows_would_be(two_sources):
     f = networks.f_bar_1(networks.x1) + networks.f_bar_2(networks.x2)
     expected = h_score(f, networks.g_bar(networks.label))
     torch.testing.assert_close(objectives[0](rows, rows, rows), expected, rtol=1e-5, atol=1e-6)
-    assert learned.f is None
-    assert learned.sigma is None
+    assert len(learned.features) == len(learned.sigma) == 1  # no interaction
 
 
 def test_complete_rows_are_scored_by_the_nested_h_score_of_both_components(two_sources):
@@ -124,8 +123,8 @@ def test_complete_rows_are_scored_by_the_nested_h_score_of_both_components(two_s
     g_bar, g = networks.g_bar(networks.label), networks.g(networks.label)
     expected = nested_h_score(torch.hstack([f_bar, f]), torch.hstack([g_bar, g]), Nesting([1, 1]))
     torch.testing.assert_close(objectives[0](torch.arange(len(data.y))), expected)
-    assert learned.sigma == pytest.approx(float(f.std(correction=0) * g.std(correction=0)), rel=1e-5)
-    assert learned.sigma_bar == pytest.approx(float(f_bar.std(correction=0) * g_bar.std(correction=0)), rel=1e-5)
+    strengths = [float(a.std(correction=0) * b.std(correction=0)) for a, b in ((f_bar, g_bar), (f, g))]
+    assert learned.sigma == pytest.approx(strengths, rel=1e-5)
 
 
 def test_true_features_assemble_to_the_true_posteriors(two_sources):
@@ -136,4 +135,5 @@ def test_true_features_assemble_to_the_true_posteriors(two_sources):
     np.testing.assert_allclose(learned.posterior, posterior, atol=0.05)  # the shares of labels, and means of cosines
     for single in learned.singles:
         np.testing.assert_allclose(single, truth.single(multimodal.GRID), atol=0.05)
-    assert np.corrcoef(learned.f_bar, truth.f_bar(multimodal.GRID_1, multimodal.GRID_2))[0, 1] == pytest.approx(1)
+    (found,), (true,) = learned.features, truth.features(multimodal.GRID_1, multimodal.GRID_2)
+    assert np.corrcoef(found, true)[0, 1] == pytest.approx(1)

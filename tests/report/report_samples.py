@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from featgeo.report.contents import About, Chapter, Number
 from featgeo.report.drawing import draw
-from featgeo.report.experiments import Chapter, Picture, Row, write_report
+from featgeo.report.html import write_page
 from featgeo.report.panels import Bars, Cells, Curves, Map, Plot, Points
 
 AT = np.linspace(-3, 3, 121)
@@ -65,39 +66,42 @@ def plots():
     }
 
 
-SHOWN = ("estimators", "histogram", "cells")  # in the report
 FORMULA = r"\frac{P_{X,Y}(x,y)}{P_X(x)P_Y(y)} - 1 = \sum_{i} \sigma_i\, f_i^*(x)\, g_i^*(y)"
 
 
-def chapter(slug="discrete", *, rows=(), pictures=(), erratum="", **changes):
+def chapter(name="discrete", *, numbers=(), plots=(), **changes):
     values = {
-        "slug": slug, "title": f"Title of {slug}", "source": "Section 7.1", "law": "30,000 samples of a known law.",
+        "title": f"Title of {name}", "source": "Section 7.1", "law": "30,000 samples of a known law.",
         "statement": "The optimum is the strongest modes.", "formula": FORMULA, "code": "import featgeo as fg",
-        "erratum": erratum, "pictures": pictures, "rows": rows,
     }  # fmt: skip
-    return Chapter(**values | changes)
+    return Chapter(About(name, **values | changes), numbers, plots)
 
 
 FIRST = (
-    Row("σ₁", 1.5e-3, 0.02, True, 0.4, 0.4015, 1.4e-3),
-    Row("σ₂", 2e-5, 0.02, True, -0.3, -0.30002, None),
-    Row("f̄₁, relative error", 0.1, 0.11, True, floor=0.1),
+    Number("σ₁", 1.5e-3, 0.4, 0.4015, 0.02, 1.4e-3),
+    Number("σ₂", 2e-5, -0.3, -0.30002, 0.02),
+    Number("f̄₁, relative error", 0.1, bound=0.11, floor=0.1),
 )
 SECOND = (
-    Row("σ₁", 0.05, 0.02, False, 9.5, 9.55),
-    Row("E[Y|x]", 3e-12, 1e-10, True, 10.25, 10.25),
-    Row("posterior", 0.004, 0.005, True),
+    Number("σ₁", 0.05, 9.5, 9.55, 0.02),
+    Number("E[Y|x]", 3e-12, 10.25, 10.25, 1e-10),
+    Number("posterior", 0.004, bound=0.005),
 )
+
+
+def write_report(path, *chapters, title="The paper, reproduced", introduction="i", facts=None):
+    figures = {f"figures/{plot.slug}.svg": draw(plot) for one in chapters for plot in one.plots}
+    values = {"title": title, "introduction": introduction, "facts": facts or {}, "chapters": chapters}
+    write_page(path, "report.html.j2", figures, **values)
 
 
 def sample_report(path):
     """Write a report of three experiments, one of which fails, and return its path."""
     shown = plots()
-    pictures = {slug: Picture(draw(shown[slug]), shown[slug].caption, shown[slug].alt) for slug in SHOWN}
     chapters = [
-        chapter("discrete", rows=FIRST, pictures=[pictures["estimators"]]),
-        chapter("side", rows=SECOND, pictures=[pictures["histogram"]], erratum="Equation 7 has the wrong sign."),
-        chapter("sequences", rows=FIRST[:2], pictures=[pictures["cells"]]),
+        chapter("discrete", numbers=FIRST, plots=[shown["estimators"]]),
+        chapter("side", numbers=SECOND, plots=[shown["histogram"]], erratum="Equation 7 has the wrong sign."),
+        chapter("sequences", numbers=FIRST[:2], plots=[shown["cells"]]),
     ]
-    write_report(path, "The paper, reproduced", "Each learns from a known law.", {"recipe": "fast"}, chapters)
+    write_report(path, *chapters, introduction="Each learns from a known law.", facts={"recipe": "fast"})
     return path

@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from playwright.sync_api import Error, sync_playwright
-from report_samples import FIRST, SECOND, chapter, sample_report
+from report_samples import FIRST, SECOND, sample_report, write_report
 
 from featgeo.paper.experiments import EXPERIMENTS
-from featgeo.report.experiments import write_report
+from featgeo.report.contents import Chapter
 from featgeo.reproduce import INTRODUCTION
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 TABLE = "table.sortable"
-TEXTS = ("title", "source", "law", "statement", "formula", "code", "erratum")
 
 
 @pytest.fixture(scope="module")
@@ -151,11 +150,8 @@ def test_no_screen_is_too_narrow(visit):
 
 
 def test_the_texts_of_the_experiments_fit_a_phone(browser, tmp_path):
-    chapters = [
-        chapter(name, rows=FIRST, **{part: getattr(experiment, part) for part in TEXTS})
-        for name, experiment in EXPERIMENTS.items()
-    ]
-    write_report(tmp_path / "report.html", "The paper, reproduced", INTRODUCTION, {}, chapters)
+    chapters = [Chapter(experiment.about, FIRST, ()) for experiment in EXPERIMENTS.values()]
+    write_report(tmp_path / "report.html", *chapters, introduction=INTRODUCTION)
     page = browser.new_page(viewport={"width": 320, "height": 900})
     page.goto((tmp_path / "report.html").as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -6,7 +6,8 @@ from typer.testing import CliRunner
 
 from featgeo import FiniteJoint, datasets
 from featgeo.cli import main
-from featgeo.report.page import Section, write_page
+from featgeo.report.contents import Section
+from featgeo.report.html import write_page
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +49,18 @@ def test_the_same_run_gives_the_same_files(page, tmp_path):
 
 def test_text_is_escaped_and_a_failed_write_leaves_the_old_page(tmp_path):
     section = Section("a", "<b>", ["x < y"], "<svg/>", "none", ["c"], [["<i>"]], "1 < 2")
-    page = write_page(tmp_path, "t", "i", [section])
+    page = tmp_path / "index.html"
+
+    def write(section):
+        write_page(page, "page.html.j2", {"a.svg": section.figure}, title="t", introduction="i", sections=[section])
+
+    write(section)
     old = page.read_text()
     assert "<b>" not in old
     assert "x &lt; y" in old
     broken = Section("a", "new", ["text"], "\ud800", "none", ["c"], [["d"]], "code")  # cannot be encoded
     with pytest.raises(UnicodeEncodeError):
-        write_page(tmp_path, "t", "i", [broken])
+        write(broken)
     assert page.read_text() == old
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.svg", "index.html"]
 

@@ -6,10 +6,11 @@ import re
 
 import pytest
 from page_reader import Reader
-from report_samples import FIRST, SECOND, chapter, sample_report
+from report_samples import FIRST, SECOND, chapter, sample_report, write_report
 
-from featgeo.report.experiments import Picture, Row, write_report
+from featgeo.report.contents import Number
 from featgeo.report.numerals import at_most, numeral
+from featgeo.report.panels import Bars, Plot
 
 
 @pytest.fixture(scope="module")
@@ -19,17 +20,16 @@ def page(tmp_path_factory):
 
 def written(tmp_path, *chapters, **changes):
     path = tmp_path / "report.html"
-    values = {"title": "t", "introduction": "i", "facts": {}} | changes
-    write_report(path, values["title"], values["introduction"], values["facts"], chapters)
+    write_report(path, *chapters, **changes)
     return path.read_text(encoding="utf-8")
 
 
 def test_the_verdict_counts_experiments_and_each_says_its_own(page):
     assert "2 of 3 experiments agree with their theory" in Reader(page).text
     assert Reader(page).text.count("✗") == 1 + 1 + 1 + 2  # the page, the contents, the chapter, the row in both tables
-    assert not chapter(rows=SECOND).passed
-    assert chapter(rows=FIRST).passed
-    assert not chapter(rows=()).passed, "an experiment without numbers shows nothing"
+    assert not chapter(numbers=SECOND).passed
+    assert chapter(numbers=FIRST).passed
+    assert not chapter(numbers=()).passed, "an experiment without numbers shows nothing"
 
 
 def test_every_number_stands_in_both_tables_with_its_raw_value(page):
@@ -82,14 +82,14 @@ def test_errata_stand_in_their_chapter_and_together(page, tmp_path):
     assert page.count("Equation 7 has the wrong sign.") == 2
     assert len(Reader(page).all("aside")) == 1
     assert 'id="errata-of-the-paper"' in page
-    assert "errata-of-the-paper" not in written(tmp_path, chapter(rows=FIRST))
+    assert "errata-of-the-paper" not in written(tmp_path, chapter(numbers=FIRST))
 
 
 def test_text_is_escaped(tmp_path):
     mean = '<b title="x">&</b>'
     bad = chapter(
-        rows=[Row(mean, 0.1, 0.2, True)], pictures=[Picture("<svg/>", mean, mean)], erratum=mean, title=mean,
-        source=mean, law=mean, statement=mean, code=mean, formula=r"a < \text{<b>}",
+        numbers=[Number(mean, 0.1, bound=0.2)], plots=[Plot("slug", mean, mean, [Bars("t", ["a"], [1], {})], 1)],
+        title=mean, source=mean, law=mean, statement=mean, code=mean, formula=r"a < \text{<b>}", erratum=mean,
     )  # fmt: skip
     page = written(tmp_path, bad, title=mean, introduction=mean, facts={mean: mean})
     assert mean not in page
@@ -98,15 +98,15 @@ def test_text_is_escaped(tmp_path):
 
 
 def test_a_failed_write_leaves_the_old_report_and_nothing_else(tmp_path):
-    old = written(tmp_path, chapter(rows=FIRST))
+    old = written(tmp_path, chapter(numbers=FIRST))
     with pytest.raises(UnicodeEncodeError):
-        written(tmp_path, chapter(rows=FIRST, law="\ud800"))  # cannot be encoded
+        written(tmp_path, chapter(numbers=FIRST, law="\ud800"))  # cannot be encoded
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == old
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_the_same_report_gives_the_same_file(tmp_path):
-    assert written(tmp_path, chapter(rows=FIRST)) == written(tmp_path, chapter(rows=FIRST))
+    assert written(tmp_path, chapter(numbers=FIRST)) == written(tmp_path, chapter(numbers=FIRST))
 
 
 @pytest.mark.parametrize(

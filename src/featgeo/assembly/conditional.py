@@ -7,7 +7,7 @@ mass that had to be removed is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -79,24 +79,24 @@ class Conditional(Shown):
 
     def proba(self) -> Array:
         """Probability of each value of Y, (n, m)."""
-        return self._filled((self._support.m,), (w / w.sum(axis=1, keepdims=True) for w in self._chunks()))
+        return self._by_rows(lambda rows: _normalised(self._weights(rows)))
 
     @cached_property
     def negative_mass(self) -> float:
         """Mass that 1 + f.g put below zero and that was removed, the average over the rows."""
-        removed = [self._link.negative_mass(part, self._support).sum() for part in self._f_chunks()]
-        return float(np.sum(removed) / max(len(self), 1))
+        removed = self._by_rows(lambda rows: self._link.negative_mass(self._f[rows], self._support))
+        return float(removed.sum() / max(len(self), 1))
 
     def map(self) -> np.ndarray:
         """The most probable value of Y for each row; for numbers, where the density is highest."""
-        density = self._marginal_density
-        best = [np.argmax(weights / density, axis=1) for weights in self._chunks()]
-        return self._support.values[np.concatenate([np.empty(0, dtype=int), *best])]
+        density = self._marginal_density()
+        return self._support.values[self._by_rows(lambda rows: np.argmax(self._weights(rows) / density, axis=1))]
 
     def mle(self) -> np.ndarray:
         """The value of Y under which each row is most likely, argmax_y p(x|y): the prior plays no part."""
-        best = [np.argmax(self._link.likelihood(part, self._support), axis=1) for part in self._f_chunks()]
-        return self._support.values[np.concatenate([np.empty(0, dtype=int), *best])]
+        likelihood = self._link.likelihood
+        best = self._by_rows(lambda rows: np.argmax(likelihood(self._f[rows], self._support), axis=1))
+        return self._support.values[best]
 
     def mean(self, psi: Callable[[np.ndarray], Any] | None = None) -> Array:
         """E[psi(Y)|x] for each row, (n,) or (n, d); of Y itself when psi is None.
@@ -118,18 +118,15 @@ class Conditional(Shown):
                 f"psi must give one number, or one row of numbers, for each of the {self._support.m} values of Y, got "
                 f"shape {values.shape}. Write it as a function of the whole array."
             )
-        columns = np.column_stack([np.ones(self._support.m), values])
-        sums = self._filled((columns.shape[1],), (weights @ columns for weights in self._chunks()))
-        return (sums[:, 1:] / sums[:, :1]).reshape(len(self), *values.shape[1:])
+        return self._by_rows(lambda rows: _normalised(self._weights(rows)) @ values)
 
     def cdf(self, y: Any) -> Array:
         """P(Y <= y | x): for a single number y one value a row, (n,); for an array (m,) of them, (n, m)."""
         self._ordered("A distribution function")
         at = np.atleast_1d(as_numbers(y, "y", "Pass values of Y."))
         position, share = self._place(at)
-        rows = (_below(cumulative, position, share) for cumulative in self._cumulative())
-        result = self._outer(self._filled((len(at),), rows))
-        return result[:, 0] if np.ndim(y) == 0 else result
+        result = self._by_rows(lambda rows: _below(self._cumulative(rows), position, share))
+        return self._outer(result[:, 0] if np.ndim(y) == 0 else result)
 
     def quantile(self, q: Any) -> Array:
         """The q-quantile of Y for each row, (n,); for an array (m,) of levels, (n, m)."""
@@ -158,12 +155,12 @@ class Conditional(Shown):
         uniform = rng.random((len(self), n))
         if self._support.kind == "numbers" and self._support.continuous:
             return self._quantiles(uniform)
-        drawn, start = [np.empty((0, n), dtype=int)], 0
-        for weights in self._chunks():
-            cumulative = np.cumsum(weights, axis=1)
-            drawn.append(_first_above(cumulative, uniform[start : start + len(weights)] * cumulative[:, -1:]))
-            start += len(weights)
-        return self._support.values[np.concatenate(drawn)]
+
+        def drawn(rows: slice) -> np.ndarray:
+            cumulative = np.cumsum(self._weights(rows), axis=1)
+            return _first_above(cumulative, uniform[rows] * cumulative[:, -1:])
+
+        return self._support.values[self._by_rows(drawn)]
 
     def pit(self, y: Any, share: Any = 1.0) -> Array:
         """P(Y <= y_i | x_i) for a value of Y of each row, (n,): uniform where the distributions are right.
@@ -182,17 +179,12 @@ class Conditional(Shown):
             raise ValueError(f"`share` must lie between 0 and 1, one for all rows or one a row, got {shown(share)}.")
         position, inside = self._place(at)
         before = (position - self._is_atom(at)).clip(min=0)
-        parts, start = [np.empty((0, 2))], 0
-        for cumulative in self._cumulative():
-            rows = slice(start, start + len(cumulative))
-            places = np.stack([before[rows], position[rows]], axis=1)
-            parts.append(_below(cumulative, places, inside[rows, None] * [0, 1]))
-            start = rows.stop
-        below, up_to = self._outer(np.concatenate(parts)).T
+        places, parts = np.stack([before, position], axis=1), inside[:, None] * [0, 1]
+        both = self._by_rows(lambda rows: _below(self._cumulative(rows), places[rows], parts[rows]))
+        below, up_to = self._outer(both).T
         below = np.where(before == position, up_to, below)
         return np.asarray(below + shares * (up_to - below))
 
-    @cached_property
     def _marginal_density(self) -> Array:
         """What to divide masses by to get densities: 1 for labels, the mass per length for numbers."""
         support = self._support
@@ -204,36 +196,22 @@ class Conditional(Shown):
         density = gaussian_kde(values, weights=support.mass)(values)
         return support.mass / density
 
-    def _f_chunks(self) -> Iterator[Any]:
-        cells = getattr(self._link, "cells_a_value", 0)
-        most = _MODEL_CELLS_AT_ONCE if cells else _CELLS_AT_ONCE
-        step = max(1, most // (self._support.m * max(1, cells)))
-        for start in range(0, len(self), step):
-            yield self._f[start : start + step]
+    def _by_rows(self, part: Callable[[slice], Any]) -> Any:
+        """An array of one entry a row, computed for some rows at a time."""
+        cells = self._link.cells_a_value
+        step = max(1, (_MODEL_CELLS_AT_ONCE // cells if cells else _CELLS_AT_ONCE) // self._support.m)
+        return np.concatenate([part(slice(start, start + step)) for start in range(0, max(len(self), 1), step)])
 
-    def _weights(self) -> Iterator[Array]:
-        """What is proportional to the probabilities of the values before recalibration, some rows at a time."""
-        for part in self._f_chunks():
-            yield self._link.ratio(part, self._support) * self._support.mass
-
-    def _chunks(self) -> Iterator[Array]:
-        """What is proportional to the probabilities of the values, some rows at a time."""
-        for weights in self._weights():
-            if self._recalibration is not None:
-                weights = self._recalibration(weights)
-            if self._tilt is not None:  # what the new prior allows, the features may exclude: then it alone speaks
-                weights = weights * self._tilt
-                possible = weights.sum(axis=1, keepdims=True) > 0
-                weights = np.where(possible, weights, self._support.mass * self._tilt)
-            yield weights
-
-    def _filled(self, shape: tuple[int, ...], parts: Iterator[Array]) -> Array:
-        """An array of one entry a row, (n, *shape), from parts of some rows each."""
-        result, start = np.empty((len(self), *shape)), 0
-        for part in parts:
-            result[start : start + len(part)] = part
-            start += len(part)
-        return result
+    def _weights(self, rows: slice, recalibrated: bool = True) -> Array:
+        """What is proportional to the probabilities of the values, (some rows, m)."""
+        weights = self._link.ratio(self._f[rows], self._support) * self._support.mass
+        if self._recalibration is not None and recalibrated:
+            weights = self._recalibration(weights)
+        if self._tilt is None:
+            return weights
+        weights = weights * self._tilt
+        possible = weights.sum(axis=1, keepdims=True) > 0  # what the new prior allows, the features may exclude:
+        return np.where(possible, weights, self._support.mass * self._tilt)  # then it alone speaks
 
     @property
     def _recalibrates_last(self) -> bool:
@@ -243,13 +221,10 @@ class Conditional(Shown):
     def _outer(self, probability: Array) -> Array:
         return self._recalibration.forward(probability) if self._recalibrates_last else probability  # type: ignore[union-attr]
 
-    def _cumulative(self) -> Iterator[Array]:
+    def _cumulative(self, rows: slice) -> Array:
         """Probability up to each value, with a 0 in front, (rows, m + 1); before a recalibration that comes last."""
-        for weights in self._weights() if self._recalibrates_last else self._chunks():
-            result = np.zeros((len(weights), weights.shape[1] + 1))
-            np.cumsum(weights, axis=1, out=result[:, 1:])
-            result /= result[:, -1:]
-            yield result
+        cumulative = np.cumsum(self._weights(rows, not self._recalibrates_last), axis=1)
+        return np.hstack([np.zeros((len(cumulative), 1)), cumulative / cumulative[:, -1:]])
 
     def _place(self, at: Array) -> tuple[np.ndarray, Array]:
         """How many neighbourhoods end at or below each number, and which share of the next one lies below it."""
@@ -279,19 +254,22 @@ class Conditional(Shown):
         support = self._ordered("A quantile")
         if self._recalibrates_last:
             levels = self._recalibration.backward(levels)  # type: ignore[union-attr]
-        parts, start = [np.empty((0, levels.shape[1]))], 0
-        for cumulative in self._cumulative():
-            wanted = levels[start : start + len(cumulative)]
-            start += len(cumulative)
+
+        def reached(rows: slice) -> Array:
+            cumulative, wanted = self._cumulative(rows), levels[rows]
             cell = _first_above(cumulative[:, 1:], wanted)
             if support.ends is None:
-                parts.append(support.values[cell])
-                continue
+                return support.values[cell]
             before, after = (np.take_along_axis(cumulative, cell + i, axis=1) for i in (0, 1))
             share = np.divide(wanted - before, after - before, out=np.zeros(cell.shape), where=after > before)
             low, high = support.ends[cell, 0], support.ends[cell, 1]
-            parts.append(low * (1 - share.clip(0, 1)) + high * share.clip(0, 1))
-        return np.concatenate(parts)
+            return low * (1 - share.clip(0, 1)) + high * share.clip(0, 1)
+
+        return np.asarray(self._by_rows(reached))
+
+
+def _normalised(weights: Array) -> Array:
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _below(cumulative: Array, position: np.ndarray, share: Array) -> Array:

@@ -9,40 +9,45 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from featgeo.assembly.support import Support
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 # Held-out rows are finite: no event is called impossible that they merely did not show.
 SMALLEST_RATIO = 1e-6
 FAR = 1e9  # beside larger numbers 1 is no longer known to seven digits
 FARTHEST = 1e100  # products of such features with others are numbers
 FEWEST_BELOW = 10  # rows that tell how often Y lies further out than a quantile
-CELLS = 4_000_000  # probabilities that a link is judged by, at most: a row has one for each label
-FEWEST_ROWS = 200  # however many labels there are
-PRIOR_SHARES = (0.0, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0)  # 1: features that do harm are left out
 
 
-class Link(Protocol):
+class Link(ABC):
     """From features of x to density ratios over the support."""
 
+    cells_a_value = 0  # numbers that a row needs for each value of y, besides its probability
+
+    @abstractmethod
     def ratio(self, f: Any, support: Support) -> Array:
         """Density ratios up to a factor a row, (n, m), none negative."""
 
     def likelihood(self, f: Any, support: Support) -> Array:
         """What is proportional to p(x|y), (n, m): where nothing else is known, the density ratios."""
+        return self.ratio(f, support)
 
     def negative_mass(self, f: Any, support: Support) -> Array:
         """Mass of each row below zero before it was made a density, (n,)."""
+        return np.zeros(len(f))
 
 
+@saved
 @dataclass(frozen=True)
-class LinearLink:
+class LinearLink(Link):
     """1 + f.g, projected onto the densities.
 
     Attributes:
@@ -56,17 +61,14 @@ class LinearLink:
         density = nearest_density(1 + _bounded(f) @ support.g.T, support.mass)
         return (1 - self.prior_share) * density + self.prior_share if self.prior_share else density
 
-    def likelihood(self, f: Array, support: Support) -> Array:
-        """The density ratios."""
-        return self.ratio(f, support)
-
     def negative_mass(self, f: Array, support: Support) -> Array:
         """What lies below zero."""
         return (-(1 + f @ support.g.T)).clip(min=0) @ support.mass
 
 
+@saved
 @dataclass(frozen=True, eq=False)
-class ExponentialLink:
+class ExponentialLink(Link):
     """exp(f.weight_y + bias_y), normalised.
 
     Attributes:
@@ -102,32 +104,17 @@ class ExponentialLink:
         logits = f @ self.weight.T + self.bias
         return np.exp(logits - logits.max(axis=1, keepdims=True))
 
-    def likelihood(self, f: Array, support: Support) -> Array:
-        """The density ratios."""
-        return self.ratio(f, support)
-
-    def negative_mass(self, f: Array, support: Support) -> Array:
-        """None."""
-        return np.zeros(len(f))
-
 
 @dataclass(frozen=True)
-class MassLink:
+class MassLink(Link):
     """Probabilities that are known already, in place of features."""
 
     def ratio(self, f: Array, support: Support) -> Array:
         """Over the prior."""
         return f / support.mass
 
-    def likelihood(self, f: Array, support: Support) -> Array:
-        """The density ratios."""
-        return self.ratio(f, support)
 
-    def negative_mass(self, f: Array, support: Support) -> Array:
-        """None."""
-        return np.zeros(len(f))
-
-
+@saved
 @dataclass(frozen=True, eq=False)
 class Recalibration:
     """A monotone map from predicted to observed probabilities of Y <= quantile.
@@ -169,51 +156,6 @@ class Recalibration:
         return np.diff(self.forward(cumulative), axis=1, prepend=0)
 
 
-def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
-    """The link of the smallest log loss on rows that the features have not seen.
-
-    Args:
-        f: Features of those rows, (n, k), each times its singular value.
-        index: Position of each row's value of Y in the support, (n,).
-        support: The labels.
-    """
-    some = _affordable(len(f), support.m)
-    f, index = f[some], index[some]
-    links: list[Link] = [LinearLink(share) for share in PRIOR_SHARES]
-    losses = [_log_loss(link, f, index, support) for link in links]
-    half = np.arange(len(f)) % 2 == 0  # the softmax has parameters: judge it on rows it was not fitted to
-    if f.shape[1] and all(len(np.unique(index[part])) == len(np.unique(index)) > 1 for part in (half, ~half)):
-        crossed = [
-            _log_loss(ExponentialLink.fit(f[part], index[part], support), f[~part], index[~part], support)
-            for part in (half, ~half)
-        ]
-        links.append(ExponentialLink.fit(f, index, support))
-        losses.append(float(np.mean(crossed)))
-    return links[int(np.argmin(losses))]
-
-
-def _affordable(n: int, m: int) -> np.ndarray:
-    """Positions of rows, evenly spread, whose probabilities of all labels are had in little time."""
-    return np.unique(np.linspace(0, n - 1, min(n, max(FEWEST_ROWS, CELLS // m))).astype(int))
-
-
-def prior_share(f: Array, index: np.ndarray, support: Support) -> float:
-    """The share of the prior, more than none, that gives the smallest log loss on rows that the features have not seen.
-
-    Args:
-        f: As in `calibrated_link`.
-        index: As in `calibrated_link`.
-        support: The labels.
-    """
-    return min(PRIOR_SHARES[1:], key=lambda share: _log_loss(LinearLink(share), f, index, support))
-
-
-def _log_loss(link: Link, f: Array, index: np.ndarray, support: Support) -> float:
-    weights = link.ratio(f, support) * support.mass
-    probability = weights[np.arange(len(f)), index] / weights.sum(axis=1)
-    return float(-np.log(probability.clip(min=1e-300)).mean())
-
-
 def _bounded(f: Array) -> Array:
     """Features, (n, k), with rows that lie beyond all measure brought back along their direction: what follows is the
     same, since the density is long that of the largest f.g alone.
@@ -236,11 +178,8 @@ def nearest_density(ratio: Array, mass: Array) -> Array:
     """
     ratio = _within_reach(ratio, mass)
     shift = mean_under(ratio, mass) - 1
-    rows = np.flatnonzero(ratio.min(axis=1, initial=np.inf) < shift)
-    if len(rows) == len(ratio):
-        shift = _shift(ratio, mass)
-    elif len(rows):
-        shift[rows] = _shift(ratio[rows], mass if mass.ndim == 1 else mass[rows])
+    below = np.flatnonzero(ratio.min(axis=1, initial=np.inf) < shift)
+    shift[below] = _shift(ratio[below], np.broadcast_to(mass, ratio.shape)[below])
     result = ratio - shift[:, None]
     return np.maximum(result, 0, out=result)
 
@@ -262,18 +201,12 @@ def _within_reach(ratio: Array, mass: Array) -> Array:
 
 
 def _shift(ratio: Array, mass: Array) -> Array:
-    """What to take off each row, (n,), for what is left above zero to have mean 1.
-
-    What lies below is left out until nothing more does (Michelot's algorithm); rows are done one after the other.
+    """What to take off each row, (n,), for what is left above zero to have mean 1: as many of its largest values stay
+    as lie above the shift that they need.
     """
-    product = "nm,nm,m->n" if mass.ndim == 1 else "nm,nm,nm->n"
-    shift = mean_under(ratio, mass) - 1
-    left, reached = np.arange(len(ratio)), np.full(len(ratio), np.inf)
-    while len(left):
-        above = (ratio > shift[left, None]).astype(np.float64)
-        whole = mean_under(above, mass)
-        shift[left] = (np.einsum(product, ratio, above, mass) - 1) / whole
-        changed = whole != reached
-        left, reached, ratio = left[changed], whole[changed], ratio[changed]
-        mass = mass if mass.ndim == 1 else mass[changed]
-    return shift
+    order = np.argsort(-ratio, axis=1)
+    ordered, masses = (np.take_along_axis(values, order, axis=1) for values in (ratio, mass))
+    with np.errstate(divide="ignore"):  # values without mass stay, whatever the shift
+        shifts = (np.cumsum(ordered * masses, axis=1) - 1) / np.cumsum(masses, axis=1)
+    kept = np.count_nonzero(ordered > shifts, axis=1)
+    return np.take_along_axis(shifts, kept[:, None] - 1, axis=1)[:, 0]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.assembly.links import mean_under, nearest_density
+from featgeo.assembly.links import Link, mean_under, nearest_density
 from featgeo.assembly.support import Support
 from featgeo.geometry.validation import Array
 
@@ -43,7 +43,7 @@ class SideRows:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelLink:
+class ModelLink(Link):
     """From features of x and rows of s to density ratios, by a model of y that reads both.
 
     Attributes:
@@ -68,13 +68,9 @@ class ModelLink:
         given = self.mass_given(rows.s)
         return np.divide(self.mass(rows.f, rows.s), given, out=np.zeros_like(given), where=given > 0)
 
-    def negative_mass(self, rows: SideRows, support: Support) -> Array:
-        """None."""
-        return np.zeros(len(rows))
-
 
 @dataclass(frozen=True, eq=False)
-class SideLink:
+class SideLink(Link):
     """From features of x and rows of s to density ratios p(y|x, s) / p(y).
 
     Attributes:

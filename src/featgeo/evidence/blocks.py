@@ -30,12 +30,12 @@ from scipy.special import chdtrc
 from featgeo.evidence.ladders import Ladder
 from featgeo.evidence.null import rests_on_few_rows
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import permutation_evidence
+from featgeo.evidence.shuffling import Shuffling, as_they_are
 from featgeo.geometry.validation import Array
 
 LIMIT_ROWS = 1000
-LIMIT_DRAWS = 19_999
 MOST_ADDED_VARIANCE = 0.2  # of the energy of a block, as a share of that of chi-square
+LIMIT_DRAWS = 19_999
 SEVERAL_DRAWS = 4999  # of several ladders: these draws are of the data, and made anew
 TAIL_DRAWS = 100
 _SMALLEST = 1e-300
@@ -44,21 +44,24 @@ _BATCH_ENTRIES = 2**20
 Rungs = tuple[int, ...]
 
 
-def block_evidence(x: Sequence[Ladder], y: Sequence[Ladder], n_permutations: int, rng: np.random.Generator) -> Evidence:
+def block_evidence(x: Sequence[Ladder], y: Sequence[Ladder], shuffling: Shuffling) -> Evidence:
     """Test the independence of two variables by their ladders over the same rows."""
     of_x, of_y = (np.hstack([ladder.features for ladder in ladders]) for ladders in (x, y))
-    x_rungs, y_rungs = ([ladder.rungs for ladder in ladders] for ladders in (x, y))
-    n_blocks = sum(map(len, x_rungs)) * sum(map(len, y_rungs))
+    x_rungs, y_rungs = (tuple(ladder.rungs for ladder in ladders) for ladders in (x, y))
+    n, n_blocks = len(of_x), sum(map(len, x_rungs)) * sum(map(len, y_rungs))
     name = f"{n_blocks} block{'s' * (n_blocks != 1)}"
 
     def of_orders(orders: np.ndarray) -> Array:
         return surprise(cross_moments(of_x, of_y.take(orders, axis=0)), x_rungs, y_rungs)
 
     if not all(limit_holds(one, other) for one in x for other in y):
-        return permutation_evidence(of_orders, len(of_x), n_permutations, rng, name)
-    statistic = float(of_orders(np.arange(len(of_x))[None])[0])
-    lone = len(x) == len(y) == 1
-    draws = limit_draws(x[0].rungs, y[0].rungs) if lone else limit_draws_of_several(of_x, of_y, x_rungs, y_rungs)
+        return shuffling.evidence(of_orders, [np.arange(n)], f"{name}, {{}}arrangements of the rows")
+    statistic = as_they_are(of_orders, n)
+    if len(x) == len(y) == 1:
+        draws = lone_draws(x_rungs, y_rungs)
+    else:  # features of different ladders correlate: moments are normals between roots of covariances
+        left, right = (np.real(sqrtm(features.T @ features / n)) for features in (of_x, of_y))
+        draws = limit_draws(left, right, x_rungs, y_rungs, SEVERAL_DRAWS)
     return Evidence(statistic, limit_pvalue(statistic, draws), f"{name}, normal limit")
 
 
@@ -92,44 +95,40 @@ def surprise(moments: Array, x_rungs: Sequence[Rungs], y_rungs: Sequence[Rungs])
         y_rungs: Of each ladder of y.
     """
     x_ends, y_ends = (np.cumsum([rungs[-1] for rungs in every])[:-1] for every in (x_rungs, y_rungs))
-    inverse = [
-        _inverse_tails(np.square(block).cumsum(axis=1).cumsum(axis=2), of_x, of_y)
-        for of_x, rows in zip(x_rungs, np.split(moments, x_ends, axis=1), strict=True)
-        for of_y, block in zip(y_rungs, np.split(rows, y_ends, axis=2), strict=True)
-    ]
+    inverse = []
+    for of_x, rows in zip(x_rungs, np.split(moments, x_ends, axis=1), strict=True):
+        for of_y, block in zip(y_rungs, np.split(rows, y_ends, axis=2), strict=True):
+            sums = np.square(block).cumsum(axis=1).cumsum(axis=2)
+            energies = sums[:, np.array(of_x)[:, None] - 1, np.array(of_y) - 1]
+            tails = chdtrc(np.multiply.outer(of_x, of_y), energies).clip(min=_SMALLEST)
+            inverse.append(1 / tails.reshape(len(tails), -1))
     return np.log10(np.concatenate(inverse, axis=1).mean(axis=1))
 
 
-def _inverse_tails(sums: Array, x_rungs: Rungs, y_rungs: Rungs) -> Array:
-    """One over the chi-square tails of leading blocks, from running sums of squares, (b, d, e) to (b, blocks)."""
-    energies = sums[:, np.array(x_rungs)[:, None] - 1, np.array(y_rungs) - 1]
-    tails = chdtrc(np.multiply.outer(x_rungs, y_rungs), energies).clip(min=_SMALLEST)
-    return 1 / tails.reshape(len(tails), -1)
+def limit_draws(left: Array, right: Array, x_rungs: Sequence[Rungs], y_rungs: Sequence[Rungs], n_draws: int) -> Array:
+    """Draws of the statistic where cross-moments are normal, in order, (n_draws,); the same in every call.
+
+    Args:
+        left: Root of the covariance of the features of x, (d, d).
+        right: Of those of y, (e, e).
+        x_rungs: Of each ladder of x.
+        y_rungs: Of each ladder of y.
+        n_draws: How many.
+    """
+    rng = np.random.default_rng(0)
+    batch = max(1, _BATCH_ENTRIES // (len(left) * len(right)))
+    left, right = (root.astype(np.float32) for root in (left, right))  # type: ignore[assignment]
+    draws = [
+        surprise(left @ rng.standard_normal((size, len(left), len(right)), np.float32) @ right, x_rungs, y_rungs)
+        for size in np.diff([*range(0, n_draws, batch), n_draws])
+    ]
+    return np.sort(np.concatenate(draws))
 
 
 @lru_cache(maxsize=64)
-def limit_draws(x_rungs: Rungs, y_rungs: Rungs) -> Array:
-    """Draws of the statistic where cross-moments are independent normals, in order, (LIMIT_DRAWS,).
-
-    They are the same in every call: the limit knows nothing of the data but the rungs. What a block adds to those
-    inside it is chi-square.
-    """
-    freedom = np.multiply.outer(np.diff(x_rungs, prepend=0), np.diff(y_rungs, prepend=0))
-    added = np.random.default_rng(0).chisquare(freedom, (LIMIT_DRAWS, *freedom.shape))
-    tails = chdtrc(np.multiply.outer(x_rungs, y_rungs), added.cumsum(axis=1).cumsum(axis=2)).clip(min=_SMALLEST)
-    return np.sort(np.log10(np.mean(1 / tails, axis=(1, 2))))
-
-
-def limit_draws_of_several(f: Array, g: Array, x_rungs: Sequence[Rungs], y_rungs: Sequence[Rungs]) -> Array:
-    """The same for several ladders, whose features correlate: moments are normals between roots of covariances."""
-    left, right = (np.real(sqrtm(features.T @ features / len(features))).astype(np.float32) for features in (f, g))
-    rng = np.random.default_rng(0)
-    batch = max(1, _BATCH_ENTRIES // (len(left) * len(right)))
-    draws = [
-        surprise(left @ rng.standard_normal((size, len(left), len(right)), np.float32) @ right, x_rungs, y_rungs)
-        for size in np.diff([*range(0, SEVERAL_DRAWS, batch), SEVERAL_DRAWS])
-    ]
-    return np.sort(np.concatenate(draws))
+def lone_draws(x_rungs: tuple[Rungs], y_rungs: tuple[Rungs]) -> Array:
+    """The same for one ladder a side, whose features are orthonormal: the limit knows nothing of the data."""
+    return limit_draws(np.eye(x_rungs[0][-1]), np.eye(y_rungs[0][-1]), x_rungs, y_rungs, LIMIT_DRAWS)
 
 
 def limit_pvalue(statistic: float, draws: Array) -> float:

@@ -7,20 +7,20 @@ Whoever keeps these objects saves the work, and no result depends on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from featgeo.evidence.probes import column_probes, probes, scaled, undetermined
+from featgeo.evidence.kernels import kernel_features, narrow_features
+from featgeo.evidence.probes import column_probes, probes
 from featgeo.evidence.scored import Scored, Symbols, joint_symbols, same, scored_columns
-from featgeo.evidence.smoothing import Residuals, kernel_features, kernel_regression, narrow_features, residuals
-from featgeo.evidence.terms import SimpleFunctions, free_terms
+from featgeo.evidence.smoothing import Residuals, residuals
+from featgeo.evidence.terms import SimpleFunctions
 from featgeo.features.variables import Table
 from featgeo.geometry.validation import Array
 
 MOST_UNORDERED = 3  # values of a number of X or Y; with more, their order counts
-FITTED = 1  # leading probes for whose sake terms go without penalty
 NARROW_ROWS = 500  # from so many on, functions along indices may be narrow
 MODULATING_COSINES = 2
 MODULATION = 1.5  # weight of all functions of S together; the constant has weight 1
@@ -45,15 +45,13 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Condition:
+class Condition(Side):
     """S.
 
     Attributes:
-        table: Its rows.
         seed: Of the kernel's landmarks.
     """
 
-    table: Table
     seed: int
     _left: dict[Side, Residuals | None] = field(default_factory=dict, init=False)
 
@@ -61,11 +59,6 @@ class Condition:
     def columns(self) -> list[Scored]:
         """Those that vary."""
         return scored_columns(self.table)
-
-    @cached_property
-    def strata(self) -> Symbols | None:
-        """Its values, where they are few or labels."""
-        return joint_symbols(self.table)
 
     @cached_property
     def simple(self) -> SimpleFunctions:
@@ -86,25 +79,22 @@ class Condition:
 
     def _regress(self, columns: list[Scored]) -> Residuals | None:
         given = probes(columns, len(self.table), self.seed)
-        leading = given.values[:, :FITTED]
-        indices = [index for target in leading.T for index in self.simple.indices(target)]
-        narrow = indices if len(self.columns) > 1 and len(self.table) >= NARROW_ROWS else []
-        features = np.hstack([self.features, *(narrow_features(index.ranks) for index in narrow)])
-        left = residuals(kernel_regression(features, free_terms(self.simple, leading, indices)), given.values)
-        free = undetermined(left.values, given)
-        return replace(left.of(free), values=scaled(left.values, given)[:, free]) if free.any() else None
+        leading = given.values[:, 0]  # for its sake terms go without penalty
+        indices = self.simple.indices(leading)
+        narrow = indices if len(self.columns) > 1 and len(self.table) >= NARROW_ROWS else ()
+        features = np.hstack([self.features, *map(narrow_features, narrow)])
+        left = residuals(features, self.simple.terms(leading, indices), given.values)
+        free = given.undetermined(left.values)
+        values = given.scaled(left.values)[:, free]
+        return Residuals(values, left.vectors, left.taken[:, free], left.of_rows[:, free]) if free.any() else None
 
     @cached_property
     def modulators(self) -> Array:
         """Functions of S that multiply products of residuals, times the roots of their weights, (n, q)."""
         width = len(self.columns)
         if width > MOST_MODULATORS:
-            smooth = kernel_regression(self.features, self.simple.lines)
-            position = np.flatnonzero(np.isfinite(smooth.eigenvalues))[:MOST_MODULATORS]
-            leading = smooth.basis(position)
-            share = leading.eigenvalues / leading.eigenvalues.sum()
-            return leading.vectors * np.sqrt(len(self.table) * MODULATION * share)
-        parts = [np.empty((len(self.table), 0))]
+            return self.simple.lines[:, :MOST_MODULATORS] * np.sqrt(MODULATION / MOST_MODULATORS)
+        parts = []
         for column in self.columns:
             given = column_probes(column, MODULATING_COSINES)
             weights = given.weights[: MOST_MODULATORS // width]

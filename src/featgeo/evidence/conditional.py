@@ -9,17 +9,19 @@ labels changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
+
+import numpy as np
 
 from featgeo.evidence.condition import Condition, Side
 from featgeo.evidence.independence import independence_test
 from featgeo.evidence.products import product_test
 from featgeo.evidence.reading import read_tables
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.scored import Scored, Symbols, scored_columns
-from featgeo.evidence.shuffling import check_permutations
-from featgeo.evidence.strata import MOST_CELLS, stratified_chi_square_test, stratified_probe_test
+from featgeo.evidence.scored import scored_columns
+from featgeo.evidence.shuffling import Shuffling, check_permutations
+from featgeo.evidence.strata import stratified_probe_test
+from featgeo.evidence.tables import table_evidence
 from featgeo.geometry.arguments import check_choice, seed_of
 
 METHODS = ("auto", "products", "strata")
@@ -77,37 +79,23 @@ def check_options(method: str, n_permutations: int, random_state: Any) -> int:
 
 def conditional_evidence(x: Side, y: Side, s: Condition, method: str, n_permutations: int) -> Evidence:
     """The test of variables that are read: x and y must vary, and a column of s."""
-    n = len(s.table)
+    n, n_columns = len(s.table), len(s.columns)
     if n < FEWEST_ROWS:
         raise ValueError(f"A test given S needs at least {FEWEST_ROWS} rows, got {n}. Pass more.")
-    strata = _strata(s, method)
-    if strata is None:
-        _check_rows(n, len(s.columns))
-        return product_test(x, y, s)
-    if x.finite and y.finite and x.finite.size * y.finite.size * strata.size <= MOST_CELLS:
-        return stratified_chi_square_test(x.finite, y.finite, strata, s.seed, n_permutations)
-    return stratified_probe_test(_columns(x), _columns(y), strata, s.seed, n_permutations)
-
-
-def _check_rows(n: int, n_columns: int) -> None:
+    if method == "strata" and s.finite is None:
+        raise ValueError(
+            "method='strata' needs an S that is a single column of labels or has at most min(32, sqrt(n)) distinct "
+            f"rows, got more in n = {n} rows. Use method='products', or group the values of S."
+        )
+    if method != "products" and s.finite is not None:
+        shuffling = Shuffling(n_permutations, np.random.default_rng(s.seed))
+        if x.finite and y.finite:
+            return table_evidence(x.finite, y.finite, shuffling, s.finite)
+        of_x, of_y = ([side.finite] if side.finite else scored_columns(side.table) for side in (x, y))
+        return stratified_probe_test(of_x, of_y, s.finite, s.seed, shuffling)
     if n < ROWS_PER_COLUMN * n_columns:
         raise ValueError(
             f"A test given S needs at least {ROWS_PER_COLUMN} rows for each column of S that varies, got {n} rows and "
             f"{n_columns} columns: regressions on S would explain anything. Pass more rows or fewer columns."
         )
-
-
-def _columns(side: Side) -> Sequence[Scored]:
-    return scored_columns(side.table) if side.finite is None else [side.finite]
-
-
-def _strata(s: Condition, method: str) -> Symbols | None:
-    """The values of S as strata; None for the other method."""
-    if method == "products":
-        return None
-    if s.strata is None and method == "strata":
-        raise ValueError(
-            "method='strata' needs an S that is a single column of labels or has at most min(32, sqrt(n)) distinct "
-            f"rows, got more in n = {len(s.table)} rows. Use method='products', or group the values of S."
-        )
-    return s.strata
+    return product_test(x, y, s)

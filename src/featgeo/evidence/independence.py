@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
-
-from featgeo.evidence.bartlett import linear_evidence
 from featgeo.evidence.blocks import block_evidence
-from featgeo.evidence.counts import table_evidence
 from featgeo.evidence.ladders import linear_ladder, smooth_ladders
 from featgeo.evidence.learned import check_model, learned_evidence
-from featgeo.evidence.reading import check_tables, check_varies, read_rows
+from featgeo.evidence.rank import linear_evidence
+from featgeo.evidence.reading import check_rows, read_rows
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import check_permutations
+from featgeo.evidence.scored import Symbols
+from featgeo.evidence.shuffling import Shuffling, check_permutations
+from featgeo.evidence.tables import table_evidence
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, symbol_keys
 from featgeo.geometry.arguments import check_choice, generator_of
@@ -70,31 +69,25 @@ def independence_test(
         raise ValueError(f"`model` is for method='learned', got method={method!r}. Pass that, or leave the model out.")
     check_model(model)
     rng = generator_of(random_state)
+    shuffling = Shuffling(int(n_permutations), rng)
     x, y = read_rows(X=X, Y=Y)
-    if method == "learned" or (method == "auto" and (x.variable.is_tensor or y.variable.is_tensor)):
-        check_varies(X=x, Y=y)
-        return learned_evidence(x, y, model, int(n_permutations), rng)
-    check_tables(X=x, Y=y)
-    if method == "table":
-        _check_repeats(x, y)
-    if method == "auto":
-        method = "table" if is_finite(x) and is_finite(y) else "smooth"
-    if method == "table":
-        return table_evidence(_symbols(x), _symbols(y), int(n_permutations), rng)
+    learns = method == "learned" or (method == "auto" and (x.variable.is_tensor or y.variable.is_tensor))
+    check_rows(x, y, tensors=learns)
+    if learns:
+        return learned_evidence(x, y, model, shuffling)
     if method == "linear":
-        return linear_evidence(linear_ladder(x), linear_ladder(y), int(n_permutations), rng)
+        return linear_evidence(linear_ladder(x), linear_ladder(y), shuffling)
+    if method == "table" or (method == "auto" and is_finite(x) and is_finite(y)):
+        return table_evidence(_symbols(x), _symbols(y), shuffling)
     seed = int(rng.integers(2**31))  # of the centres of kernels
-    return block_evidence(smooth_ladders(x, seed), smooth_ladders(y, seed), int(n_permutations), rng)
+    return block_evidence(smooth_ladders(x, seed), smooth_ladders(y, seed), shuffling)
 
 
-def _check_repeats(x: Rows, y: Rows) -> None:
-    for name, rows in (("X", x), ("Y", y)):
-        if len(np.unique(_symbols(rows))) == len(rows):
-            raise ValueError(
-                f"Every row of {name} has a value of its own: a table of counts says nothing. Use method='smooth'."
-            )
-
-
-def _symbols(rows: Rows) -> np.ndarray:
-    """The position of each row's value among the distinct ones, (n,)."""
-    return np.unique(symbol_keys(rows.table), axis=0, return_inverse=True)[1].reshape(-1)
+def _symbols(rows: Rows) -> Symbols:
+    symbols = Symbols.of(symbol_keys(rows.table))
+    if symbols.size == len(rows) and not is_finite(rows):
+        raise ValueError(
+            f"Every row of {rows.variable.name} has a value of its own: a table of counts says nothing. Use "
+            "method='smooth'."
+        )
+    return symbols

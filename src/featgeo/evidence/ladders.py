@@ -8,24 +8,24 @@ leaves them as they are: whatever the ladder, tests by shuffling keep their leve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.stats import rankdata
-from sklearn.kernel_approximation import Nystroem
+from scipy.spatial.distance import cdist
 
+from featgeo.evidence.kernels import landmark_features, landmarks
+from featgeo.evidence.scored import Ranks, Scored, Symbols, cosines_of, indicators, orthonormal, scored_columns
 from featgeo.features.encoding import Encoding
-from featgeo.features.variables import Rows, Table
+from featgeo.features.variables import Rows
+from featgeo.geometry.spans import COLLINEAR_ENERGY
 from featgeo.geometry.validation import Array
 
-RUNGS = (1, 2, 4, 8, 12)
+MOST_WAVES = 12  # of a number
+MOST_FEATURES = 32  # of single columns, all together, of a column of labels, and of a kernel
 ROWS_PER_FEATURE = 4
-MOST_FEATURES = 32  # of single columns, all together
-MOST_LABELS = 32
-KERNEL_RUNGS = (1, 2, 4, 8, 16, 32)
-KERNEL_CENTRES = 256
-KERNEL_GAMMA = 0.3
-_RANK = 1e-6  # a feature whose rest, after those before it, is smaller than this share of it adds nothing
+KERNEL_GAMMA = 0.3  # inverse squared width of the kernel of several columns, over their total variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,12 @@ class Ladder:
     features: Array
     rungs: tuple[int, ...]
 
-    @property
+    @cached_property
     def kurtosis(self) -> float:
         """The largest fourth moment of a feature: 1.5 for cosines, n / m for a label of m rows."""
         return float(np.max(np.mean(np.square(np.square(self.features)), axis=0)))  # ** 4 is slow
 
-    @property
+    @cached_property
     def rung_kurtosis(self) -> Array:
         """E|f|^4 of the leading k features of each rung, (rungs,): k^2 where all rows weigh alike."""
         energy = np.square(self.features).cumsum(axis=1)[:, np.array(self.rungs) - 1]
@@ -54,106 +54,61 @@ class Ladder:
 
 def smooth_ladders(rows: Rows, seed: int) -> tuple[Ladder, ...]:
     """The ladders of a variable: of its single columns, and where there are several of all together."""
-    single = _column_ladder(rows.table)
-    return (single,) if _width(rows.table) == 1 else (single, _kernel_ladder(rows.table, seed))
+    table = rows.table
+    columns, width = scored_columns(table, 2), table.numbers.shape[1] + table.codes.shape[1]
+    single = _column_ladder(columns, len(table), width)
+    if width == 1:
+        return (single,)
+    together, _ = kernel_components(columns, len(table), seed)
+    return single, Ladder(together, doubling(together.shape[1]))
 
 
 def linear_ladder(rows: Rows) -> Ladder:
     """The columns themselves, labels as indicators, as a single rung."""
-    features = orthonormal(Encoding.fit(rows)(rows))
-    return Ladder(features, (features.shape[1],))
+    features, rungs = orthonormal(Encoding.fit(rows)(rows))
+    return Ladder(features, rungs)
 
 
-def orthonormal(features: Array, before: Array | None = None) -> Array:
-    """Centre and orthonormalise features in their order, after those of `before`; those that add nothing are dropped.
-
-    Args:
-        features: Shape (n, d).
-        before: Orthonormal features that come first, (n, c).
-
-    Returns:
-        All together, (n, c + r).
-    """
-    n = len(features)
-    kept = np.empty((n, 0)) if before is None else before
-    for column in features.T:
-        rest = column - column.mean()
-        for _ in range(2):  # twice, for the digits
-            rest = rest - kept @ (kept.T @ rest) / n
-        size = np.linalg.norm(rest)
-        # Measured against the feature as it came: what centring leaves of a constant is rounding.
-        if size > _RANK * np.linalg.norm(column):
-            kept = np.column_stack([kept, rest * (np.sqrt(n) / size)])
-    return kept
-
-
-def _column_ladder(table: Table) -> Ladder:
+def _column_ladder(columns: Sequence[Scored], n: int, width: int) -> Ladder:
     """Functions of single columns: of all the first waves and the labels, then of all the second waves, and so on."""
-    n, width = len(table), _width(table)
     most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE))
-    waves = [_waves(numbers, min(RUNGS[-1], max(1, most // width))) for numbers in table.numbers.T]
-    missing = [np.isnan(numbers)[:, None] for numbers in table.numbers.T]
-    first = [*(wave[:, :1] for wave in waves), *missing, *(_indicators(codes) for codes in table.codes.T)]
-    features = orthonormal(_principal(np.hstack(first)))
+    waves = [_waves(column, min(MOST_WAVES, max(1, most // width))) for column in columns if isinstance(column, Ranks)]
+    labels = [indicators(column, MOST_FEATURES) for column in columns if isinstance(column, Symbols)]
+    spans = [[*labels, *(wave[:, :1] for wave in waves)]]
+    spans += [[wave[:, i : i + 1] for wave in waves] for i in range(1, max((w.shape[1] for w in waves), default=0))]
+    blocks = [np.hstack(span) for span in spans]
+    features, ends = orthonormal(np.hstack(blocks), [block.shape[1] for block in blocks])
     # Among the first waves of several columns the leading combinations are rungs; labels of one column have no order.
-    rungs = [rung for rung in RUNGS if rung < features.shape[1]] * (width > 1) + [features.shape[1]]
-    for order in range(1, max((wave.shape[1] for wave in waves), default=0)):
-        block = np.hstack([wave[:, order : order + 1] for wave in waves])
-        features = orthonormal(_principal(block), features)
-        if order + 1 in RUNGS:
-            rungs.append(features.shape[1])
-    return _ladder(features[:, : max(most, MOST_LABELS)], tuple(rungs))
+    leading = doubling(ends[0]) if width > 1 else ()
+    features = features[:, : max(most, MOST_FEATURES)]
+    rungs = {min(rung, features.shape[1]) for rung in (*leading, *(ends[i - 1] for i in doubling(len(ends))))}
+    return Ladder(features, tuple(sorted(rungs)))
 
 
-def _width(table: Table) -> int:
-    return table.numbers.shape[1] + table.codes.shape[1]
+def _waves(column: Ranks, most: int) -> Array:
+    known = int(np.sum(~np.isnan(column.values)))
+    return cosines_of(column.values, max(1, min(most, known // ROWS_PER_FEATURE)))
 
 
-def _waves(values: Array, most: int) -> Array:
-    """Cosines of the ranks, of one half-wave and more; a missing value counts as average."""
-    known = int((~np.isnan(values)).sum())
-    count = max(1, min(most, known // ROWS_PER_FEATURE))
-    return np.nan_to_num(np.cos(np.pi * np.multiply.outer(_ranks(values), np.arange(1, count + 1))))
+def kernel_components(columns: Sequence[Scored], n: int, seed: int) -> tuple[Array, Array]:
+    """Principal components of a Gaussian kernel of all columns, (n, d), the strongest first, and their energies, (d,).
 
-
-def _ranks(values: Array) -> Array:
-    """Between 0 and 1, ties at their middle, NaN where missing."""
-    present = ~np.isnan(values)
-    ranks = np.full(len(values), np.nan)
-    ranks[present] = (rankdata(values[present]) - 0.5) / max(1, present.sum())
-    return ranks
-
-
-def _indicators(codes: np.ndarray) -> Array:
-    """Of the most frequent labels; the others share one."""
-    counts = np.bincount(codes + 1)
-    frequent = np.argsort(-counts, kind="stable")[:MOST_LABELS]
-    return (codes[:, None] + 1 == frequent).astype(np.float64)
-
-
-def _principal(block: Array) -> Array:
-    """The same span by the principal components of the features, each of variance 1, the largest component first."""
-    centred = block - block.mean(axis=0)
-    scaled = centred / centred.std(axis=0).clip(min=1e-12)
-    energies, directions = np.linalg.eigh(scaled.T @ scaled / len(block))
-    return scaled @ directions[:, energies > _RANK][:, ::-1]
-
-
-def _kernel_ladder(table: Table, seed: int) -> Ladder:
-    """Principal components of a Gaussian kernel of all columns; a label differs as a number does by a spread."""
-    ranks = [np.nan_to_num(np.sqrt(12) * (_ranks(numbers) - 0.5))[:, None] for numbers in table.numbers.T]
-    missing = [np.isnan(numbers)[:, None] for numbers in table.numbers.T]
-    scores = np.hstack([*ranks, *missing, *(_indicators(codes) / np.sqrt(2) for codes in table.codes.T)])
+    A label differs as a number does by a spread. The seed is that of the landmarks.
+    """
+    scores = np.hstack([
+        np.nan_to_num(np.sqrt(12) * (column.values - 0.5))[:, None] if isinstance(column, Ranks)
+        else indicators(column, MOST_FEATURES) / np.sqrt(2)
+        for column in columns
+    ])  # fmt: skip
     gamma = KERNEL_GAMMA / max(1.0, float(scores.var(axis=0).sum()))
-    centres = min(KERNEL_CENTRES, len(scores))
-    features = Nystroem(gamma=gamma, n_components=centres, random_state=seed).fit_transform(scores)
-    features -= features.mean(axis=0)
-    energy, directions = np.linalg.eigh(features.T @ features / len(features))
-    most = max(1, min(KERNEL_RUNGS[-1], len(scores) // ROWS_PER_FEATURE, int(np.sum(energy > 1e-9 * energy[-1]))))
-    leading = np.arange(len(energy) - 1, len(energy) - 1 - most, -1)
-    return _ladder(features @ (directions[:, leading] / np.sqrt(energy[leading])), KERNEL_RUNGS)
+    chosen = landmarks(n, seed)
+    features = landmark_features(np.exp(-gamma * cdist(scores, scores[chosen], "sqeuclidean")), chosen)
+    energies, directions = np.linalg.eigh(features.T @ features / n)
+    most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE, int(np.sum(energies > COLLINEAR_ENERGY * energies[-1]))))
+    energies, directions = energies[: -most - 1 : -1], directions[:, : -most - 1 : -1]
+    return features @ (directions / np.sqrt(energies)), energies
 
 
-def _ladder(features: Array, rungs: tuple[int, ...]) -> Ladder:
-    d = features.shape[1]
-    return Ladder(features, (*(rung for rung in rungs if rung < d), d))
+def doubling(most: int) -> tuple[int, ...]:
+    """1, 2, 4, ..., and the last."""
+    return (*(2**i for i in range((most - 1).bit_length())), most)

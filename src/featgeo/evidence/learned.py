@@ -24,40 +24,48 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.base import clone
 
-from featgeo.evidence.null import ROWS_PER_KURTOSIS
+from featgeo.evidence.blocks import LIMIT_ROWS
+from featgeo.evidence.null import AMPLE_COUNT
 from featgeo.evidence.reading import varies
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import permutation_evidence
+from featgeo.evidence.shuffling import Shuffling, as_they_are
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array, shown
+from featgeo.learning.data import Pairs
 from featgeo.models import ModalDecomposition
 
 FEWEST_ROWS = 20
-LIMIT_ROWS = 1000  # of a half
-_NOTHING = 1e-12
 
 Half = tuple[Rows, Rows]
 
 
-def learned_evidence(
-    x: Rows, y: Rows, model: ModalDecomposition | None, n_permutations: int, rng: np.random.Generator
-) -> Evidence:
+def learned_evidence(x: Rows, y: Rows, model: ModalDecomposition | None, shuffling: Shuffling) -> Evidence:
     """Test the independence of two variables by modes learned on one half of the rows and tested on the other."""
-    one, other = halves(x, y, rng, "use method='smooth'")
-    first, second = (_half_evidence(model, *pair, n_permutations, rng) for pair in ((one, other), (other, one)))
-    better = min(first, second, key=lambda evidence: evidence.pvalue)
+    ways = []
+    for seen, held_out in halves(x, y, shuffling.rng, "use method='smooth'"):
+        if not all(map(varies, seen)):
+            ways.append(Evidence(0.0, 1.0, "a half that never varies teaches no mode"))
+            continue
+        fitted = learned_on(model, seen)
+        f, g = fitted.transform(*(rows.raw for rows in held_out))
+        ways.append(score_evidence(f, g, mode_weights(fitted), shuffling))
+    better = min(ways, key=lambda evidence: evidence.pvalue)
     return Evidence(better.statistic, min(1.0, 2 * better.pvalue), f"learned on halves: {better.method}")
 
 
-def halves(x: Rows, y: Rows, rng: np.random.Generator, otherwise: str) -> tuple[Half, Half]:
-    """The rows parted in two at random; `otherwise` says what to do where they are too few."""
+def halves(x: Rows, y: Rows, rng: np.random.Generator, otherwise: str) -> tuple[tuple[Half, Half], tuple[Half, Half]]:
+    """The rows parted in two at random, one half to learn from and one to test on, both ways.
+
+    `otherwise` says what to do where they are too few.
+    """
     n = len(x)
     if n < FEWEST_ROWS:
         raise ValueError(
             f"Learning on halves of the rows needs at least {FEWEST_ROWS} rows, got {n}. With so few, {otherwise}."
         )
-    one, other = ((x.take(part), y.take(part)) for part in np.array_split(rng.permutation(n), 2))
-    return one, other
+    fold = Pairs(x, y).folds(2, int(rng.integers(2**31)))
+    one, other = ((x.take(part), y.take(part)) for part in (np.flatnonzero(fold == i) for i in range(2)))
+    return (one, other), (other, one)
 
 
 def check_model(model: Any) -> None:
@@ -80,37 +88,25 @@ def learned_on(model: ModalDecomposition | None, seen: Half) -> ModalDecompositi
         ) from reason
 
 
-def _half_evidence(
-    model: ModalDecomposition | None, seen: Half, held_out: Half, n_permutations: int, rng: np.random.Generator
-) -> Evidence:
-    if not all(varies(rows) for rows in seen):
-        return Evidence(0.0, 1.0, "a half that never varies teaches no mode")
-    fitted = learned_on(model, seen)
-    weights = mode_weights(fitted)
-    f, g = fitted.transform(*(rows.raw for rows in held_out))
-    return score_evidence(f, g, weights, n_permutations, rng)
-
-
 def mode_weights(fitted: ModalDecomposition) -> Array:
     """Strengths on rows that the fit held out for itself, (k,); where none is left of these, those of its own rows."""
     held_out = np.clip(fitted.held_out_singular_values_, 0.0, None)
     return held_out if held_out.any() else fitted.singular_values_
 
 
-def score_evidence(f: Array, g: Array, weights: Array, n_permutations: int, rng: np.random.Generator) -> Evidence:
+def score_evidence(f: Array, g: Array, weights: Array, shuffling: Shuffling) -> Evidence:
     """Test whether given functions f_i of X and g_i of Y go together, one-sided.
 
     Args:
         f: Functions of X on n rows, (n, k).
         g: Functions of Y on the same rows, (n, k).
         weights: Weights w, (k,), at least 0.
-        n_permutations: Arrangements, where rows are few.
-        rng: Source of randomness.
+        shuffling: Of the rows, where they are few.
     """
     n, name = len(f), f"{len(weights)} mode{'s' * (len(weights) != 1)}"
     left, right = (np.sqrt(weights) * (values - values.mean(axis=0)) for values in (f, g))
     spread = np.sqrt(np.sum((left.T @ left) * (right.T @ right)) / (n - 1))  # of n T over all arrangements
-    if spread <= _NOTHING * n:
+    if spread <= 1e-12 * n:
         return Evidence(0.0, 1.0, f"{name}, none of which varies")
 
     def of_orders(orders: np.ndarray) -> Array:
@@ -118,7 +114,7 @@ def score_evidence(f: Array, g: Array, weights: Array, n_permutations: int, rng:
 
     # |a|^2 <= |sqrt(w) f|^2 |sqrt(w) g|^2 bounds the kurtosis of a: with one mode it is the product of the two.
     fourth = np.prod([np.mean(np.square(np.square(side).sum(axis=1))) for side in (left, right)])
-    if n <= LIMIT_ROWS or ROWS_PER_KURTOSIS * fourth > n * (spread**2 / n) ** 2:
-        return permutation_evidence(of_orders, n, n_permutations, rng, name)
-    statistic = float(of_orders(np.arange(n)[None])[0])
+    if n <= LIMIT_ROWS or AMPLE_COUNT * fourth > n * (spread**2 / n) ** 2:
+        return shuffling.evidence(of_orders, [np.arange(n)], f"{name}, {{}}arrangements of the rows")
+    statistic = as_they_are(of_orders, n)
     return Evidence(statistic, float(norm.sf(statistic)), f"{name}, normal limit")

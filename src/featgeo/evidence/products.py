@@ -33,23 +33,20 @@ def product_test(x: Side, y: Side, s: Condition) -> Evidence:
     of_x, of_y = s.left_of(x), s.left_of(y)
     if of_x is None or of_y is None:
         return Evidence(0.0, 1.0, NAME)
-    leading = slice(MODULATED)
-    ratio, modulated = variance_ratio(of_x, of_y), variance_ratio(of_x.of(leading), of_y.of(leading), s.modulators)
-    return moment_evidence(of_x.values, of_y.values, s.modulators, ratio, modulated, NAME)
+    ratios = variance_ratio(of_x, of_y, np.column_stack([np.ones(len(s.modulators)), s.modulators]))
+    return moment_evidence(of_x.values, of_y.values, s.modulators, ratios, NAME)
 
 
-def moment_evidence(x: Array, y: Array, modulating: Array, ratio: Array, modulated: Array, name: str) -> Evidence:
+def moment_evidence(x: Array, y: Array, modulating: Array, ratios: Array, name: str) -> Evidence:
     """Test whether products of residuals have mean 0.
 
     Args:
         x: Residuals of the probes of X, (n, k), scaled.
         y: Those of Y, (n, l).
         modulating: Functions of S that multiply the products, (n, q).
-        ratio: From `variance_ratio`, (k, l).
-        modulated: The same for products that are modulated, (at most MODULATED, at most MODULATED, q).
+        ratios: From `variance_ratio`, of a constant and of these functions, (k, l, 1 + q).
         name: What the method is called.
     """
-    ratios = np.concatenate([ratio.ravel(), modulated.ravel()])
     statistic, weights = _quadratic_form(x, y, modulating, ratios)
     pvalue = weighted_chi_square_tail(statistic, weights)
     if rests_on_few_rows(_kurtosis(x), _kurtosis(y), len(x)):
@@ -74,20 +71,18 @@ def _implied_weights(x: Array, y: Array, modulating: Array) -> Array:
 
 def _quadratic_form(x: Array, y: Array, modulating: Array, ratios: Array) -> tuple[float, Array]:
     """The statistic and the weights of its null distribution."""
-    n, size = len(x), x.shape[1] * y.shape[1]
-    lead_x, lead_y = min(MODULATED, x.shape[1]), min(MODULATED, y.shape[1])
-    modulated = lead_x * lead_y * modulating.shape[1]
-    total, gram, fourth = np.zeros(size + modulated), np.zeros((size + modulated, size + modulated)), 0.0
+    n, lead = len(x), slice(MODULATED)
+    total, gram, fourth = np.zeros(()), np.zeros(()), 0.0
     for start in range(0, n, CHUNK):
         rows = slice(start, start + CHUNK)
         plain = x[rows, :, None] * y[rows, None, :]
-        leading = plain[:, :lead_x, :lead_y, None] * modulating[rows, None, None, :]
-        block = np.hstack([plain.reshape(len(plain), size), leading.reshape(len(plain), modulated)])
-        total += block.sum(axis=0)
-        gram += block.T @ block
+        leading = plain[:, lead, lead, None] * modulating[rows, None, None, :]
+        block = np.hstack([plain.reshape(len(plain), -1), leading.reshape(len(plain), -1)])
+        total = total + block.sum(axis=0)
+        gram = gram + block.T @ block
         fourth += float(np.square(np.square(block).sum(axis=1)).sum())
     mean = total / n
-    scale = np.sqrt(ratios)
+    scale = np.sqrt(np.concatenate([ratios[:, :, 0].ravel(), ratios[lead, lead, 1:].ravel()]))
     covariance = (gram / n - np.outer(mean, mean)) * np.outer(scale, scale)
     spectrum = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
     return float(n * mean @ mean), less_spread(spectrum, fourth / float(np.square(gram).sum()), n)

@@ -1,13 +1,17 @@
-"""How many modes given features have: tests of rank that do not take the rest for independent.
+"""Canonical correlations of given spans, and how many of them are more than chance.
 
-Let a and b be the canonical variates of p and q features, rho_1 >= rho_2 >= ... their correlations, and only the
-first i modes real. Bartlett's statistic of the others is, to first order, n times the sum of the squared cross-moments
-of a_{i+1}, ... with b_{i+1}, ...; errors of the spans and of the first i modes enter in second order only. For many
-rows these moments are normal, with the covariance of the products a_j b_l, j, l > i. So the statistic is a weighted
-sum of chi-squares, and the weights are the eigenvalues of that covariance. All are 1 where what is left of X is
-independent of what is left of Y; where it is only uncorrelated (a common scale, symbols that exclude each other) they
-are not, and chi-square with (p - i)(q - i) degrees of freedom, which is Bartlett's limit, may be far off. This one
-needs finite fourth moments and many rows, no more (F. Kleibergen and R. Paap (2006), J. Econometrics 133:97).
+With rho_1 >= rho_2 >= ... the canonical correlations of p and q features over n rows, the hypothesis that only the
+first i modes are real is measured by Bartlett's statistic (1941; the sum of 1 / rho_j^2 is Lawley's refinement),
+
+    -(n - 1 - i - (p + q + 1) / 2 + sum_{j <= i} 1 / rho_j^2) sum_{j > i} log(1 - rho_j^2).
+
+To first order it is n times the sum of the squared cross-moments of the canonical variates a_{i+1}, ... with b_{i+1},
+...; errors of the spans and of the first i modes enter in second order only. For many rows these moments are normal,
+with the covariance of the products a_j b_l, j, l > i. So the statistic is a weighted sum of chi-squares, and the
+weights are the eigenvalues of that covariance. All are 1 where what is left of X is independent of what is left of Y,
+as it is where there are no modes; where it is only uncorrelated (a common scale, symbols that exclude each other) they
+are not, and chi-square with (p - i)(q - i) degrees of freedom, which is Bartlett's limit, may be far off. The weighted
+sum needs finite fourth moments and many rows, no more (F. Kleibergen and R. Paap (2006), J. Econometrics 133:97).
 """
 
 from __future__ import annotations
@@ -15,12 +19,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
-from featgeo.evidence.bartlett import bartlett_statistics, check_dimensions, linear_evidence
-from featgeo.evidence.ladders import linear_ladder
+from featgeo.evidence.blocks import cross_moments, limit_holds
+from featgeo.evidence.ladders import Ladder, linear_ladder
 from featgeo.evidence.null import less_spread, weighted_chi_square_tail
 from featgeo.evidence.reading import read_tables
-from featgeo.evidence.shuffling import check_permutations
+from featgeo.evidence.result import Evidence
+from featgeo.evidence.shuffling import Shuffling, as_they_are, check_permutations
 from featgeo.geometry.arguments import generator_of
 from featgeo.geometry.validation import Array
 
@@ -45,13 +51,44 @@ def mode_pvalues(X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any
         and finite fourth moments.
     """
     check_permutations(n_permutations)
-    rng = generator_of(random_state)
+    shuffling = Shuffling(n_permutations, generator_of(random_state))
     x, y = (linear_ladder(rows) for rows in read_tables(X=X, Y=Y))
-    check_dimensions(x, y)
-    pvalues = rank_pvalues(x.features, y.features)
     # The larger of two: one is right where X and Y are independent, the other in the limit where they are uncorrelated.
-    pvalues[0] = max(pvalues[0], linear_evidence(x, y, n_permutations, rng).pvalue)
-    return np.maximum.accumulate(pvalues)
+    independent = linear_evidence(x, y, shuffling).pvalue
+    pvalues = rank_pvalues(x.features, y.features)
+    return np.maximum.accumulate([max(independent, pvalues[0]), *pvalues[1:]])
+
+
+def linear_evidence(x: Ladder, y: Ladder, shuffling: Shuffling) -> Evidence:
+    """Test independence inside the spans of two ladders: Bartlett's statistic of "there are no modes"."""
+    n, p, q = len(x.features), x.features.shape[1], y.features.shape[1]
+    if p == 0 or q == 0:
+        raise ValueError(
+            f"Features of X and of Y must vary, got {p} and {q} that do, as far as floats tell. Rescale the columns."
+        )
+    if p + q > n - 2:
+        raise ValueError(
+            f"{p} and {q} features need at least {p + q + 2} rows, got {n}: with fewer, some of their combinations "
+            "agree whatever the rows. Pass fewer columns or more rows, or use method='smooth'."
+        )
+    name = f"Bartlett's statistic of {p} x {q} features"
+
+    def of_orders(orders: np.ndarray) -> Array:
+        moments = cross_moments(x.features, y.features[orders]) / np.sqrt(n - 1)
+        return bartlett_statistics(np.linalg.svd(moments, compute_uv=False), n, p, q)[:, 0]
+
+    if not limit_holds(x, y):
+        return shuffling.evidence(of_orders, [np.arange(n)], f"{name}, {{}}arrangements of the rows")
+    statistic = as_they_are(of_orders, n)
+    return Evidence(statistic, float(chi2.sf(statistic, p * q)), f"{name}, chi-square with {p * q} d.f.")
+
+
+def bartlett_statistics(rho: Array, n_rows: int, p: int, q: int) -> Array:
+    """The statistic of "only the first i modes are real" for i = 0, 1, ..., (..., k) to (..., k)."""
+    inside = rho.clip(1e-8, 1 - 1e-15)  # no infinities
+    inverse, i = 1 / inside**2, np.arange(rho.shape[-1])
+    tails = np.log1p(-(inside**2))[..., ::-1].cumsum(axis=-1)[..., ::-1]
+    return -(n_rows - 1 - i - (p + q + 1) / 2 + np.cumsum(inverse, axis=-1) - inverse) * tails
 
 
 def rank_pvalues(x: Array, y: Array) -> Array:
@@ -61,13 +98,11 @@ def rank_pvalues(x: Array, y: Array) -> Array:
         x: Orthonormal features of X, (n, p).
         y: Orthonormal features of Y, (n, q).
     """
-    n, p, q = len(x), x.shape[1], y.shape[1]
-    left, rho, right = np.linalg.svd(x.T @ y / n)
+    left, rho, right = np.linalg.svd(x.T @ y / len(x))
     a, b = x @ left, y @ right.T
-    statistics = bartlett_statistics(rho.clip(max=1 - 1e-15), n, p, q)
     return np.array([
         weighted_chi_square_tail(statistic, product_spectrum(a[:, i:], b[:, i:]))
-        for i, statistic in enumerate(statistics)
+        for i, statistic in enumerate(bartlett_statistics(rho, len(x), x.shape[1], y.shape[1]))
     ])  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Columns as tests see them: by rank, or by symbol.
+"""Columns as tests see them, by rank or by symbol, and the functions of a column that all tests use.
 
 Independence does not change under monotone maps of a number, nor under any renaming of symbols: so a column of many
 numbers enters by its *ranks*, a column of labels or of few numbers by its *symbols*. Only regressions on S read
@@ -8,13 +8,17 @@ of symbols beside it says where it is missing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from featgeo.features.recipes import FINITE_VALUES
 from featgeo.features.variables import Table, symbol_keys
+from featgeo.geometry.spans import CONSTANT_SPREAD, flag_from_gram
 from featgeo.geometry.validation import Array
 
 
@@ -30,6 +34,19 @@ class Ranks:
     values: Array
     numbers: Array
 
+    @classmethod
+    def of(cls, numbers: Array) -> Ranks:
+        """Of numbers that vary, NaN where missing."""
+        known = numbers[~np.isnan(numbers)]
+        centred = np.nan_to_num(numbers - known.mean())
+        centred = centred / np.abs(centred).max()  # squares of huge numbers are not numbers
+        return cls(ranks(numbers), centred / np.sqrt(np.square(centred).sum() / len(known)))
+
+    @property
+    def scores(self) -> Array:
+        """Where a standard normal has these ranks, (n,); a missing number counts as average."""
+        return np.nan_to_num(ndtri(self.values))
+
 
 @dataclass(frozen=True, eq=False)
 class Symbols:
@@ -37,11 +54,27 @@ class Symbols:
 
     Attributes:
         codes: Integers 0, ..., size - 1, each of which occurs; shape (n,).
-        size: The number of symbols, at least 2.
+        size: The number of symbols.
     """
 
     codes: np.ndarray
     size: int
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Symbols:
+        """The position of each value, or row, among the distinct ones in order."""
+        codes = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
+        return cls(codes, int(codes.max()) + 1)
+
+    def are_few(self, most: int = FINITE_VALUES) -> bool:
+        """Whether a finite alphabet, of so many symbols or fewer, is behind them."""
+        return self.size <= max(2, min(most, int(np.sqrt(len(self.codes)))))
+
+    @property
+    def groups(self) -> list[np.ndarray]:
+        """The rows of each symbol."""
+        order = np.argsort(self.codes, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(self.codes[order])) + 1)
 
 
 Scored = Ranks | Symbols
@@ -52,21 +85,17 @@ def scored_columns(table: Table, most_symbols: int = FINITE_VALUES) -> list[Scor
 
     Args:
         table: Their rows.
-        most_symbols: Numbers of so many values or fewer are symbols.
+        most_symbols: Numbers of so many values or fewer are symbols; two always are.
     """
     columns: list[Scored] = []
     for numbers in table.numbers.T:
         missing = np.isnan(numbers)
-        codes = codes_of(np.where(missing, np.inf, numbers))
-        if few_values(codes, most_symbols):
-            columns.append(Symbols(codes, int(codes.max()) + 1))
-            continue
-        columns.append(Ranks(ranks(numbers), standardised(numbers)))
-        if missing.any():
+        symbols = Symbols.of(np.where(missing, np.inf, numbers))
+        few = symbols.are_few(most_symbols)
+        columns.append(symbols if few else Ranks.of(numbers))
+        if missing.any() and not few:
             columns.append(Symbols(missing.astype(np.int64), 2))
-    for labels in table.codes.T:
-        codes = codes_of(labels)
-        columns.append(Symbols(codes, int(codes.max()) + 1))
+    columns += [Symbols.of(labels) for labels in table.codes.T]
     return [column for column in columns if isinstance(column, Ranks) or column.size > 1]
 
 
@@ -85,30 +114,41 @@ def joint_symbols(table: Table) -> Symbols | None:
 
     A single column of labels is one, however many there are: they have no order that could serve instead.
     """
-    codes = codes_of(symbol_keys(table))
+    symbols = Symbols.of(symbol_keys(table))
     single = table.codes.shape[1] == 1 and table.numbers.shape[1] == 0
-    return Symbols(codes, int(codes.max()) + 1) if single or few_values(codes) else None
-
-
-def codes_of(values: np.ndarray) -> np.ndarray:
-    """The position of each value, or row, among the distinct ones in order."""
-    return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
-
-
-def few_values(codes: np.ndarray, most: int = FINITE_VALUES) -> bool:
-    """Whether a finite alphabet, of so many symbols or fewer, is behind them."""
-    return int(codes.max()) < max(2, min(most, int(np.sqrt(len(codes)))))
-
-
-def standardised(numbers: Array) -> Array:
-    """Mean 0 and variance 1 of those that are not missing, which are 0."""
-    known = ~np.isnan(numbers)
-    centred = np.where(known, numbers - numbers[known].mean(), 0.0)
-    size = max(float(np.abs(centred).max()), 1e-300)  # squares of huge numbers are not numbers
-    return centred / size / np.sqrt(np.square(centred / size).sum() / known.sum())
+    return symbols if single or symbols.are_few() else None
 
 
 def ranks(numbers: Array) -> Array:
     """Mid-ranks among those that are not missing, strictly between 0 and 1."""
-    known = int((~np.isnan(numbers)).sum())
-    return (rankdata(numbers, nan_policy="omit") - 0.5) / known
+    return (rankdata(numbers, nan_policy="omit") - 0.5) / np.sum(~np.isnan(numbers)).clip(min=1)
+
+
+def cosines_of(ranks: Array, count: int) -> Array:
+    """sqrt(2) cos(pi k r) for k = 1, ..., count, (n, count): orthonormal functions of a rank r; 0 where missing."""
+    return np.nan_to_num(np.sqrt(2) * np.cos(np.pi * np.outer(ranks, np.arange(1, count + 1))))
+
+
+def indicators(column: Symbols, most: int) -> Array:
+    """Of the most frequent symbols, (n, at most `most`)."""
+    frequent = np.argsort(-np.bincount(column.codes), kind="stable")[:most]
+    return (column.codes[:, None] == frequent).astype(np.float64)
+
+
+def orthonormal(features: Array, sizes: Sequence[int] = ()) -> tuple[Array, tuple[int, ...]]:
+    """An orthonormal basis of growing spans of features, and the dimension of each span.
+
+    Args:
+        features: Shape (n, d).
+        sizes: How many features each span adds; one span of all of them when empty.
+
+    Returns:
+        Functions of mean 0 and covariance identity over the rows, (n, r), the strongest of each span first.
+    """
+    mean = features.mean(axis=0)
+    centred = features - mean
+    gram: Any = centred.T @ centred / len(centred)
+    constant = np.sqrt(np.diag(gram)) <= CONSTANT_SPREAD * np.abs(mean)
+    gram[constant] = gram[:, constant] = 0  # what centring leaves of a constant is rounding
+    flag = flag_from_gram(gram, sizes or [features.shape[1]])
+    return np.asarray(centred @ flag.basis), flag.ends

@@ -1,10 +1,15 @@
-"""Random rearrangements of the rows of one variable: exact null distributions, however few the rows."""
+"""Random orders of the rows of one variable, of all rows or within strata: exact null distributions, for any rows.
+
+Orders are drawn until `REACHED` of them reach the statistic: with h of the first l, h / l is an exact p-value too
+(J. Besag and P. Clifford (1991), Biometrika 78:301), so that orders are spent where the evidence is strong.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice, permutations
+from dataclasses import dataclass
+from itertools import permutations, product
 
 import numpy as np
 
@@ -12,9 +17,12 @@ from featgeo.evidence.result import Evidence
 from featgeo.geometry.arguments import check_whole
 from featgeo.geometry.validation import Array
 
-_BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in the cache
+REACHED = 50  # orders that reach the statistic, and no more are needed: p-values above 0.05 to a seventh of them
 MOST_PERMUTATIONS = 10**7  # of a thousand rows, more take longer than anyone waits
+_BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in the cache
 _TIE = 1e-9  # statistics that differ by less, relatively, are equal: sums in another order
+
+OfOrders = Callable[[np.ndarray], Array]
 
 
 def check_permutations(n_permutations: int) -> None:
@@ -22,75 +30,68 @@ def check_permutations(n_permutations: int) -> None:
     check_whole(n_permutations, "n_permutations", 1, "999 is usual.", MOST_PERMUTATIONS)
 
 
-def arrangements(n_rows: int, n_permutations: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Orders of the rows, in batches (b, n): every order there is where these are few, else random ones.
+@dataclass(frozen=True, eq=False)
+class Shuffling:
+    """How the rows of a variable change places.
 
-    Args:
-        n_rows: n.
-        n_permutations: How many random orders.
+    Attributes:
+        n_permutations: How many random orders, at most; all orders, where there are no more than that.
         rng: Source of randomness.
     """
-    if every_order_is_tried(n_rows, n_permutations):
-        yield np.array(list(permutations(range(n_rows))))
-        return
-    batch = max(1, min(n_permutations, _BATCH_ENTRIES // n_rows))
-    for start in range(0, n_permutations, batch):
-        rows = np.tile(np.arange(n_rows), (min(batch, n_permutations - start), 1))
-        yield rng.permuted(rows, axis=1)
+
+    n_permutations: int
+    rng: np.random.Generator
+
+    def is_complete(self, groups: list[np.ndarray]) -> bool:
+        """Whether rows that stay within these groups have so few orders that all are tried."""
+        orders = 1
+        for group in groups:
+            orders *= math.factorial(min(len(group), 20)) if orders <= self.n_permutations + 1 else 1
+        return orders <= self.n_permutations + 1
+
+    def orders(self, groups: list[np.ndarray]) -> Iterator[np.ndarray]:
+        """Orders of the rows that keep them within their groups, (b, n) at a time."""
+        place = np.argsort(np.concatenate(groups))
+        if self.is_complete(groups):
+            every = product(*(permutations(group) for group in groups))
+            yield np.array([np.concatenate(parts) for parts in every])[:, place]
+            return
+        batch = max(1, min(2 * REACHED, _BATCH_ENTRIES // len(place)))
+        for start in range(0, self.n_permutations, batch):
+            size = min(batch, self.n_permutations - start)
+            parts = [self.rng.permuted(np.tile(group, (size, 1)), axis=1) for group in groups]
+            yield np.hstack(parts)[:, place]
+
+    def evidence(self, of_orders: OfOrders, groups: list[np.ndarray], name: str) -> Evidence:
+        """Compare a statistic with itself over orders of the rows of one variable.
+
+        Args:
+            of_orders: The statistic for each order of the rows, (b, n) to (b,).
+            groups: The rows that may change places with each other.
+            name: What the method is called, with a place for the word "all".
+        """
+        statistic, complete = as_they_are(of_orders, sum(map(len, groups))), self.is_complete(groups)
+        pvalue = permutation_pvalue(statistic, map(of_orders, self.orders(groups)), complete)
+        return Evidence(statistic, pvalue, name.format("all " * complete))
 
 
-def every_order_is_tried(n_rows: int, n_permutations: int) -> bool:
-    """Whether so few rows have no more orders than the random ones that were asked for."""
-    return n_rows <= 12 and math.factorial(n_rows) <= n_permutations + 1
+def as_they_are(of_orders: OfOrders, n_rows: int) -> float:
+    """The statistic of the rows in their own order."""
+    return float(of_orders(np.arange(n_rows)[None])[0])
 
 
-def permutation_pvalue(statistic: float, draws: Array, complete: bool) -> float:
-    """The share of arrangements whose statistic is as large, which is exact at any number of rows.
+def permutation_pvalue(statistic: float, draws: Iterable[Array], complete: bool) -> float:
+    """The share of orders whose statistic is as large, which is exact at any number of rows.
 
     Args:
         statistic: Of the rows as they are.
-        draws: Of the arrangements, (B,).
-        complete: Whether the arrangements are all there are, the one observed included.
+        draws: Of orders, some at a time; no more are looked at where `REACHED` of them have reached the statistic.
+        complete: Whether the orders are all there are, the one observed included.
     """
-    reached = int(np.sum(draws >= _just_below(statistic)))
-    return reached / len(draws) if complete else (1 + reached) / (1 + len(draws))
-
-
-def sequential_pvalue(statistic: float, draws: Iterable[float], at_most: int, enough: int) -> float:
-    """The same from draws one after the other, as few as needed: exact as well.
-
-    Args:
-        statistic: Of the rows as they are.
-        draws: Of random arrangements.
-        at_most: How many of them to look at.
-        enough: Stop where so many have reached the statistic; their share is the p-value then.
-    """
-    reached = 0
-    for count, draw in enumerate(islice(draws, at_most), start=1):
-        reached += draw >= _just_below(statistic)
-        if reached == enough:
-            return reached / count
-    return (1 + reached) / (1 + at_most)
-
-
-def _just_below(statistic: float) -> float:
-    return statistic - _TIE * max(abs(statistic), 1.0)
-
-
-def permutation_evidence(
-    of_orders: Callable[[np.ndarray], Array], n_rows: int, n_permutations: int, rng: np.random.Generator, name: str
-) -> Evidence:
-    """Compare a statistic with itself over arrangements of the rows of one variable.
-
-    Args:
-        of_orders: The statistic for each order of the rows, (b, n) to (b,).
-        n_rows: n.
-        n_permutations: How many random orders; all are tried where there are no more than that.
-        rng: Source of randomness.
-        name: What the statistic is.
-    """
-    statistic = float(of_orders(np.arange(n_rows)[None])[0])
-    draws = np.concatenate([of_orders(orders) for orders in arrangements(n_rows, n_permutations, rng)])
-    complete = every_order_is_tried(n_rows, n_permutations)
-    method = f"{name}, {'all' if complete else len(draws)} arrangements of the rows"
-    return Evidence(statistic, permutation_pvalue(statistic, draws, complete), method)
+    reached = count = 0
+    for some in draws:
+        hits = reached + np.cumsum(some >= statistic - _TIE * max(abs(statistic), 1.0))
+        if hits[-1] >= REACHED and not complete:
+            return REACHED / (count + 1 + int(np.searchsorted(hits, REACHED)))
+        reached, count = int(hits[-1]), count + len(some)
+    return reached / count if complete else (1 + reached) / (1 + count)

@@ -19,16 +19,14 @@ import numpy as np
 from scipy.stats import t as student
 
 from featgeo.card import Card, Shown
-from featgeo.evidence.learned import Half, check_model, halves, learned_on
+from featgeo.evidence.blocks import LIMIT_ROWS
+from featgeo.evidence.learned import check_model, halves, learned_on
 from featgeo.evidence.null import rests_on_few_rows
 from featgeo.evidence.reading import read_rows
-from featgeo.evidence.shuffling import arrangements, check_permutations, permutation_pvalue
+from featgeo.evidence.shuffling import Shuffling, check_permutations, permutation_pvalue
 from featgeo.geometry.arguments import check_level, generator_of
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
-
-SHUFFLED_ROWS = 1000  # parts with more rows are compared with Student's distribution
-_BELOW_ONE = 1 - 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,38 +89,33 @@ def held_out_spectrum(
     check_permutations(n_permutations)
     check_model(model)
     x, y = read_rows(X=X, Y=Y)
-    rng = generator_of(random_state)
-    half, rest = halves(x, y, rng, "ask `independence_test` whether there is any dependence")
-    one, other = (_measured(model, *pair, n_permutations, rng) for pair in ((half, rest), (rest, half)))
-    return _combined(one, other, len(x), level)
+    shuffling = Shuffling(n_permutations, generator_of(random_state))
+    ways = halves(x, y, shuffling.rng, "ask `independence_test` whether there is any dependence")
+    measured = []
+    for seen, held_out in ways:
+        f, g = learned_on(model, seen).transform(*(rows.raw for rows in held_out))
+        measured.append(_measured(f, g, shuffling))
+    k = min(part.shape[1] for part in measured)
+    sigma, error, pvalue = np.mean([part[:, :k] for part in measured], axis=0)
+    inside = sigma.clip(-1 + 1e-12, 1 - 1e-12)
+    # On Fisher's scale, so that intervals stay between -1 and 1.
+    reach = student.ppf((1 + level) / 2, len(x) // 2 - 2) * error / (1 - inside**2)
+    low, high = np.tanh(np.arctanh(inside) - reach), np.tanh(np.arctanh(inside) + reach)
+    return HeldOutSpectrum(sigma, low, high, (2 * pvalue).clip(max=1), len(x), level)
 
 
-@dataclass(frozen=True, eq=False)
-class _Measured:
-    """Correlations of one held-out part, their standard errors, and one-sided p-values, (k,) each."""
-
-    r: Array
-    error: Array
-    pvalue: Array
-
-
-def _measured(
-    model: ModalDecomposition | None, seen: Half, held_out: Half, n_permutations: int, rng: np.random.Generator
-) -> _Measured:
-    f, g = learned_on(model, seen).transform(*(rows.raw for rows in held_out))
-    u, v = _standardised(f), _standardised(g)
+def _measured(f: Array, g: Array, shuffling: Shuffling) -> Array:
+    """Correlations of f_i and g_i on held-out rows, their standard errors, and one-sided p-values, (3, k)."""
+    u, v = ((z - z.mean(axis=0)) / z.std(axis=0).clip(min=1e-12) for z in (f, g))
     r, error = studentised(u, v)
-    ratio = r / error
-    kurtosis = np.mean(u**4, axis=0).max(initial=0), np.mean(v**4, axis=0).max(initial=0)
-    few = rests_on_few_rows(*kurtosis, len(u))
-    if len(u) > SHUFFLED_ROWS and not few:  # where features rest on few rows, Student's distribution is not reached
-        return _Measured(r, error, student.sf(ratio, len(u) - 2))
+    of_u, of_v = (float(np.mean(z**4, axis=0).max(initial=0)) for z in (u, v))
+    if len(u) > LIMIT_ROWS and not rests_on_few_rows(of_u, of_v, len(u)):
+        return np.stack([r, error, student.sf(r / error, len(u) - 2)])
     # Shuffled and studentised: exact where X and Y are independent, right in the limit where only this mode is nothing.
-    draws = np.concatenate([
-        np.divide(*studentised(u, v[orders])) for orders in arrangements(len(u), n_permutations, rng)
-    ])  # fmt: skip
-    pvalue = [permutation_pvalue(one, column, complete=False) for one, column in zip(ratio, draws.T, strict=True)]
-    return _Measured(r, error, np.array(pvalue))
+    orders = shuffling.orders([np.arange(len(u))])
+    draws = np.concatenate([np.divide(*studentised(u, v[some])) for some in orders])
+    pvalues = [permutation_pvalue(one, [column], False) for one, column in zip(r / error, draws.T, strict=True)]
+    return np.stack([r, error, pvalues])
 
 
 def studentised(u: Array, v: Array) -> tuple[Array, Array]:
@@ -131,18 +124,3 @@ def studentised(u: Array, v: Array) -> tuple[Array, Array]:
     r = product.mean(axis=-2)
     influence = product - r[..., None, :] * (u**2 + v**2) / 2
     return r, np.sqrt(np.mean(influence**2, axis=-2) / len(u)).clip(min=1e-12)
-
-
-def _standardised(features: Array) -> Array:
-    centred = features - features.mean(axis=0)
-    return centred / np.sqrt(np.mean(centred**2, axis=0)).clip(min=1e-12)
-
-
-def _combined(one: _Measured, other: _Measured, n_rows: int, level: float) -> HeldOutSpectrum:
-    k = min(len(one.r), len(other.r))
-    sigma = (one.r[:k] + other.r[:k]) / 2
-    inside = sigma.clip(-_BELOW_ONE, _BELOW_ONE)
-    # On Fisher's scale, so that intervals stay between -1 and 1.
-    reach = student.ppf((1 + level) / 2, n_rows // 2 - 2) * (one.error[:k] + other.error[:k]) / 2 / (1 - inside**2)
-    low, high = np.tanh(np.arctanh(inside) - reach), np.tanh(np.arctanh(inside) + reach)
-    return HeldOutSpectrum(sigma, low, high, (one.pvalue[:k] + other.pvalue[:k]).clip(max=1), n_rows, level)

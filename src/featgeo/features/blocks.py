@@ -12,11 +12,13 @@ from torch import Tensor
 
 from featgeo.features.space import Space
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 LARGEST = 1e100  # sums of squares of numbers between this and its inverse are numbers, with much to spare
 MOST_PRODUCTS = 2000
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class PartSpace(Space):
     """Functions of some of the variables of a side.
@@ -34,6 +36,7 @@ class PartSpace(Space):
         return self.space.forward(rows.of(*self.names))
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class SideBySide(Space):
     """The sum of several spaces of the same side: their features side by side; of no space, none."""
@@ -47,6 +50,7 @@ class SideBySide(Space):
         return torch.cat([space.forward(rows) for space in self.spaces], dim=1)
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class ScaledSpace(Space):
     """A space with its features divided by fixed numbers: the span is the same.
@@ -71,6 +75,7 @@ def in_reach(space: Space, rows: Any) -> Space:
     return ScaledSpace(space, np.where(beyond, size, 1.0)) if beyond.any() else space
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class ProductSpace(Space):
     """Products of one function of each of several variables.

@@ -21,6 +21,7 @@ from featgeo.features.spaces import KernelSpace, TableSpace
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 REGRESSION_ROWS = 20_000
 ROWS_A_FUNCTION = 10  # at least: with fewer a regression follows the noise
@@ -66,6 +67,7 @@ def _regression(rows: Rows, targets: Array, seed: int) -> tuple[Space, Any]:
     return spaces[best], fits[best]
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class CentredSpace(Space):
     """Functions of a side less their means given one of its variables.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from datetime import datetime
 from numbers import Integral
 from typing import Any, Literal
 
@@ -12,11 +13,15 @@ import numpy as np
 from featgeo.features.exact_numbers import check_finite, in_units, is_missing, is_number, out_of_units, units_of
 from featgeo.features.raw import RawColumn
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
+
+Label = None | bool | int | float | str | bytes | datetime
 
 UNKNOWN = -1
 _DATE_PARTS = ("month", "weekday", "hour")
 
 
+@saved
 @dataclass(frozen=True)
 class Column:
     """What a column held in the fit.
@@ -34,7 +39,7 @@ class Column:
 
     name: str
     kind: Literal["number", "label", "date"]
-    categories: tuple[Any, ...] = ()
+    categories: tuple[Label, ...] = ()
     missing: bool = False
     parts: tuple[str, ...] = ()
     form: Literal["", "span", "zoned"] = ""

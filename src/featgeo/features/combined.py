@@ -14,8 +14,10 @@ from torch import Tensor
 
 from featgeo.features.space import Space
 from featgeo.features.variables import Rows
+from featgeo.schema import saved
 
 
+@saved
 @dataclass(frozen=True)
 class Sum:
     """Sums of functions of groups of columns, one space a group.
@@ -28,6 +30,7 @@ class Sum:
     parts: Sequence[tuple[Any, Any]]
 
 
+@saved
 @dataclass(frozen=True)
 class Joint:
     """Sums of products of functions of groups of columns, one space a group: functions of all of them together.
@@ -39,6 +42,7 @@ class Joint:
     parts: Sequence[tuple[Any, Any]]
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class ColumnsSpace(Space):
     """Functions of some of the columns of a variable.

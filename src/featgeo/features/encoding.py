@@ -28,6 +28,7 @@ from featgeo.features.space import Space
 from featgeo.features.tensors import last_at_most, looked_up, normal_quantile
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 Scores = Literal["uniform", "normal", "standard", "bounded"]
 
@@ -40,6 +41,7 @@ FEW_LABELS = 32  # a column of no more has an indicator of each; others have no 
 ROWS_A_LABEL = 10  # among many labels: with fewer rows an indicator follows the noise
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class Encoding(Space):
     """A fitted encoding of a table: the space of its columns themselves.

@@ -20,10 +20,12 @@ from torch import Tensor
 
 from featgeo.features.space import Fields
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 MOST_LABELS = 256  # bits of a set, as scikit-learn has them
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class Forest(Fields):
     """A sum of trees.

@@ -13,6 +13,7 @@ from featgeo.features.space import Space
 from featgeo.features.spaces import TableSpace
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 from featgeo.threads import bounded_threads
 
 
@@ -31,6 +32,7 @@ class LearnedFunction(Space):
         """The first k of the features."""
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class SpanFunction(LearnedFunction):
     """An affine function of the features of a space."""
@@ -56,6 +58,7 @@ class SpanFunction(LearnedFunction):
         return replace(self, affine=self.affine.first(k))
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class TableFunction(LearnedFunction):
     """One value for each symbol of a finite alphabet, (m, k); 0 for symbols that the fit never saw: no change.

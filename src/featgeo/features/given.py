@@ -21,8 +21,10 @@ from featgeo.features.space import Wrapped
 from featgeo.features.spaces import NetworkSpace, TransformerSpace, check_module
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class FunctionSpace(Wrapped):
     """The values of a function of the rows as they came."""

@@ -26,6 +26,7 @@ from featgeo.features.dealing import copies_of, deal
 from featgeo.features.space import Fields
 from featgeo.features.tensors import interpolated
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 PARTS = 5  # each is left out once, and sees the direction of the others
 RIDGES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of the direction, as a share of the mean variance of a column
@@ -36,6 +37,7 @@ STEP_WIDTHS = np.array([0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
 STEP_PARAMETERS = 4
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class IndexRegressor(Fields):
     """A curve along one direction of the columns.

@@ -28,6 +28,7 @@ from featgeo.features.encoding import ROWS_A_LABEL, has_many
 from featgeo.features.space import Fields
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 N_FOLDS = 5
 SMALLEST_VARIANCE = 1e-6  # of a direction of the features, relative to the largest: below, it is rounding
@@ -93,6 +94,7 @@ def cross_fitted(codes: np.ndarray, targets: Array, n_labels: int, fold_of_row: 
     return table, values
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class LabelMeans(Fields):
     """Means of targets for the labels of each column that has many.

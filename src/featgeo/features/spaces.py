@@ -7,8 +7,8 @@ finite alphabets are indicators; those of numbers the numbers themselves (`Encod
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from featgeo.features.space import Space, Wrapped
 from featgeo.features.tensors import bisected, last_at_most
 from featgeo.features.variables import Rows, Table, symbol_keys
 from featgeo.geometry.validation import Array, shown
+from featgeo.schema import saved
 
 KERNEL_FEATURES = 32  # of one number
 JOINT_FEATURES = 300  # of several columns together
@@ -36,6 +37,7 @@ MOST_SYMBOLS = 2000
 MOST_SPLINES = 500  # beyond, a Gram matrix of all of them costs more than it tells
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class TableSpace(Space):
     """All functions of a variable with finitely many values: one indicator a value.
@@ -94,6 +96,7 @@ def _at_most(rows: Tensor, others: Tensor) -> Tensor:
     return result
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class SplineSpace(Space):
     """Sums of a smooth function of each number (a cubic spline of its score) and any function of each label.
@@ -178,6 +181,7 @@ def _smooth_first(space: SplineSpace) -> Array:
     return (functions / roughness) @ hadamard(n_features)[: len(roughness)] / np.sqrt(n_features)
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class KernelSpace(Space):
     """Smooth functions of all columns together: features of a Gaussian kernel.
@@ -246,11 +250,19 @@ def _additive(rows: Rows, scores: Scores) -> SplineSpace | Encoding:
     return splines if splines(rows.take(slice(0, 1))).shape[1] <= MOST_SPLINES else Encoding.fit(rows)
 
 
+class Transformer(Protocol):
+    """What scikit-learn calls so."""
+
+    def transform(self, X: Any) -> Any:
+        """Features of the rows."""
+
+
+@saved
 @dataclass(eq=False, repr=False)
 class TransformerSpace(Wrapped):
     """The outputs of a scikit-learn transformer of the rows as they came."""
 
-    transformer: Any
+    transformer: Transformer
 
     @classmethod
     def fit(cls, rows: Rows, transformer: Any) -> TransformerSpace:
@@ -271,6 +283,7 @@ class TransformerSpace(Wrapped):
         return values.astype(np.float64)
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class NetworkSpace(Space):
     """The outputs of a network, trained or given.
@@ -282,7 +295,7 @@ class NetworkSpace(Space):
     """
 
     in_chunks = True
-    module: torch.nn.Module
+    module: torch.nn.Module = field(metadata={"named_by": "side"})  # as what one of the user is handed in again
     encoding: Encoding | None
     side: str
 

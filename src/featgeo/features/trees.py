@@ -14,7 +14,7 @@ longer than boosting's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ from featgeo.features.label_means import LabelMeans, columns_of_many_labels
 from featgeo.features.space import Fields, Space
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 from featgeo.watch import tell
 
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
@@ -42,6 +43,7 @@ FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
 MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are read by their means alone
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class Line(Fields):
     """A fitted linear regression."""
@@ -54,12 +56,20 @@ class Line(Fields):
         return inputs @ self.tensor("weight") + self.tensor("bias")
 
 
+class Regressor(Protocol):
+    """What scikit-learn calls so."""
+
+    def predict(self, X: Any) -> Any:
+        """Expectations of the target."""
+
+
+@saved
 @dataclass(eq=False, repr=False)
 class Foreign(Fields):
     """A fitted regressor of the user's own."""
 
     is_ours = False
-    regressor: Any
+    regressor: Regressor
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Predictions, (n,)."""
@@ -77,6 +87,7 @@ def fitted(regressor: Any, inputs: Array, target: Array) -> Fields:
     return Foreign(regressor) if forest is None else forest
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class Regressions(Fields):
     """Regressors of several targets.
@@ -98,6 +109,7 @@ class Regressions(Fields):
         return torch.stack(found, dim=1) if found else inputs[:, :0]
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class RegressorSpace(Space):
     """Conditional expectations of given functions of the other variable, by any scikit-learn regressor.

@@ -23,6 +23,7 @@ from featgeo.features.columns import Column, codes_of, column_of, numbers_of
 from featgeo.features.identifiers import identifiers
 from featgeo.features.raw import as_tensor, columns_of, is_frame, plain, shape_of, taken
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,7 @@ class Table:
         return Table(self.numbers[index], self.codes[index])
 
 
+@saved
 @dataclass(frozen=True)
 class Variable:
     """How a variable was given in the fit, and is due afterwards.

@@ -17,12 +17,14 @@ from torch import Tensor
 from featgeo.features.space import Space
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 LONGEST_WINDOW = 4  # the width of the paper's convolution of sequences
 MOST_WINDOWS = 256
 MOST_SYMBOLS = 16  # then a window still holds two
 
 
+@saved
 @dataclass(eq=False, repr=False)
 class WindowSpace(Space):
     """Shares of the windows of a sequence with one symbol a column.

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.problem import SpanModes, SpanProblem
+from featgeo.geometry.problem import SpanModes
 from featgeo.geometry.validation import check_ridge, shown
 
 
@@ -53,4 +54,4 @@ def decompose(
             f"{shown(levels)}."
         )
     check_ridge(ridge)
-    return SpanProblem.from_moments(moments, levels).modes(ridge)
+    return span_problem(moments, levels).modes(ridge)

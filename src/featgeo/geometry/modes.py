@@ -62,7 +62,10 @@ class Modes:
 
     def top(self, k: int | None) -> Modes:
         """The k strongest modes, the best approximation of rank k; all of them when None."""
-        k = check_mode_count(k, len(self))
+        return self.first(check_mode_count(k, len(self)))
+
+    def first(self, k: int) -> Modes:
+        """The first k modes, or fewer where there are fewer."""
         return Modes(self.sigma[:k], self.f[..., :k], self.g[..., :k])
 
     def blocks(self, tolerance: float = 1e-8) -> tuple[range, ...]:

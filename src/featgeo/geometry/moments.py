@@ -181,6 +181,10 @@ class Moments:
                 parts.setdefault(key, []).append(pair)
         return _restored(dims, {key: _Pair.merged(pairs) for key, pairs in parts.items()})
 
+    def joined(self, others: Moments) -> Moments:
+        """The moments of the same rows with more blocks: what both know is taken from here."""
+        return _restored({**others.dims, **self.dims}, {**others._pairs, **self._pairs})
+
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             raise TypeError(
@@ -205,6 +209,15 @@ class Moments:
     def weight(self, a: str, b: str | None = None) -> float:
         """Total weight (the number of rows where weights are 1) of the rows that carry a, or both a and b."""
         return self._pair(a, b).weight
+
+    def knows(self, names: Iterable[str]) -> bool:
+        """Whether there are rows for every pair of some blocks."""
+        return all((a, b) in self._pairs for a in names for b in names if a <= b)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows carry all blocks."""
+        return len({pair.weight for pair in self._pairs.values()}) <= 1
 
     def mean(self, a: str, b: str | None = None) -> Array:
         """Mean of block a, shape (d_a,), over the rows that carry a, or both a and b."""

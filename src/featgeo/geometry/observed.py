@@ -21,6 +21,7 @@ import numpy as np
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, Flag, consistent_covariance, flag_from_gram
 from featgeo.geometry.validation import Array
+from featgeo.schema import NOT_SAVED, saved
 
 # Blocks are taken from the rows that carry all of them, unless some pair is seen this many times more often.
 MORE_PAIRS = 2.0
@@ -32,9 +33,11 @@ class Patterns:
 
     Attributes:
         parts: For each set of blocks the moments of the rows that carry exactly these.
+        memo: Blocks that were whitened.
     """
 
     parts: Mapping[frozenset[str], Moments]
+    memo: dict[tuple[tuple[str, ...], ...], Metric] = field(default_factory=dict, repr=False)
 
     @classmethod
     def merged(cls, several: Iterable[Patterns | Moments]) -> Patterns:
@@ -68,11 +71,24 @@ class Patterns:
                 the first.
         """
         complete = [moments for carried, moments in self.parts.items() if carried.issuperset(names)]
-        if not complete:
+        if not complete or not names:
             return self.all
         whole = Moments.merged(complete)
         fewest = min(self.all.weight(a, b) for a in first or names for b in first or names)
         return self.all if fewest > MORE_PAIRS * whole.weight(names[0]) else whole
+
+    def whitened(self, levels: tuple[tuple[str, ...], ...]) -> Metric:
+        """Blocks with an orthonormal basis of their functions, adapted to levels that add them; made once, and kept."""
+        if levels not in self.memo:
+            names = sum(levels, ())
+            self.memo[levels] = Metric.of(self.metric(names, levels[0]), levels)
+        return self.memo[levels]
+
+    def joined(self, others: Patterns) -> Patterns:
+        """The same rows, all complete, with more blocks; what was whitened stays."""
+        (own,), (more,) = self.parts.values(), others.parts.values()
+        both = own.joined(more)
+        return Patterns({frozenset(both.dims): both}, self.memo)
 
     def carrying(self, y: Sequence[str], x: Sequence[str]) -> list[tuple[tuple[str, ...], Moments]]:
         """The kinds of rows that carry y and some blocks of x: which, in order, and their moments."""
@@ -84,30 +100,29 @@ class Patterns:
         return kinds
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Metric:
     """The inner product of functions of several blocks: means and the Gram matrix of their features.
 
     Attributes:
-        names: The blocks, in order.
-        sizes: How many features each has.
+        levels: The blocks that each level adds, in order.
+        sizes: How many features each block has.
         mean: Means of the features, side by side, (d,).
         gram: Their covariance, (d, d), positive semidefinite.
         removed: Share of energy by which moments of different rows did not fit together.
-        level: The level of each block; of one and the same when empty.
         memo: Bases of spans that were asked for.
     """
 
-    names: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
     sizes: tuple[int, ...]
     mean: Array
     gram: Array
     removed: float = 0.0
-    level: tuple[int, ...] = ()
-    memo: dict[tuple[str, ...], tuple[np.ndarray, Flag]] = field(default_factory=dict, repr=False)
+    memo: dict[tuple[str, ...], tuple[np.ndarray, Flag]] = field(default_factory=dict, repr=False, metadata=NOT_SAVED)
 
     @classmethod
-    def of(cls, moments: Moments, names: Sequence[str], level: Sequence[int] = ()) -> Metric:
+    def of(cls, moments: Moments, levels: tuple[tuple[str, ...], ...]) -> Metric:
         """From moments that know every pair of the blocks.
 
         Moments of different rows need not fit together. Then those of the first level are mended by themselves, as if
@@ -115,18 +130,26 @@ class Metric:
 
         Args:
             moments: Means and covariances.
-            names: The blocks.
-            level: The level of each, ascending; one and the same when empty.
+            levels: The blocks that each level adds.
         """
+        names = sum(levels, ())
         gram, removed = consistent_covariance(moments, names)
-        first = [name for name, i in zip(names, level, strict=True) if i == level[0]] if level else names
-        if removed and len(first) < len(names):
+        if removed and len(levels[0]) < len(names):
             varies = np.diag(gram) > 0
             gram = moments.joint_covariance(names, names) * np.outer(varies, varies)
-            own, _ = consistent_covariance(moments, first)
+            own, _ = consistent_covariance(moments, levels[0])
             gram[: len(own), : len(own)] = own
-        sizes = tuple(moments.dims[name] for name in names)
-        return cls(tuple(names), sizes, moments.joint_mean(names), gram, removed, tuple(level))
+        return cls(levels, tuple(moments.dims[name] for name in names), moments.joint_mean(names), gram, removed)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All blocks, in order."""
+        return sum(self.levels, ())
+
+    @property
+    def flag(self) -> Flag:
+        """An orthonormal basis of all functions, adapted to the levels."""
+        return self.seen(self.names)[1]
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
         """Positions of the features of some blocks, in the order of the metric."""
@@ -142,10 +165,8 @@ class Metric:
         """The features of some blocks, by position, and an orthonormal basis of their span, adapted to the levels."""
         key = tuple(name for name in self.names if name in names)
         if key not in self.memo:
-            columns = self.columns(key)
-            sizes = [0] * (1 + max(self.level, default=0))
-            for name, size, i in zip(self.names, self.sizes, self.level or [0] * len(self.names), strict=True):
-                sizes[i] += size if name in key else 0
+            columns, size = self.columns(key), dict(zip(self.names, self.sizes, strict=True))
+            sizes = [sum(size[name] for name in level if name in key) for level in self.levels]
             self.memo[key] = columns, flag_from_gram(self.gram[np.ix_(columns, columns)], sizes)
         return self.memo[key]
 

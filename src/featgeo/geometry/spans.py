@@ -20,6 +20,7 @@ from scipy import sparse
 
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.validation import Array, as_features, as_names, check_ridge
+from featgeo.schema import saved
 
 # What is left of a unit vector once it was made orthogonal to others: below this it is called collinear with them.
 COLLINEAR_LENGTH = 1e-10
@@ -130,6 +131,7 @@ def _scaled(gram: Array) -> tuple[Array, Array]:
     return gram / scale / scale[:, None], scale
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class AffineFeatures:
     """Features inside a span: z -> offset + (z - centre) @ weight, for rows z of the span's features.

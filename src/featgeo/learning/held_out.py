@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from featgeo.geometry.incomplete import Kind, kinds
 from featgeo.geometry.observed import Patterns
-from featgeo.geometry.problem import Directions, Kind, SpanProblem
+from featgeo.geometry.problem import Directions, SpanProblem
 from featgeo.geometry.validation import Array
 
 MOST_SCALE = 20.0  # rows that see less of a function cannot judge it
@@ -33,17 +34,17 @@ class HeldOut:
     y_step: Array
 
     @classmethod
-    def of(cls, problem: SpanProblem, unseen: Patterns) -> HeldOut:
+    def of(cls, problem: SpanProblem, unseen: Patterns, tau_ridge: float | None = None) -> HeldOut:
         """See the rows of one fold."""
-        y, basis = problem.y, problem.y_flag.basis
+        y, basis = problem.y, problem.y.flag.basis
         moments = unseen.metric(y.names)
         step = (moments.joint_mean(y.names) - y.mean) @ basis
         gram = basis.T @ moments.joint_covariance(y.names, y.names) @ basis + np.outer(step, step)
-        return cls(problem.kinds(unseen, own_means=True), gram, step)
+        return cls(kinds(problem, unseen, tau_ridge, own_means=True), gram, step)
 
-    def seen_in(self, problem: SpanProblem) -> HeldOut:
-        """The same rows in a problem with the same coordinates and another tau ridge."""
-        return replace(self, kinds=problem.seen_by(self.kinds))
+    def seen_under(self, problem: SpanProblem, tau_ridge: float) -> HeldOut:
+        """The same rows under another tau ridge."""
+        return replace(self, kinds=[kind.under(problem, tau_ridge) for kind in self.kinds])
 
     def score(self, levels: Sequence[Directions]) -> float:
         """H-score of all modes together, f and g each carrying sqrt(sigma): of each kind of row what it can see."""
@@ -102,5 +103,5 @@ def _all(levels: Sequence[Directions]) -> Directions:
 
 def _but(levels: Sequence[Directions], i: int) -> Directions | None:
     """All levels but one, as one."""
-    others = [*levels[:i], *levels[i + 1 :]]
+    others = [level for j, level in enumerate(levels) if j != i % len(levels)]
     return _all(others) if others else None

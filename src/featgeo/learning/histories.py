@@ -26,11 +26,12 @@ from featgeo.features.functions import TableFunction
 from featgeo.features.parts import Parts
 from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Rows
-from featgeo.geometry.modes import Modes, correlations, sign_of_columns
+from featgeo.geometry.modes import Modes, sign_of_columns
 from featgeo.geometry.validation import Array
-from featgeo.learning.exact import as_many_as_help, residual
-from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_rows
-from featgeo.learning.setting import ModeCount
+from featgeo.learning.learned import N_FOLDS, Learned, Unseen, some_rows
+from featgeo.learning.plan import Plan
+from featgeo.learning.setting import Setting
+from featgeo.learning.tables import TableRows, residual
 
 AMPLE_COUNT = 5  # rows that a cell is expected to have
 EMPTY_COUNT = 50  # and that a cell without any must have been expected to have, for its probability to be called 0
@@ -172,19 +173,16 @@ class Histories:
 
 
 def learn_histories(
-    histories: Parts, following: Rows, symbols: Rows, names: Sequence[tuple[str, ...]], n_modes: ModeCount, seed: int,
-    smooth: bool,
-) -> tuple[Learned, Array]:  # fmt: skip
+    histories: Parts, following: Rows, symbols: Rows, setting: Setting, plan: Plan
+) -> tuple[Learned, Array]:
     """The components of each length of history, from tables.
 
     Args:
         histories: One variable for each step back, the latest first.
         following: The next symbol.
         symbols: A row of each symbol.
-        names: The steps of each level.
-        n_modes: How many modes of each level.
-        seed: Of the folds.
-        smooth: Whether estimates after rare histories lean on those after shorter ones.
+        setting: The levels; the last block of x that each adds reads all steps of it.
+        plan: How to learn: exactly, or else estimates after rare histories lean on those after shorter ones.
 
     Returns:
         The components, and the probability of each symbol, (m,).
@@ -192,7 +190,7 @@ def learn_histories(
     alphabet = TableSpace.fit(symbols)
     steps = [alphabet.index(rows) for rows in histories.rows.values()]
     data = Histories.of(steps, alphabet.index(following), len(alphabet.shares))
-    lengths, n = [len(part) for part in names], len(following)
+    names, n = [setting.x[step.x[-1]].of for step in setting.steps], len(following)
     if len(data.parents[-1]) == n > 2:
         raise ValueError(
             "Every row of a variable has a value of its own, so a table of counts says nothing. Use another solver."
@@ -200,41 +198,30 @@ def learn_histories(
     # Stretches, not single rows: neighbours are alike.
     fold_of_row = np.arange(n) * min(N_FOLDS, n) // n
     folds = [fold_of_row == fold for fold in range(fold_of_row.max() + 1)]
-    trust = data.back_off(folds) if smooth else [BackOff()] * len(data.of_row)
-    joint = data.joint(trust)
-    levels = data.decomposed(joint, lengths)
-    parts = [data.decomposed(data.joint(trust, ~rows), lengths) for rows in folds]
-    mass = joint.sum(axis=0)
-    components, unseen = [], []
-    for level, (whole, part, length) in enumerate(zip(levels, names, lengths, strict=True)):
-        of_row = data.of_row[length]
-        own = [found[level] for found in parts]
-        k = n_modes if isinstance(n_modes, int) else len(whole)
-        if n_modes == "auto":
-            whole, own = as_many_as_help(whole, own, of_row, data.next, fold_of_row)
-            k = len(whole)
-        whole, own = whole.top(min(k, len(whole))), [modes.top(min(k, len(modes))) for modes in own]
-        component, values = _judged(whole, own, of_row, data.next, folds, mass)
+    trust = [BackOff()] * len(data.of_row) if plan.solver == "exact" else data.back_off(folds)
+    joints = [data.joint(trust), *(data.joint(trust, ~rows) for rows in folds)]
+    found = zip(*(data.decomposed(joint, [len(part) for part in names]) for joint in joints), strict=True)
+    mass = joints[0].sum(axis=0)
+    components, unseen, residuals = [], [], []
+    for part, step, (whole, *parts) in zip(names, setting.steps, found, strict=True):
+        of_row = data.of_row[len(part)]
+        rows = TableRows(of_row, data.next, fold_of_row, np.bincount(of_row, minlength=len(whole.f)) / n, mass, True)
+        judged = rows.judged(whole, parts, step.n_modes)
         space = TableSpace.fit(histories.of(*part))
         first = np.zeros(len(space.shares), dtype=np.int64)
         first[space.index(histories.of(*part))] = np.arange(n)
-        components.append(
-            Component(
-                whole.sigma,
-                TableFunction(space, whole.f[of_row[first]], part),
-                TableFunction(alphabet, whole.g),
-                *component,
-            )
-        )
-        unseen.append(values)
-    kept = some_rows(n, seed)
+        f = TableFunction(space, judged.modes.f[of_row[first]], part)
+        components.append(judged.component(f, TableFunction(alphabet, judged.modes.g)))
+        unseen.append(judged.unseen)
+        residuals.append(residual(judged.modes.g, mass))
+    kept = some_rows(n, plan.seed)
     learned = Learned(
         tuple(components),
         held_out_score=float(np.mean(sum(component.held_out_energies for component in components)) / 2),
         solver="exact",
         spaces=("table", "table"),
         ridge=0.0,
-        residual=max(residual(modes.g, mass) for modes in levels),
+        residual=max(residuals),
         unseen=Unseen(kept, np.hstack(unseen)[kept]),
     )
     return learned, mass
@@ -263,22 +250,3 @@ def _modes(ratio: Array, p: Array, q: Array, k: int) -> Modes:
         for side, mass in ((u, p), (v, q))
     )
     return Modes(sigma[:k], f, g)
-
-
-def _judged(
-    whole: Modes, parts: list[Modes], x: np.ndarray, y: np.ndarray, folds: list[np.ndarray], mass: Array
-) -> tuple[tuple[Array, Array, Array], Array]:
-    """What rows say about modes learned without them: correlations, energies, rotations; and sigma f of all rows."""
-    sigma = np.zeros((len(folds), len(whole)))
-    energies, rotations = np.zeros(len(folds)), np.zeros((len(folds), len(whole), len(whole)))
-    unseen = np.zeros((len(x), len(whole)))
-    p = np.bincount(x, minlength=len(whole.f)) / len(x)
-    for fold, (part, rows) in enumerate(zip(parts, folds, strict=True)):
-        f, g = part.f[x[rows]], part.g[y[rows]]
-        # The modes' own energy is that of the rows they are from: rare symbols of few rows would make it anything.
-        captured = float(np.mean((f * g) @ part.sigma) - (f.mean(axis=0) * g.mean(axis=0)) @ part.sigma)
-        energies[fold] = 2 * captured - np.sum(part.sigma**2)
-        sigma[fold, : len(part)] = correlations(f, g)[: len(whole)]
-        rotations[fold, : len(part)] = ((part.f * p[:, None]).T @ whole.f)[: len(whole)]
-        unseen[rows] = (f * part.sigma) @ ((part.g * mass[:, None]).T @ whole.g)
-    return (sigma, energies, rotations), unseen

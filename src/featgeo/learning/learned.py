@@ -15,11 +15,13 @@ from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.setting import Setting
 from featgeo.learning.solve import Solution
+from featgeo.schema import NOT_SAVED, saved
 
 N_FOLDS = 5
 UNSEEN_ROWS = 10_000
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Component:
     """The part of the dependence that one level holds.
@@ -154,6 +156,7 @@ class Unseen:
         )
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Learned:
     """The components of a dependence, and what they rest on.
@@ -175,7 +178,7 @@ class Learned:
     spaces: tuple[str, str]
     ridge: float
     residual: float
-    unseen: Unseen | None = None
+    unseen: Unseen | None = field(default=None, metadata=NOT_SAVED)
     dropped: tuple[str, ...] = ()
 
     def without_harm(self, setting: Setting) -> Learned:
@@ -222,10 +225,10 @@ def from_solution(
     components = tuple(
         replace(
             component,
-            held_out_sigma=solution.held_out_sigma[level],
+            held_out_sigma=solution.held_out_sigma(level),
             held_out_energies=solution.held_out_energies(level),
             rotations=_rotations(solution, level),
-            held_out_scores=solution.captured[level][:, 0] - solution.captured[level][:, 1] / 2,
+            held_out_scores=solution.captured(level)[:, 0] - solution.captured(level)[:, 1] / 2,
         )
         for level, component in enumerate(_components(solution.levels, setting, spaces, solution.folds.whole.dims))
     )

@@ -21,15 +21,17 @@ from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, complement
 from featgeo.geometry.validation import Array
 from featgeo.learning.batches import Batches, StreamBatches
+from featgeo.learning.choice import Candidate, preferred
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.heads import Orthonormal
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution
 from featgeo.learning.options import Training
 from featgeo.learning.plan import Plan
 from featgeo.learning.setting import Block, Setting
-from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve_levels
+from featgeo.learning.solve import MODE_COUNTS, Folds, Search, Solution, solve
+from featgeo.learning.task import Task
 from featgeo.learning.train import Trained, train
-from featgeo.nesting import Nesting
+from featgeo.nesting import Level, Nesting
 from featgeo.nesting.nesting import MOST_DIMENSIONS
 
 AGREEMENT_ROWS = 4096
@@ -66,14 +68,9 @@ class _Trunk:
         return NO_LIMIT if self.basis is None else max(1, self.basis.weight.shape[1])
 
 
-def learn_neural(data: Pairs | Stream, setting: Setting, plan: Plan) -> Learned:
-    """Train networks for the blocks that need one, and solve in the spans they end with.
-
-    Args:
-        data: The rows.
-        setting: The levels.
-        plan: How to learn.
-    """
+def learn_neural(task: Task) -> Learned:
+    """Train networks for the blocks that need one, and solve in the spans they end with."""
+    data, setting, plan = task.data, task.setting, task.plan
     options, seed, apart = Training() if plan.training is None else plan.training, plan.seed, plan.apart
     head = data.head if isinstance(data, Stream) else data
     with torch.random.fork_rng(devices=[]):
@@ -85,7 +82,7 @@ def learn_neural(data: Pairs | Stream, setting: Setting, plan: Plan) -> Learned:
     dims, room = _dims(setting, trunks)
     options = replace(options, surplus=min(options.surplus, room))
     batches = _batches(data, trunks, options, seed, apart)
-    nesting = setting.nesting(dims)
+    nesting = Nesting([Level(dim, *spaces) for dim, spaces in zip(dims, setting.spaces(), strict=True)])
     trained = train({name: trunk.module for name, trunk in trunks.items()}, batches, nesting, options, seed)
     counts = [
         [dim] if isinstance(step.n_modes, int) else [*(count for count in MODE_COUNTS if count < dim), dim]
@@ -169,12 +166,15 @@ class _Finish:
         The readouts have few dimensions and so little room for noise; the trunks' last layer has more room for the
         truth.
         """
-        wide = solve_levels(folds, self.nesting, self.counts, self.plan.ridges(), held_out)
+        ridges = self.plan.ridges()
         # No ridge in the narrow span: which of its few directions vary most says nothing about what they know.
-        narrow = solve_levels(folds.through(readouts), self.nesting, self.counts, self.plan.ridges()[:1], held_out)
-        gain = wide.held_out_scores - narrow.held_out_scores
-        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
-        return wide if gain.mean() > error else narrow.before(readouts, folds)
+        ways: tuple[tuple[Any, dict[str, AffineFeatures]], ...] = ((ridges, {}), (ridges[:1], readouts))
+        wide, narrow = (
+            solve(folds, self.nesting.spaces, [Search(c, some) for c in self.counts], held_out, through=through)
+            for some, through in ways
+        )
+        found = [Candidate(narrow, 1, narrow.held_out_scores), Candidate(wide, 2, wide.held_out_scores)]
+        return preferred(found).what
 
 
 def _with_restarts(

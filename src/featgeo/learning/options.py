@@ -12,6 +12,7 @@ import torch
 
 from featgeo.geometry.arguments import check_choice, check_flag, check_number, check_whole, is_whole
 from featgeo.learning.batches import SMALLEST_BATCH, TensorBatches, check_batch_size, default_batch_size
+from featgeo.schema import saved
 
 MOST_APART = 5000
 FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 350
@@ -22,6 +23,7 @@ PRECISIONS = ("32-true", "64-true", "16-true", "bf16-true", "16-mixed", "bf16-mi
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps", "tpu")
 
 
+@saved
 @dataclass(frozen=True)
 class Training:
     """How to train.

@@ -10,6 +10,7 @@ import numpy as np
 from featgeo.geometry.arguments import check_choice, check_number, seed_of
 from featgeo.learning.options import Training
 
+ModeCount = int | Literal["auto", "all"]
 Solver = Literal["auto", "exact", "closed", "neural"]
 
 # Relative to features of unit variance. Few: the held-out H-score is flat around its maximum.

@@ -13,15 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any
 
 from featgeo.features.blocks import PartSpace
 from featgeo.features.centred import CentredSpace
 from featgeo.features.recipes import Recipe, recipes
 from featgeo.features.space import Space
-from featgeo.nesting import Level, Nesting
-
-ModeCount = int | Literal["auto", "all"]
+from featgeo.learning.plan import ModeCount
 
 
 @dataclass(frozen=True)
@@ -114,13 +112,7 @@ class Setting:
         y = accumulate(len(step.y) for step in self.steps)
         return list(zip(x, y, strict=True))
 
-    def nesting(self, dims: tuple[int, ...], called: Mapping[str, str] | None = None) -> Nesting:
-        """The first levels, as many as there are dims.
-
-        Args:
-            dims: Dimensions of each.
-            called: Other names of the blocks.
-        """
+    def spaces(self, called: Mapping[str, str] | None = None) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """The blocks of x and of y that each level may use, by their own or by other names."""
         x, y = ([(called or {}).get(name, name) for name in side] for side in (self.x, self.y))
-        levels = zip(dims, self.reach, strict=False)
-        return Nesting([Level(dim, tuple(x[:n_x]), tuple(y[:n_y])) for dim, (n_x, n_y) in levels])
+        return [(tuple(x[:n_x]), tuple(y[:n_y])) for n_x, n_y in self.reach]

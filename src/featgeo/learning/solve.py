@@ -13,24 +13,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 
+from featgeo.geometry.incomplete import FilledIn, span_problem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Patterns
-from featgeo.geometry.problem import SpanModes, SpanProblem
+from featgeo.geometry.problem import Directions, LevelChoice, SpanModes, SpanProblem
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array, as_names
+from featgeo.learning.choice import Candidate, preferred
 from featgeo.learning.held_out import HeldOut
-from featgeo.learning.plan import RIDGES
-from featgeo.nesting import Nesting
+from featgeo.learning.plan import RIDGES, ModeCount
 from featgeo.threads import bounded_threads
 
 # Candidates for `n_modes="auto"`.
 MODE_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
 
 Features = Mapping[str, Array]
-Choice = tuple[int, float | None]  # how many modes of a level, and its ridge
+Spaces = tuple[str | Sequence[str], str | Sequence[str]]  # names of blocks of x and of y
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,13 @@ class Folds:
                     total.append(Moments.from_features({name: z[index] for name, z in features.items()}))
         return cls(tuple(Patterns.merged(total) for total in totals if total))
 
+    def joined(self, more: Folds) -> Folds:
+        """The same folds of complete rows with more blocks; what was whitened stays."""
+        parts = tuple(own.joined(others) for own, others in zip(self.parts, more.parts, strict=True))
+        result = Folds(parts, {fold: self.without(fold).joined(more.without(fold)) for fold in range(len(parts))})
+        result.__dict__["whole"] = self.whole.joined(more.whole)
+        return result
+
     @cached_property
     def whole(self) -> Patterns:
         """Moments of all rows."""
@@ -84,6 +93,8 @@ class Folds:
 
     def through(self, maps: Mapping[str, AffineFeatures]) -> Folds:
         """The same folds with some blocks seen through affine maps."""
+        if not maps:
+            return self
 
         def mapped(moments: Moments) -> Moments:
             dims = moments.dims.items()
@@ -94,41 +105,106 @@ class Folds:
         )
 
 
+@dataclass(frozen=True)
+class Search:
+    """What held-out rows choose from at one level.
+
+    Attributes:
+        counts: Numbers of modes; 0 may be among those of any level but the first. (None,) keeps all modes.
+        ridges: Ridges.
+        steady: Whether modes stay what they are under the ridge (`LevelChoice`).
+    """
+
+    counts: Sequence[int | None]
+    ridges: Sequence[float] = RIDGES
+    steady: Sequence[bool] = (False,)
+
+    @classmethod
+    def of(cls, n_modes: ModeCount, ridges: Sequence[float] = RIDGES, steady: Sequence[bool] = (False,)) -> Search:
+        """What a user's number of modes leaves open."""
+        counts = {"auto": MODE_COUNTS, "all": (None,)}
+        return cls(counts[n_modes] if isinstance(n_modes, str) else (n_modes,), ridges, steady)
+
+    def choices(self, most: int) -> list[LevelChoice]:
+        """All that may be chosen, where there are at most so many modes; of one ridge the fewest modes first."""
+        counts: list[Any] = sorted({min(count, most) for count in self.counts if count is not None}) or [None]
+        return [LevelChoice(count, *way) for way in product(self.ridges, self.steady) for count in counts]
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """The maximiser inside the spans, and how it fares on rows that it has not seen.
 
     Attributes:
-        levels: The modes of each level, from all rows.
-        ridge: The ridge that chose their directions.
-        held_out_scores: H-score on each fold that was held out, (folds,).
-        held_out_sigma: For each level the correlation of f_i and g_i on held-out rows, (folds, k).
-        captured: For each level and fold how much of the dependence of the held-out rows each mode captures, and its
-            own energy there, (folds, 2, k).
-        parts: For each fold the modes of each level from the other folds.
-        held_out: Which folds were held out, in the order of `parts`.
-        folds: The moments behind all this.
-        problem: All rows in orthonormal coordinates.
-        problems: The same for each of `parts`.
+        folds: The moments behind it.
+        spaces: The blocks of either side that each level may use.
+        choices: What was chosen for each level.
+        held_out: Which folds were held out.
+        problems: For each of them the rows of all others in orthonormal coordinates.
+        views: For each of them its own rows in these coordinates.
         tau_ridge: The ridge of what filled in for missing blocks; None where none was asked for.
+        through: Affine maps that some blocks were seen through; modes are told as functions of the features before.
     """
 
-    levels: tuple[SpanModes, ...]
-    ridge: float
-    held_out_scores: Array
-    held_out_sigma: tuple[Array, ...]
-    captured: tuple[Array, ...]
-    parts: tuple[tuple[SpanModes, ...], ...]
-    held_out: tuple[int, ...]
     folds: Folds
-    problem: SpanProblem
+    spaces: Sequence[Spaces]
+    choices: tuple[LevelChoice, ...]
+    held_out: tuple[int, ...]
     problems: tuple[SpanProblem, ...]
+    views: tuple[HeldOut, ...]
     tau_ridge: float | None = None
+    through: Mapping[str, AffineFeatures] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """How many functions of x and y it is made of."""
+        dims = self.folds.whole.dims
+        return sum(dims[name] for side in self.spaces[-1] for name in side)
+
+    @property
+    def ridge(self) -> float:
+        """The ridge that chose the directions of the last level."""
+        return self.choices[-1].ridge
+
+    @cached_property
+    def problem(self) -> SpanProblem:
+        """All rows in orthonormal coordinates."""
+        return span_problem(self.folds.through(self.through).whole, self.spaces, self.tau_ridge)
+
+    @cached_property
+    def levels(self) -> tuple[SpanModes, ...]:
+        """The modes of each level, from all rows."""
+        return self._told(self.problem, self.problem.best_directions(self.choices))
+
+    @cached_property
+    def parts(self) -> tuple[tuple[SpanModes, ...], ...]:
+        """For each fold the modes of each level from the other folds."""
+        return tuple(self._told(problem, found) for problem, found in zip(self.problems, self._found, strict=True))
+
+    @cached_property
+    def held_out_scores(self) -> Array:
+        """H-score on each fold that was held out, (folds,)."""
+        return np.array([view.score(levels) for view, levels in zip(self.views, self._found, strict=True)])
 
     @property
     def held_out_score(self) -> float:
         """H-score on held-out rows, the mean over the folds; NaN where none was held out."""
         return float(np.mean(self.held_out_scores)) if len(self.held_out_scores) else float("nan")
+
+    def held_out_sigma(self, level: int) -> Array:
+        """Correlations of f_i and g_i of a level on held-out rows, (folds, k)."""
+        k, judged = len(self.levels[level]), zip(self.views, self._found, strict=True)
+        return np.array([view.correlations(levels, level, k) for view, levels in judged])
+
+    def captured(self, level: int) -> Array:
+        """How much of the dependence of held-out rows each mode of a level captures, and its own energy there.
+
+        Returns:
+            By fold, (folds, 2, k).
+        """
+        k, judged = len(self.levels[level]), zip(self.views, self._found, strict=True)
+        captured = [view.captured(levels, level, k) for view, levels in judged]
+        return np.array(captured).reshape(len(self.views), 2, k)
 
     def held_out_energies(self, level: int) -> Array:
         """Energy of a level on held-out rows, (folds,): twice the H-score of its modes there.
@@ -136,201 +212,98 @@ class Solution:
         It estimates the energy of the dependence that the modes truly hold, from below: it is 0 on average, or less,
         where there is none.
         """
-        captured, own = self.captured[level].sum(axis=2).T
+        captured, own = self.captured(level).sum(axis=2).T
         return 2 * captured - own
 
     def amplitudes(self, level: int) -> Array:
         """How strong each mode of a level is on held-out rows, as a share of what it seems to be, (k,)."""
-        captured, own = self.captured[level].sum(axis=0)
+        captured, own = self.captured(level).sum(axis=0)
         return np.divide(captured, own, out=np.ones_like(own), where=own > 0).clip(0, 1)
 
     def covariance(self, names: tuple[str, ...]) -> Array:
         """Of the features of some blocks of a side, in the metric of all rows."""
         return self.folds.whole.metric(names).joint_covariance(names, names)
 
-    def before(self, maps: Mapping[str, AffineFeatures], folds: Folds) -> Solution:
-        """The same solution as functions of the features before affine maps were applied to single blocks.
+    @cached_property
+    def _found(self) -> list[list[Directions]]:
+        return [problem.best_directions(self.choices) for problem in self.problems]
 
-        Args:
-            maps: The maps, by block.
-            folds: The moments before them.
-        """
-        dims = folds.whole.dims
-
-        def undone(levels: tuple[SpanModes, ...]) -> tuple[SpanModes, ...]:
-            return tuple(
-                replace(modes, f=_after(maps, modes.x, dims, modes.f), g=_after(maps, modes.y, dims, modes.g))
-                for modes in levels
-            )
-
-        return replace(self, levels=undone(self.levels), parts=tuple(map(undone, self.parts)), folds=folds)
+    def _told(self, problem: SpanProblem, levels: Sequence[Directions]) -> tuple[SpanModes, ...]:
+        """Directions as functions of the features."""
+        found = map(problem.span_modes, levels)
+        if not self.through:
+            return tuple(found)
+        maps, dims = self.through, self.folds.whole.dims
+        return tuple(
+            replace(modes, f=_after(maps, modes.x, dims, modes.f), g=_after(maps, modes.y, dims, modes.g))
+            for modes in found
+        )
 
 
 def solve(
     folds: Folds,
-    nesting: Nesting,
-    ridges: Sequence[float] = RIDGES,
-    mode_counts: Sequence[int] | None = None,
+    levels: Sequence[Spaces],
+    searches: Sequence[Search],
     held_out: Sequence[int] | None = None,
-    everything: Sequence[bool] | None = None,
-    before: Sequence[Choice] = (),
-    steady: Sequence[bool] = (False,),
     tau_ridges: Sequence[float | None] = (None,),
+    through: Mapping[str, AffineFeatures] | None = None,
 ) -> Solution:
-    """The modes of each level inside the spans of its blocks; ridge and number of modes chosen on held-out rows.
+    """The modes of each level inside the spans of its blocks; held-out rows choose, each level after those before it.
 
     Args:
         folds: Moments of the blocks that the nesting names, by fold. With a single fold nothing is held out, and the
-            first ridge is taken.
-        nesting: The levels; each keeps at most as many modes as it has dimensions.
-        ridges: Ridges to choose from.
-        mode_counts: Numbers of modes of the last level to choose from; its dimension when None.
+            first of all choices is taken.
+        levels: The blocks of x and of y that each may use.
+        searches: What to choose from at each level.
         held_out: The folds to hold out, one after the other; all when None. Where features were learned from some of
             the folds, only the others can tell.
-        everything: For each level whether all its modes are kept: then no ridge chooses among its directions.
-        before: The number of modes and the ridge of each level but the last, where they are settled; else the levels
-            have their dimensions, and the ridge of the last.
-        steady: Whether modes stay what they are under the ridge (`SpanProblem.best_directions`): what to choose from.
-        tau_ridges: Ridges of what fills in for missing blocks to choose from; None among them for the equation that
-            takes the metric for known (`SpanProblem`).
+        tau_ridges: Ridges of what fills in for missing blocks to choose from, at the first level for all; None among
+            them for the equation that takes the metric for known (`featgeo.geometry.incomplete`).
+        through: Affine maps that some blocks are seen through.
     """
-    with bounded_threads(sum(folds.whole.dims.values()) ** 2 / 2):
-        return _solve(folds, nesting, ridges, mode_counts, held_out, everything, before, steady, tau_ridges)
+    seen = folds.through(through or {})
+    left_out = tuple(range(len(folds.parts)) if held_out is None else held_out) if len(folds.parts) > 1 else ()
+    dims, spaces = seen.whole.dims, [(as_names(x), as_names(y)) for x, y in levels]
+    with bounded_threads(sum(dims.values()) ** 2 / 2):
+        ways = [_seen_without(seen, fold, spaces, tau_ridges) for fold in left_out]
+        settled: tuple[LevelChoice, ...] = ()
+        tau = list(range(len(tau_ridges)))
+        for sides, search in zip(spaces, searches, strict=True):
+            choices = search.choices(min(sum(dims[name] for name in side) for side in sides))
+            options = list(product(tau, choices))
+            if len(options) > 1:
+                options = [_chosen(ways, settled, options)]
+            ((way, choice),) = options
+            tau, settled = [way], (*settled, choice)
+    problems, views = zip(*(of_fold[way] for of_fold in ways), strict=True) if ways else ((), ())
+    return Solution(folds, spaces, settled, left_out, problems, views, tau_ridges[way], through or {})
 
 
-def _solve(
-    folds: Folds,
-    nesting: Nesting,
-    ridges: Sequence[float],
-    mode_counts: Sequence[int] | None,
-    held_out: Sequence[int] | None,
-    everything: Sequence[bool] | None,
-    before: Sequence[Choice],
-    steady: Sequence[bool],
-    tau_ridges: Sequence[float | None],
-) -> Solution:
-    kept_whole = [False] * len(nesting.dims) if everything is None else everything
-    dims = folds.whole.dims
-    most = min(sum(dims[name] for name in as_names(side)) for side in nesting.spaces[-1])
-    counts = sorted({min(count, most) for count in ([nesting.dims[-1]] if mode_counts is None else mode_counts)})
-    earlier = list(before) or [(dim, None) for dim in nesting.dims[:-1]]
-    choices = []
-    for ridge, stays in product(ridges, steady):
-        for count in counts:
-            levels = [*earlier, (count, ridge)]
-            n_modes = [None if whole else k for (k, _), whole in zip(levels, kept_whole, strict=True)]
-            choices.append((n_modes, [ridge if own is None else own for _, own in levels], stays))
-    left_out = tuple(range(len(folds.parts)) if held_out is None else held_out)
-    if len(folds.parts) < 2:
-        left_out = ()
-    seen = [_seen_without(folds, fold, nesting, tau_ridges) for fold in left_out]
-    scores = np.array(
-        [
-            [view.score(problem.best_directions(*choice)) for problem, view in ways for choice in choices]
-            for ways in seen
-        ]
-    )
-    best = (
-        simplest(scores.reshape(len(left_out), -1, len(counts)), counts.index(0) + 1 if 0 in counts else 0)
-        if left_out
-        else 0
-    )
-    way, choice = divmod(best, len(choices))
-    chosen = choices[choice]
-    whole_problem = SpanProblem.from_moments(folds.whole, nesting.spaces, tau_ridges[way])
-    modes = whole_problem.best(*chosen)
-    problems, views = [ways[way][0] for ways in seen], [ways[way][1] for ways in seen]
-    directions = [problem.best_directions(*chosen) for problem in problems]
-    parts = tuple(tuple(map(problem.span_modes, levels)) for problem, levels in zip(problems, directions, strict=True))
-    judged = list(zip(views, directions, strict=True))
-    sigma = tuple(
-        np.array([view.correlations(levels, i, len(level)) for view, levels in judged]) for i, level in enumerate(modes)
-    )
-    captured = tuple(
-        np.array([view.captured(levels, i, len(level)) for view, levels in judged]).reshape(len(judged), 2, len(level))
-        for i, level in enumerate(modes)
-    )
-    held_out_scores = scores[:, best] if left_out else np.empty(0)
-    return Solution(
-        modes,
-        chosen[1][-1],
-        held_out_scores,
-        sigma,
-        captured,
-        parts,
-        left_out,
-        folds,
-        whole_problem,
-        tuple(problems),
-        tau_ridges[way],
-    )
+Seen = list[tuple[SpanProblem, HeldOut]]  # for each tau ridge
 
 
-def _seen_without(
-    folds: Folds, fold: int, nesting: Nesting, tau_ridges: Sequence[float | None]
-) -> list[tuple[SpanProblem, HeldOut]]:
+def _seen_without(folds: Folds, fold: int, spaces: Sequence[Spaces], tau_ridges: Sequence[float | None]) -> Seen:
     """The problem of all rows but those of a fold, and the fold in it, for each tau ridge."""
-    problem = SpanProblem.from_moments(folds.without(fold), nesting.spaces, tau_ridges[0])
-    view = HeldOut.of(problem, folds.parts[fold])
-    others = [problem.filled_in(problem.rows, ridge) for ridge in tau_ridges[1:] if ridge is not None]
-    return [(problem, view), *((other, view.seen_in(other)) for other in others)]
+    problem = span_problem(folds.without(fold), spaces, tau_ridges[0])
+    view = HeldOut.of(problem, folds.parts[fold], tau_ridges[0])
+    others: Seen = []
+    for ridge in tau_ridges[1:]:
+        if ridge is not None:
+            other = problem.under(ridge) if isinstance(problem, FilledIn) else problem
+            others.append((other, view.seen_under(problem, ridge)))
+    return [(problem, view), *others]
 
 
-def solve_levels(
-    folds: Folds,
-    nesting: Nesting,
-    counts: Sequence[Sequence[int]],
-    ridges: Sequence[float] = RIDGES,
-    held_out: Sequence[int] | None = None,
-    everything: Sequence[bool] | None = None,
-    own_ridges: bool = False,
-    steady: Sequence[bool] = (False,),
-    tau_ridges: Sequence[float | None] = (None,),
-) -> Solution:
-    """Solve where several levels have numbers of modes to choose from: each choice rests on the levels before it.
-
-    Args:
-        folds: As in `solve`.
-        nesting: The levels; their dimensions are replaced.
-        counts: For each level the numbers of modes to choose from; 0 may be among those of any but the first.
-        ridges: As in `solve`.
-        held_out: As in `solve`.
-        everything: As in `solve`.
-        own_ridges: Whether each level keeps the ridge that was chosen with it; else the last choice is that of all.
-        steady: As in `solve`.
-        tau_ridges: As in `solve`; the first level chooses for all.
-    """
-    settled: list[Choice] = []
-    for i, choices in enumerate(counts):
-        levels = Nesting([replace(level, dim=1) for level in nesting.levels[: i + 1]])
-        settled.append((choices[-1], None))
-        if len(choices) > 1 or own_ridges or i == len(counts) - 1:
-            whole = None if everything is None else everything[: i + 1]
-            solution = solve(folds, levels, ridges, choices, held_out, whole, settled[:-1], steady, tau_ridges)
-            tau_ridges = (solution.tau_ridge,)
-            settled[-1] = (len(solution.levels[-1]), solution.ridge if own_ridges else None)
-    return solution
-
-
-def simplest(scores: Array, fewest: int = 0) -> int:
-    """The choice with the largest mean score, or with fewer modes where the gain is within one standard error of none.
-
-    Args:
-        scores: By fold, ridge (or other choice) and number of modes, the latter in ascending order.
-        fewest: Position of the smallest number of modes that may do instead. Whether there is any mode at all is for
-            the mean score to say: a weak component is no reason to have none.
-
-    Returns:
-        Its position among all pairs of ridge (or other choice) and number of modes.
-    """
-    n_folds, _, n_counts = scores.shape
-    ridge, most = divmod(int(np.argmax(scores.mean(axis=0))), n_counts)
-    for fewer in range(fewest, most):
-        loss = scores[:, ridge, most] - scores[:, ridge, fewer]
-        error = loss.std(ddof=1) / np.sqrt(n_folds) if n_folds > 1 else 0.0
-        if loss.mean() <= error:
-            return ridge * n_counts + fewer
-    return ridge * n_counts + most
+def _chosen(
+    ways: Sequence[Seen], settled: tuple[LevelChoice, ...], options: Sequence[tuple[int, LevelChoice]]
+) -> tuple[int, LevelChoice]:
+    """The tau ridge and the choice for the next level that rows which have not seen it prefer."""
+    candidates = []
+    for way, choice in options:
+        seen = [of_fold[way] for of_fold in ways]
+        scores = [view.score(problem.best_directions([*settled, choice])) for problem, view in seen]
+        candidates.append(Candidate((way, choice), choice.n_modes or 0, np.array(scores)))
+    return preferred(candidates).what
 
 
 def identity(dim: int) -> AffineFeatures:

@@ -8,7 +8,7 @@ where these were learned, modes of all of them together with the target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,21 +26,19 @@ from featgeo.features.variables import Rows, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
+from featgeo.learning.bank import Bank
+from featgeo.learning.choice import Candidate, preferred
+from featgeo.learning.closed import TREE_ROWS
 from featgeo.learning.data import Incomplete, Pairs
-from featgeo.learning.learn import TREE_ROWS, learn, mode_counts
-from featgeo.learning.learned import N_FOLDS, Learned
+from featgeo.learning.learn import learn
 from featgeo.learning.neural import joint_network
 from featgeo.learning.options import MOST_APART, Training
-from featgeo.learning.plan import Plan
-from featgeo.learning.setting import Block, ModeCount, Setting
-from featgeo.learning.solve import MODE_COUNTS, Folds, solve
-from featgeo.learning.targets import clearness
-from featgeo.nesting import Nesting
+from featgeo.learning.plan import ModeCount, Plan
+from featgeo.learning.setting import Block, Setting
+from featgeo.learning.solve import MODE_COUNTS, Search, Solution
+from featgeo.learning.task import SPACE_ROWS, Task
 
-SPACE_ROWS = 200_000  # rows that spaces are fitted to
 SELECTION_ROWS = 16_384  # rows that choose between them
-SELECTION_RIDGES = (1e-4, 1e-2, 1.0)
-CLEARLY = 2.8  # standard errors over five folds
 LEADING_ROWS = 8192  # rows that tell which functions vary most
 MOST_PRODUCTS = 64  # functions of one interaction
 ROWS_A_PRODUCT = 40  # with fewer rows, fewer
@@ -49,7 +47,6 @@ MOST_ADDITIVE = 40  # splines of a source of several columns, besides its learne
 FEWEST_APART = 300  # rows that networks are not trained on
 FEWEST_APART_OF_A_KIND = 30  # and of rows that have the same variables
 KEPT_ROWS = 20_000  # whose features are kept; of more they are evaluated some at a time, whenever asked for
-TREES_SEE = 2.0  # standard errors by which small trees must see something for large ones to be grown
 FEWEST_TRAINED = 50  # rows that have several sources, to learn functions of them from
 Group = tuple[str, ...]
 
@@ -93,10 +90,7 @@ class SourceBlocks:
         self.networks = False
         self.apart = _apart(data, Training() if plan.training is None else plan.training, plan.seed)
         self.sources = tuple(spaces)
-        self.fitted: dict[tuple[Group, str], Space] = {}
-        self.rows_to_fit: dict[Group, Parts] = {}
-        self.samples: dict[str, Parts] = {}
-        self.values: dict[tuple[str, str, str], Array] = {}
+        self.banks: dict[str, Bank] = {}
         finite = [_is_table(space, data.rows[name]) for name, space in {**spaces, "y": y_space}.items()]
         if solver == "exact" and not all(finite):
             names = [name for name, is_table in zip((*spaces, "y"), finite, strict=True) if not is_table]
@@ -203,13 +197,7 @@ class SourceBlocks:
 
     def _fitted(self, group: Group, recipe: Recipe) -> Space:
         """A space of some variables, fitted to rows that have them all."""
-        if (group, recipe.name) not in self.fitted:
-            if group not in self.rows_to_fit:  # kept: spaces share what they compute of the same rows
-                self.rows_to_fit[group] = self.data.take(self.some(self.data.having(*group), SPACE_ROWS), *group)
-            self.fitted[group, recipe.name] = self._fit(group, recipe, self.rows_to_fit[group])
-        return self.fitted[group, recipe.name]
-
-    def _fit(self, group: Group, recipe: Recipe, rows: Parts) -> Space:
+        rows = self.data.take(self.some(self.data.having(*group), SPACE_ROWS), *group)
         space = Block(recipe, of=group).fitted(recipe, rows, self.seed + (group == ("y",)))
         table = space.space if isinstance(space, PartSpace) else space
         if isinstance(table, TableSpace) and len(table.shares) > MOST_SYMBOLS:
@@ -235,7 +223,7 @@ class SourceBlocks:
         for source in self.sources:
             given = self._recipes(source)
             if given and not self._is_learned(source):
-                scores += [max(self._scores(source, x, y).mean() for x in given) for y in choices]
+                scores += [max(self._pair(source, x, y).held_out_score for x in given) for y in choices]
         return choices[int(np.argmax(scores))]
 
     def _recipes(self, source: str) -> list[Recipe]:
@@ -243,35 +231,26 @@ class SourceBlocks:
         choices = [recipe for recipe in recipes(self.asked[source], self.data.rows[source]) if not recipe.learned]
         if isinstance(self.asked[source], str) and self.asked[source] == "auto":
             # A narrow kernel with a ridge of its own is as smooth as it needs to be.
-            kept = ("table", "labels", "kernel, gamma 1", "spline")
-            return [recipe for recipe in choices if recipe.name in kept][::-1]
+            kept = ("table", "labels", "kernel, gamma 1")
+            return [recipe for recipe in choices if recipe.name in kept]
         return choices
 
     def _best_recipe(self, source: str) -> Recipe:
-        """The first space of a source, unless another clearly sees more of y on held-out rows."""
+        """The space of a source that sees most of y on held-out rows."""
         choices = self._recipes(source)
         if len(choices) == 1:
             return choices[0]
-        gains = np.array([self._scores(source, recipe, self.y_recipe) for recipe in choices])
-        gains = gains - gains[0]
-        clear = gains.mean(axis=1) > CLEARLY * gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
-        return choices[int(np.argmax(np.where(clear, gains.mean(axis=1), 0.0)))]
+        found = [(recipe, self._pair(source, recipe, self.y_recipe)) for recipe in choices]
+        return preferred([Candidate(recipe, pair.size, pair.held_out_scores) for recipe, pair in found]).what
 
-    def _scores(self, source: str, x: Recipe, y: Recipe) -> Array:
-        """H-scores of a source and y on held-out rows, (folds,)."""
-        if source not in self.samples:
+    def _pair(self, source: str, x: Recipe, y: Recipe) -> Solution:
+        """The modes of a source and y alone, in some spaces, on some rows."""
+        if source not in self.banks:
             index = self.some(self.data.having(source, "y"), SELECTION_ROWS)
-            self.samples[source] = self.data.take(index, source, "y")
-        features = {"x": self._sampled(source, source, x), "y": self._sampled(source, "y", y)}
-        folds = Folds.from_chunks([features], N_FOLDS, self.seed)
-        return solve(folds, Nesting([8]), self.plan.ridges(SELECTION_RIDGES)).held_out_scores
-
-    def _sampled(self, source: str, name: str, recipe: Recipe) -> Array:
-        """Features of a source, or of y, on rows that have the source and y."""
-        key = (source, name, recipe.name)
-        if key not in self.values:
-            self.values[key] = self._fitted((name,), recipe)(self.samples[source])
-        return self.values[key]
+            setting = Setting.bivariate("auto", self.asked[source], self.y_asked)
+            self.banks[source] = Bank(Task(self.data.pairs(index, (source,)), setting, self.plan, {}))
+        self.banks[source].add({"x": [x], "y": [y]})
+        return self.banks[source].pair(("x", x.name), ("y", y.name))
 
     def some(self, index: np.ndarray, n: int) -> np.ndarray:
         """At most so many of the rows, at random."""
@@ -296,11 +275,8 @@ class SourceBlocks:
         pairs = self.data.pairs(index, group)
         plan = replace(self.plan, apart=np.flatnonzero(np.isin(index, self.apart)))
 
-        def learned_in(space: Any) -> Learned:
-            setting = Setting.bivariate(self._n_learned(), space, self.y_asked)
-            return learn(pairs, setting, plan, judged=False)
-
-        learned = _with_trees_where_needed(pairs, space, learned_in, self.seed)
+        setting = Setting.bivariate(self._n_learned(), self._asked_of(space, pairs), self.y_asked)
+        learned = learn(pairs, setting, plan, judged=False)
         (component,) = learned.components
         f = component.f
         if isinstance(f, SpanFunction) and isinstance(f.space, NetworkSpace):
@@ -311,6 +287,13 @@ class SourceBlocks:
             self.own[name] = index[learned.unseen.rows], learned.unseen.f / component.sigma
         return name
 
+    def _asked_of(self, space: Any, pairs: Pairs) -> Any:
+        """What a source's modes are sought in: beside sums of splines one kernel is enough, and no index is needed."""
+        rows = pairs.x.of("x")
+        if not isinstance(space, str) or space != "auto" or rows.variable.is_tensor or len(pairs) < TREE_ROWS:
+            return space
+        return [recipe for recipe in recipes(space, rows) if recipe.name not in ("kernel, gamma 1", "index")]
+
     def _n_learned(self) -> ModeCount:
         """All functions of y where they are few."""
         table = self.y.space if isinstance(self.y, PartSpace) else self.y
@@ -318,11 +301,11 @@ class SourceBlocks:
             return max(1, min(len(table.shares) - 1, max(MODE_COUNTS)))
         return "auto"
 
-    def counts(self, n_modes: ModeCount, first: bool) -> list[int]:
+    def counts(self, n_modes: ModeCount, first: bool) -> Sequence[int | None]:
         """The numbers of modes of a level to choose from; of finite y the first level tells all labels apart."""
-        if n_modes == "auto" and first:
-            return mode_counts(self._n_learned())
-        return [0, *mode_counts(n_modes)] if n_modes == "auto" else mode_counts(n_modes)
+        n_modes = self._n_learned() if n_modes == "auto" and first else n_modes
+        counts = Search.of(n_modes).counts
+        return counts if first or n_modes != "auto" else [0, *counts]
 
     # --- features of all rows, and the record
 
@@ -379,29 +362,6 @@ class SourceBlocks:
             self.kept[name] = np.full((len(self.data), values.shape[1]), np.nan)
             self.kept[name][having] = values
         return self.kept[name][index]
-
-
-def _with_trees_where_needed(pairs: Pairs, space: Any, learned_in: Callable[[Any], Learned], seed: int) -> Learned:
-    """The best modes in a space; of "auto" trees are grown only where small ones see what smooth functions left over.
-
-    Trees take longer than all other spaces together.
-    """
-    rows = pairs.x.of("x")
-    if space != "auto" or rows.variable.is_tensor or len(pairs) < TREE_ROWS:
-        return learned_in(space)
-    every = recipes(space, rows)
-    trees = [recipe for recipe in every if recipe.kind == "trees"]
-    # Beside sums of splines a wide kernel is for what several columns hold together: one is enough, and no index.
-    others = [recipe for recipe in every if not recipe.learned and recipe.name != "kernel, gamma 1"]
-    learned = learned_in(others)
-    if not trees or learned.unseen is None:
-        return learned
-    seen = learned.unseen.rows
-    residuals = learned.components[0].g(pairs.y.take(seen)) - learned.unseen.f
-    if clearness(rows.take(seen), residuals, seed) < TREES_SEE:
-        return learned
-    grown = learned_in([others[0], *trees])
-    return grown if grown.held_out_score > learned.held_out_score else learned
 
 
 def _apart(data: Incomplete, training: Training, seed: int) -> np.ndarray:

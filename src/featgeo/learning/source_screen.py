@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from featgeo.geometry.validation import Array
-from featgeo.learning.solve import MODE_COUNTS, Folds, Solution, solve
+from featgeo.learning.solve import MODE_COUNTS, Folds, Search, Solution, solve
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.learning.targets import clearness
-from featgeo.nesting import Nesting
 
 # Modes, and ridge, of functions that a step goes beyond: all that smooth functions hold of y.
-BEFORE = (max(MODE_COUNTS), 1e-2)
+BEFORE = Search((max(MODE_COUNTS),), (1e-2,))
 SCREEN_RIDGES = (1e-2, 1e-1, 1.0)  # products are many and weak: less would only fit noise
 SCREEN_ROWS, SCREEN_FOLDS = 16_384, 3  # rows that tell; parts of them that are held out in turn
 PROBE_ROWS = 2048  # rows that small trees are grown on, to see whether anything is left over
@@ -58,9 +57,9 @@ def _tried(blocks: SourceBlocks, group: Group) -> _Tried:
     before = [name for name, of in blocks.of.items() if set(of) < set(group)]
     (products,) = blocks.products(group)
     features = blocks.features_of([*before, products], index)
-    nesting = Nesting([1, 1], x=[tuple(before), (*before, products)], y="y")
     folds = Folds.from_chunks([features], SCREEN_FOLDS, blocks.seed)
-    solution = solve(folds, nesting, blocks.plan.ridges(SCREEN_RIDGES), [0, *MODE_COUNTS], before=[BEFORE])
+    searches = [BEFORE, Search((0, *MODE_COUNTS), blocks.plan.ridges(SCREEN_RIDGES))]
+    solution = solve(folds, [(before, "y"), ([*before, products], "y")], searches)
     gains = solution.held_out_energies(-1)
     error = float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
     left_over = 0.0

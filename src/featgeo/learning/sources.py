@@ -7,7 +7,8 @@ All that follows is moments of rows that carry different blocks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
@@ -15,19 +16,21 @@ from featgeo.features.blocks import PartSpace
 from featgeo.features.parts import Parts
 from featgeo.features.space import Space
 from featgeo.features.spaces import TableSpace
+from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.modes import ZERO_CORRELATION
 from featgeo.geometry.observed import Metric
-from featgeo.geometry.problem import SpanModes, SpanProblem
+from featgeo.geometry.problem import SpanModes
 from featgeo.geometry.validation import Array
+from featgeo.learning.bank import NO_RIDGE
+from featgeo.learning.choice import Candidate, preferred
 from featgeo.learning.data import rows_by_pattern
-from featgeo.learning.learn import NO_RIDGE, mode_counts
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
-from featgeo.learning.plan import RIDGES
-from featgeo.learning.setting import Block, ModeCount, Setting, Step
-from featgeo.learning.solve import Folds, Solution, solve_levels
+from featgeo.learning.plan import RIDGES, ModeCount
+from featgeo.learning.setting import Block, Setting, Step
+from featgeo.learning.solve import Folds, Search, Solution, solve
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.learning.source_screen import worthwhile
-from featgeo.nesting import Nesting
+from featgeo.schema import NOT_SAVED, saved
 
 TAU_RIDGES = (1e-2, 1e-1)  # of what fills in for missing sources
 # Exact answers from incomplete rows lose little to smooth ones where symbols repeat often. Wild ones lose half.
@@ -35,6 +38,7 @@ WILD = 0.5
 CONSISTENT = 1e-9  # share of energy that rounding may cost
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class SourceFeatures:
     """Features of several sources, known from whichever of them a row has.
@@ -110,6 +114,7 @@ class SourceFeatures:
         return np.hstack(result)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class LearnedSources:
     """The components of a dependence by interaction order.
@@ -136,7 +141,7 @@ class LearnedSources:
     removed: float
     ridge: float
     dropped: tuple[str, ...] = ()
-    folds: Folds | None = None
+    folds: Folds | None = field(default=None, metadata=NOT_SAVED)
 
 
 def learn_sources(
@@ -161,8 +166,8 @@ def _levels(blocks: SourceBlocks, orders: Sequence[Sequence[Group]]) -> tuple[tu
 def _learned(blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes: Sequence[ModeCount]) -> LearnedSources:
     names = sum(levels, ())
     folds = Folds.from_chunks(blocks.features(names), N_FOLDS, blocks.seed)
-    nesting = Nesting([1] * len(levels), x=[sum(levels[: i + 1], ()) for i in range(len(levels))], y="y")
-    solution, exact = _solved(blocks, folds, nesting, n_modes)
+    spans = [(sum(levels[: i + 1], ()), "y") for i in range(len(levels))]
+    solution, exact = _solved(blocks, folds, spans, n_modes)
     of = {name: blocks.of[name] for name in names}
     spaces = {name: blocks.spaces[name] for name in names}
     steps = tuple(Step(n_modes[i], level, ("y",) if i == 0 else ()) for i, level in enumerate(levels))
@@ -172,7 +177,7 @@ def _learned(blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes:
     record = record.without_harm(setting)
     modes = [part.first(len(component)) for part, component in zip(solution.levels, record.components, strict=True)]
     weight = np.hstack([part.f.weight for part in modes])
-    reach = [names if exact else read for read, _ in nesting.spaces]
+    reach = [names if exact else read for read, _ in spans]
     filled_from = tuple((len(part), tuple(read)) for part, read in zip(modes, reach, strict=True))
     return LearnedSources(
         SourceFeatures(of, spaces, solution.problem.x, weight, filled_from, _tau_ridge(solution, exact, levels[0])),
@@ -182,7 +187,7 @@ def _learned(blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes:
         _as_one(modes[1:], solution.problem.y.gram),
         solver,
         # How well the rows fit together shows where the metric is taken for known.
-        SpanProblem.from_moments(folds.whole, nesting.spaces[:1]).removed,
+        span_problem(folds.whole, spans[:1]).removed,
         solution.ridge,
         record.dropped,
         solution.folds,
@@ -190,24 +195,22 @@ def _learned(blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes:
 
 
 def _solved(
-    blocks: SourceBlocks, folds: Folds, nesting: Nesting, n_modes: Sequence[ModeCount]
+    blocks: SourceBlocks, folds: Folds, levels: Sequence[tuple[tuple[str, ...], str]], n_modes: Sequence[ModeCount]
 ) -> tuple[Solution, bool]:
     """The modes of each level, and whether they are those of the counts themselves."""
     if blocks.exact:
-        everything = [isinstance(n, str) for n in n_modes]
-        counts = [mode_counts("all" if isinstance(n, str) else n) for n in n_modes]
-        solution = solve_levels(folds, nesting, counts, NO_RIDGE, everything=everything)
+        counts = solve(folds, levels, [Search.of("all" if isinstance(n, str) else n, NO_RIDGE) for n in n_modes])
         complete = len(folds.whole.parts) == 1
-        if blocks.plan.solver == "exact" or (complete and solution.problem.removed < CONSISTENT):
-            return solution, True
+        if blocks.plan.solver == "exact" or (complete and counts.problem.removed < CONSISTENT):
+            return counts, True
     # Interactions are often absent: then none is learned.
-    counts = [blocks.counts(n, first=i == 0) for i, n in enumerate(n_modes)]
+    searches = [Search(blocks.counts(n, first=i == 0), blocks.plan.ridges()) for i, n in enumerate(n_modes)]
     tau_ridges = TAU_RIDGES if len(folds.whole.parts) > 1 else (None,)
-    closed = solve_levels(folds, nesting, counts, blocks.plan.ridges(), own_ridges=True, tau_ridges=tau_ridges)
+    closed = solve(folds, levels, searches, tau_ridges=tau_ridges)
     # Counts of different rows that do not fit together have no exact answer, and rare symbols may have a wild one.
-    fits = blocks.exact and solution.problem.removed < CONSISTENT
-    wild = fits and closed.held_out_score > 0 and solution.held_out_score < WILD * closed.held_out_score
-    return (solution, True) if fits and not wild else (closed, False)
+    fits = blocks.exact and counts.problem.removed < CONSISTENT
+    wild = fits and closed.held_out_score > 0 and counts.held_out_score < WILD * closed.held_out_score
+    return (counts, True) if fits and not wild else (closed, False)
 
 
 def _tau_ridge(solution: Solution, exact: bool, singles: Sequence[str]) -> float:
@@ -217,25 +220,21 @@ def _tau_ridge(solution: Solution, exact: bool, singles: Sequence[str]) -> float
 
 
 def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
-    """The ridge of conditional expectations: the one of the largest H-score from single blocks on held-out rows."""
+    """The ridge of conditional expectations: by H-scores of the first level from single blocks on held-out rows."""
     if not solution.problems:
         return 0.0
-    scores = np.zeros(len(RIDGES))
-    for problem, levels, fold in zip(solution.problems, solution.parts, solution.held_out, strict=True):
-        unseen = solution.folds.parts[fold].all
-        sigma = np.concatenate([modes.sigma for modes in levels])
-        f = np.hstack([modes.f.weight for modes in levels]) * sigma
-        g = np.hstack([modes.g.weight for modes in levels])
+    scores = np.zeros((len(RIDGES), len(solution.problems)))
+    for i, (problem, (first, *_)) in enumerate(zip(solution.problems, solution.parts, strict=True)):
+        unseen = solution.folds.parts[solution.held_out[i]].all
+        f, g = first.f.weight * first.sigma, first.g.weight  # what comes after the first level is not to change it
         g_gram = g.T @ unseen.covariance("y") @ g
-        for name in singles:
-            if name not in unseen.dims:
-                continue
-            covariance, gram = unseen.covariance(name, "y"), unseen.covariance(name)
-            for i, ridge in enumerate(RIDGES):
+        for name, ridge in product(singles, RIDGES):
+            if name in unseen.dims:
                 seen = problem.x.onto([name], f, ridge).weight
-                captured = np.sum(seen * (covariance @ g))
-                scores[i] += captured - np.sum((seen.T @ gram @ seen) * g_gram) / 2
-    return RIDGES[int(np.argmax(scores))]
+                captured = np.sum(seen * (unseen.covariance(name, "y") @ g))
+                own = np.sum((seen.T @ unseen.covariance(name) @ seen) * g_gram)
+                scores[RIDGES.index(ridge), i] += captured - own / 2
+    return preferred([Candidate(ridge, 1, score) for ridge, score in zip(RIDGES, scores, strict=True)]).what
 
 
 def _as_one(levels: Sequence[SpanModes], y_gram: Array) -> Array:

@@ -15,8 +15,7 @@ from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 
 MAX_TARGETS = 12
-PROBE_ROWS = 10_000  # that small trees are grown on, at most; and twice as many to judge them
-PROBE_TREES = 30
+PROBE_ROWS = 10_000  # that small trees are grown on, at most, and as many that judge them: bounds time
 GLANCE = {"max_iter": 10, "learning_rate": 0.3, "max_leaf_nodes": 15}  # few trees, in large steps
 CLEAR = 2.0  # standard errors
 LEAST = 0.01  # the sigma of functions that nothing is known of: they come last
@@ -68,33 +67,15 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
 
 
 def is_more_to_explain(rows: Rows, residuals: Array, seed: int) -> bool:
-    """Whether small trees grown on some rows know anything of what a regressor left over on others.
-
-    Trees see interactions, bumps and jumps alike. The test is whether what they predict is correlated with what is
-    left, by two standard errors for any target: it does not matter how small it is, nor what else the trees made up.
-
-    Args:
-        rows: Rows of the variable.
-        residuals: What is left of each target, predicted without the row itself, (n, k).
-        seed: Of the choice of rows.
-    """
-    order = np.random.default_rng(seed).permutation(len(rows))
-    n_grown = min(PROBE_ROWS, len(rows) // 3)
-    grown, judged = order[:n_grown], order[n_grown : 3 * n_grown]
-    inputs = as_matrix(rows.take(np.concatenate([grown, judged])))
-    if inputs.shape[1] == 0:  # labels only, too many to be split as sets
-        return False
-    start = trees(rows, seed, max_iter=PROBE_TREES)
-    for residual in residuals.T:
-        model = start.fit(inputs[:n_grown], residual[grown])
-        products = model.predict(inputs[n_grown:]) * (residual[judged] - residual[judged].mean())
-        if products.mean() > CLEAR * products.std() / np.sqrt(len(products)):
-            return True
-    return False
+    """Whether small trees know anything of what is left over, by two standard errors for any target."""
+    return clearness(rows, residuals, seed) > CLEAR
 
 
 def clearness(rows: Rows, residuals: Array, seed: int) -> float:
     """How clearly small trees grown on one half of the rows know something of what is left over on the other.
+
+    Trees see interactions, bumps and jumps alike. It does not matter how small what they see is, nor what else they
+    made up.
 
     Args:
         rows: Rows of the variable.
@@ -107,6 +88,8 @@ def clearness(rows: Rows, residuals: Array, seed: int) -> float:
     order = np.random.default_rng(seed).permutation(len(rows))[: 2 * PROBE_ROWS]
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     inputs = as_matrix(rows)
+    if inputs.shape[1] == 0:  # labels only, too many to be split as sets
+        return 0.0
     clear = 0.0
     for residual in (residuals - residuals.mean(axis=0)).T:
         products = np.concatenate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from featgeo.card import Card, Shown
 from featgeo.geometry.validation import Array
 from featgeo.learning.learned import Component
 
+SHOWN = 5  # singular values in a line of a report
 ERRORS = 2.0  # standard errors by which held-out rows must differ before that counts
 
 
@@ -78,6 +80,36 @@ class DependenceComponent(Shown):
         return Card([line])
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class ComponentsReport(Shown):
+    """What the components of a fit hold; print it for a table.
+
+    Attributes:
+        components: Those that were learned.
+        solver: How they were found.
+        dropped: What held-out rows called worse than no dependence, and is therefore not there.
+        notes: What else there is to say, a line each.
+        posterior: With side information, how Y given X and S is assembled, and how it fares.
+    """
+
+    components: tuple[DependenceComponent, ...]
+    solver: str
+    dropped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    posterior: Any = None
+
+    def card(self) -> Card:
+        """A row for each component."""
+        rows = [
+            (part.name, str(len(part.singular_values_)), f"{part.energy_:.4f}", f"{part.held_out_energy_:.4f}",
+             f"{part.held_out_energy_error_:.4f}", ", ".join(f"{sigma:.4f}" for sigma in part.singular_values_[:SHOWN]))
+            for part in self.components
+        ]  # fmt: skip
+        doubts = [*(part.doubt for part in self.components if part.doubt), *self.dropped]
+        lines = [f"solver {self.solver}", *self.notes, *([] if self.posterior is None else [str(self.posterior)])]
+        return Card(lines, ("", "modes", "energy", "held-out", "(s.e.)", "singular values"), rows, doubts)
+
+
 def warn_of_doubts(components: Iterable[DependenceComponent], without_modes: str) -> None:
     """Warn where a fit found nothing at all, and of modes that held-out rows do not confirm.
 
@@ -86,13 +118,15 @@ def warn_of_doubts(components: Iterable[DependenceComponent], without_modes: str
         without_modes: What `given` is then.
     """
     parts = list(components)
+    doubts = [
+        f"{part.doubt}. Allow fewer functions or modes, or pass more rows; see `report()`."
+        for part in parts
+        if len(part.singular_values_) and part.doubt
+    ]
     if not any(len(part.singular_values_) for part in parts):
-        text = f"Held-out rows confirm no mode: {without_modes}. Pass more rows, or allow other functions."
-        warnings.warn(text, FitWarning, stacklevel=3)
-    for part in parts:
-        if len(part.singular_values_) and part.doubt:
-            text = f"{part.doubt}. Allow fewer functions or modes, or pass more rows; see `report()`."
-            warnings.warn(text, FitWarning, stacklevel=3)
+        doubts = [f"Held-out rows confirm no mode: {without_modes}. Pass more rows, or allow other functions."]
+    for doubt in doubts:
+        warnings.warn(doubt, FitWarning, stacklevel=3)
 
 
 def mean_and_error(folds: Array) -> tuple[Array, Array]:

@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
+from featgeo.assembly.calibration import FEWEST_ROWS
+from featgeo.assembly.links import Link
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
 from featgeo.features.parts import Parts
 from featgeo.features.recipes import is_finite
-from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.arguments import check_count
 from featgeo.geometry.validation import Array, as_features, check_same_rows
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
-from featgeo.learning.learned import Component, LeftOut, Unseen
+from featgeo.learning.learned import Learned, LeftOut, Unseen
 from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.base import Decomposition
-from featgeo.models.components import DependenceComponent, warn_of_doubts
-from featgeo.models.given_s import FeaturesModel, check_model, default_model, fitted_model, mass_given
-from featgeo.models.modal import check_scored
+from featgeo.models.base import Decomposition, check_varying, h_score_on
+from featgeo.models.components import ComponentsReport, DependenceComponent, warn_of_doubts
+from featgeo.models.given_s import FeaturesModel, WithResiduals, check_model, default_model, fitted_model, mass_given
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
-from featgeo.models.side_posterior import SHARES, Posterior, SideReport, Way
-from featgeo.models.supports import positions, support_of
-from featgeo.nesting.scores import h_score_of_modes
+from featgeo.models.side_posterior import Posterior, Way
+from featgeo.models.supports import happened, support_of
+from featgeo.schema import saved
 from featgeo.watch import watched
 
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
 # rarely five times less likely together than if they were independent, and a small estimate is mostly error.
 FEWEST_TOGETHER = 0.2
-FEWEST_JUDGED, JUDGED_ROWS = 50, 2000  # rows that choose how posteriors are assembled
+JUDGED_ROWS = 2000  # that choose how posteriors are assembled, for time
 FEWEST_TO_LEARN = 200  # rows for a model of features of x beside s
 
 
+@saved
+@dataclass(eq=False, repr=False)
 class ConditionalDecomposition(Decomposition):
     """The dependence of X and (S, Y), split into what S explains and what Y adds given S (eq. side:dcmp:i).
 
@@ -61,14 +64,8 @@ class ConditionalDecomposition(Decomposition):
         y_given_s: A model of Y given S: a scikit-learn classifier, for numbers a regressor (its residuals are taken to
             be distributed alike for all s), or a model of this library; fitted or not (then a copy is fitted). When
             None, one is learned from the same rows.
-        random_state: Seed of all that is random.
-        training: Options for networks, a `Training`; defaults when None.
-        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
-            prefer, 0 for none.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
 
     Attributes:
         markov_: The Markov component, with its `singular_values_` and energy.
@@ -81,33 +78,24 @@ class ConditionalDecomposition(Decomposition):
         spaces_: What the spaces of X and of (S, Y) are.
     """
 
-    def __init__(
-        self,
-        n_modes: int | Literal["auto"] = "auto",
-        n_markov_modes: int | Literal["auto"] = "auto",
-        solver: Solver = "auto",
-        x_space: Any = "auto",
-        y_space: Any = "auto",
-        s_space: Any = "auto",
-        y_given_s: Any = None,
-        random_state: int | None = None,
-        training: Any = None,
-        ridge: float | Literal["auto"] = "auto",
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_modes = n_modes
-        self.n_markov_modes = n_markov_modes
-        self.solver = solver
-        self.x_space = x_space
-        self.y_space = y_space
-        self.s_space = s_space
-        self.y_given_s = y_given_s
-        self.random_state = random_state
-        self.training = training
-        self.ridge = ridge
-        self.time_limit = time_limit
-        self.verbose = verbose
+    n_modes: int | Literal["auto"] = "auto"
+    n_markov_modes: int | Literal["auto"] = "auto"
+    solver: Solver = "auto"
+    x_space: Any = "auto"
+    y_space: Any = "auto"
+    s_space: Any = "auto"
+    y_given_s: Any = None
+
+    x_variable_: Variable = field(init=False)
+    y_variable_: Variable = field(init=False)
+    s_variable_: Variable = field(init=False)
+    learned_: Learned = field(init=False)
+    g_range_: Array = field(init=False)
+    y_given_s_: BaseEstimator | WithResiduals = field(init=False)
+    y_given_features_: FeaturesModel | None = field(init=False)
+    posterior_: Posterior = field(init=False)
+
+    counts: ClassVar[Mapping[str, tuple[str, ...]]] = {"n_modes": ("auto",), "n_markov_modes": ("auto",)}
 
     @watched
     def fit(self, X: Any, y: Any, S: Any) -> ConditionalDecomposition:
@@ -118,39 +106,42 @@ class ConditionalDecomposition(Decomposition):
             y: Rows of Y, in the same order.
             S: Rows of the side information: numbers, labels, several columns, or mixed.
         """
-        plan = self._check_parameters()
-        seed = plan.seed
+        plan = self._begin()
         self.x_variable_, self.y_variable_, self.s_variable_ = (
             Variable.seen(values, name) for values, name in ((X, "X"), (y, "Y"), (S, "S"))
         )
-        y_rows, s_rows = self.y_variable_.rows(y), self.s_variable_.rows(S)
-        data = Pairs(self.x_variable_.rows(X), Parts({"s": s_rows, "y": y_rows}))
+        data = Pairs(self.x_variable_.rows(X), self._side(S, y))
         data.check_y()
-        for name, rows in (("X", data.x.of("x")), ("Y", y_rows), ("S", s_rows)):
-            if not rows.variable.is_tensor:
-                check_not_constant(rows.table, name)
-        self.support_ = support_of(self.y_variable_, y_rows, lambda rows: np.zeros((len(rows), 0)), seed)
-        if self.y_given_s is not None:
-            check_model(self.y_given_s, self.support_)
-        self.learned_ = learn(data, self._setting(s_rows, y_rows), plan)
-        self.components_ = {
-            name: DependenceComponent.of(name, part)
-            for name, part in zip(("markov", "conditional"), self.learned_.components, strict=True)
-        }
-        self.markov_, self.conditional_ = self.components_.values()
-        self.solver_, self.spaces_ = self.learned_.solver, self.learned_.spaces
-        g = np.vstack([self.learned_.components[1].g(chunk.y) for chunk in data.chunks()])
-        self.g_range_ = np.stack([g.min(axis=0), g.max(axis=0)])
+        y_rows, s_rows = data.y.of("y"), data.y.of("s")
+        check_varying(X=data.x.of("x"), Y=y_rows, S=s_rows)
+        self.support_ = support_of(self.y_variable_, y_rows, lambda rows: np.zeros((len(rows), 0)), plan.seed)
         model = self.y_given_s
         if model is None:
-            model = default_model(self.support_, is_finite(s_rows), self.s_space, self.y_space, seed, self.training)
-        self.y_given_s_ = fitted_model(model, s_rows, y_rows)
+            model = default_model(self.support_, is_finite(s_rows), self.s_space, self.y_space, plan)
+        check_model(model, self.support_)
+        self.learned_ = learn(data, self._setting(s_rows, y_rows), plan)
+        self._know(data, model)
         self._mass_given(s_rows.take(slice(0, 1)))  # a model that does not fit is better known now
-        self.posterior_ = Posterior()
-        self.y_given_features_: FeaturesModel | None = None
-        self._choose_posterior(data, model, seed)
+        self.posterior_, self.y_given_features_ = Posterior(), None
+        self._choose_posterior(data, model, plan)
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y given S alone")
         return self
+
+    @property
+    def components_(self) -> dict[str, DependenceComponent]:
+        """The Markov and the conditional component, by name."""
+        parts = zip(("markov", "conditional"), self._parts, strict=True)
+        return {name: DependenceComponent.of(name, part) for name, part in parts}
+
+    @property
+    def markov_(self) -> DependenceComponent:
+        """What S explains."""
+        return self.components_["markov"]
+
+    @property
+    def conditional_(self) -> DependenceComponent:
+        """What Y adds given S."""
+        return self.components_["conditional"]
 
     def fit_transform(self, X: Any, y: Any, S: Any) -> Array:
         """Learn both components and give the features of the same rows of X."""
@@ -159,12 +150,12 @@ class ConditionalDecomposition(Decomposition):
     def transform(self, X: Any) -> Array:
         """Features of X, (n, k_markov + k): those of the Markov component, then those of the conditional one."""
         check_is_fitted(self)
-        return self._features(self.x_variable_.rows(X))
+        return self._f(self.x_variable_.rows(X))
 
     def conditional_values(self, S: Any, y: Any) -> Array:
         """Normalised features g(s, y) of the conditional component, (n, k), of mean 0 given s."""
         check_is_fitted(self)
-        return self.learned_.components[1].g(self._side(S, y))
+        return self._parts[1].g(self._side(S, y))
 
     def given(self, X: Any, S: Any, prior: Any = None, calibrated: bool = True) -> Conditional:
         """The distribution of Y for each row of X and S.
@@ -188,31 +179,25 @@ class ConditionalDecomposition(Decomposition):
             calibrated: As in `given`.
         """
         check_is_fitted(self)
-        markov, conditional = self.learned_.components
         f = as_features(features, "features").cpu().numpy()
-        if f.shape[1] != len(markov) + len(conditional):
+        if f.shape[1] != len(self._sigma):
             raise ValueError(
-                f"`features` must be what `transform` gives, {len(markov) + len(conditional)} columns, got "
-                f"{f.shape[1]}."
+                f"`features` must be what `transform` gives, {len(self._sigma)} columns, got {f.shape[1]}."
             )
         s = self.s_variable_.rows(S)
         check_same_rows(X=f, S=s)
         posterior = self.posterior_ if calibrated else Posterior()
-        rows, link = self._by_formula(self._scaled(f), s, self._mass_given, posterior.prior_share)
-        if self.y_given_features_ is None or not calibrated:
-            return Conditional(self.support_, rows, prior, link, posterior.recalibration)
-        mass = partial(self.y_given_features_.mass, support=self.support_)
-        model = ModelLink(mass, self._mass_given, posterior.prior_share)
-        return Conditional(self.support_, rows, prior, model, posterior.recalibration)
+        rows, link = self._by_formula(f * self._sigma, s, posterior.prior_share)
+        if self.y_given_features_ is not None and calibrated:
+            mass = partial(self.y_given_features_.mass, support=self.support_)
+            link = ModelLink(mass, self._mass_given, posterior.prior_share)
+        return Conditional(self.support_, rows, prior, link, posterior.recalibration)
 
     def score(self, X: Any, y: Any, S: Any) -> float:
         """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""
         check_is_fitted(self)
-        check_scored(self.y_variable_.rows(y))
-        part = self.learned_.components[1]
-        f, g = part.f(self.x_variable_.rows(X)), part.g(self._side(S, y))
-        check_same_rows(X=f, Y=g)
-        return h_score_of_modes(f, g, part.sigma)
+        part = self._parts[1]
+        return h_score_on(self._side(S, y), part.f(self.x_variable_.rows(X)), part.g, part.sigma)
 
     @property
     def prior_share_(self) -> float:
@@ -220,14 +205,9 @@ class ConditionalDecomposition(Decomposition):
         check_is_fitted(self)
         return self.posterior_.prior_share
 
-    def report(self) -> SideReport:
+    def report(self) -> ComponentsReport:
         """Both components, and how Y given X and S fares on held-out rows beside Y given S alone."""
-        check_is_fitted(self)
-        return SideReport(self.markov_, self.conditional_, self.posterior_, self.learned_.dropped)
-
-    def _feature_names(self) -> list[str]:
-        names = zip(self.components_, self.learned_.components, strict=True)
-        return [f"{name}{i + 1}" for name, part in names for i in range(len(part))]
+        return replace(super().report(), posterior=self.posterior_)
 
     def _side(self, S: Any, y: Any) -> Parts:
         return Parts({"s": self.s_variable_.rows(S), "y": self.y_variable_.rows(y)})
@@ -242,7 +222,13 @@ class ConditionalDecomposition(Decomposition):
             (Step(self.n_markov_modes, ("x",), ("s",)), Step(self.n_modes, (), ("sy",))),
         )
 
-    def _choose_posterior(self, data: Pairs, model: Any, seed: int) -> None:
+    def _know(self, data: Pairs, model: Any) -> None:
+        """What else of some rows the formula needs: the range of g, and P(y|s)."""
+        g = np.vstack([self._parts[1].g(chunk.y) for chunk in data.chunks()])
+        self.g_range_ = np.stack([g.min(axis=0), g.max(axis=0)])
+        self.y_given_s_ = fitted_model(model, data.y.of("s"), data.y.of("y"))
+
+    def _choose_posterior(self, data: Pairs, model: Any, plan: Plan) -> None:
         """Decide how features become P(y|x, s), on rows that neither they nor models fitted here have seen.
 
         Tables are cheap to learn again, so there all folds judge; else the first does.
@@ -252,75 +238,51 @@ class ConditionalDecomposition(Decomposition):
             return
         some = data.y.take(unseen.rows)
         s, y = some.of("s"), some.of("y")
-        index = None if support.continuous else positions(data.y.of("y"), support.values)
-        folds = [_judging(fold, unseen, index) for fold in unseen.left_out[: None if exact else 1]]
+        position = None if support.continuous else happened(data.y.of("y"), support)
+        folds = [_judging(fold, unseen, position) for fold in unseen.left_out[: None if exact else 1]]
         judged = np.concatenate([np.empty(0, dtype=int), *(fold.index for fold in folds)])
-        if len(judged) < FEWEST_JUDGED:
+        if len(judged) < FEWEST_ROWS:
             return
-        found = [self._judged(data, unseen, fold, model) for fold in folds]
-        alone, formula = (np.vstack(mass) for mass in zip(*found, strict=True))
+        alone, formula = np.concatenate([self._without(fold, data, unseen, model) for fold in folds], axis=1)
         ways: dict[Way, Array] = {"formula": formula}
         others = np.delete(np.arange(len(unseen.rows)), judged)
         if not exact and not s.variable.is_tensor and len(others) >= FEWEST_TO_LEARN:
             f = unseen.without_first
-            of_features = FeaturesModel.fit(f[others], s.take(others), y.take(others), support, seed)
+            of_features = FeaturesModel.fit(f[others], s.take(others), y.take(others), support, plan)
             ways["features"] = of_features.mass(f[judged], s.take(judged), support)
-        self.posterior_ = Posterior.judged(alone, ways, y.take(judged), support, (0.0,) if exact else SHARES)
+        self.posterior_ = Posterior.judged(alone, ways, happened(y.take(judged), support), support, mixed=not exact)
         if self.posterior_.way == "features":
-            self.y_given_features_ = FeaturesModel.fit(unseen.final, s, y, support, seed)
+            self.y_given_features_ = FeaturesModel.fit(unseen.final, s, y, support, plan)
 
-    def _judged(self, data: Pairs, unseen: Unseen, fold: LeftOut, model: Any) -> tuple[Array, Array]:
-        """P(y|s) and, by the formula, P(y|x, s) of the rows of a fold, (n, m) each, from other rows alone."""
+    def _without(self, fold: LeftOut, data: Pairs, unseen: Unseen, model: Any) -> Array:
+        """P(y|s) and, by the formula, P(y|x, s) of the rows of a fold, (2, n, m), from other rows alone."""
         rows = unseen.rows[fold.index]
-        others = data.y.take(np.delete(np.arange(len(data)), rows))
+        other = copy(self)
+        other.learned_ = replace(self.learned_, components=fold.components)
+        other._know(data.take(np.delete(np.arange(len(data)), rows)), model)
         s = data.y.take(rows).of("s")
-        mass = partial(mass_given, fitted_model(model, others.of("s"), others.of("y")), support=self.support_)
-        g = fold.components[1].g(others)
-        g_range = np.stack([g.min(axis=0), g.max(axis=0)])
-        side, link = self._by_formula(fold.f, s, mass, 0.0, fold.components, g_range)
-        return mass(s), Conditional(self.support_, side, None, link).proba()
+        side, link = other._by_formula(fold.f, s)
+        return np.stack([other._mass_given(s), Conditional(self.support_, side, None, link).proba()])
 
-    def _features(self, rows: Any) -> Array:
-        return np.hstack([component.f(rows) for component in self.learned_.components])
-
-    def _scaled(self, features: Array) -> Array:
-        """Each feature times its singular value."""
-        return features * np.concatenate([component.sigma for component in self.learned_.components])
-
-    def _by_formula(
-        self,
-        f: Array,
-        s: Rows,
-        mass: Callable[[Rows], Array],
-        prior_share: float,
-        components: tuple[Component, ...] | None = None,
-        g_range: Array | None = None,
-    ) -> tuple[SideRows, SideLink]:
-        """What Prop. pred:est:side needs, from features times their singular values and P(y|s).
-
-        Both components are those of all rows, and so is the range of g, unless others are given.
-        """
-        markov, conditional = self.learned_.components if components is None else components
+    def _by_formula(self, f: Array, s: Rows, prior_share: float = 0.0) -> tuple[SideRows, Link]:
+        """What Prop. pred:est:side needs, from features times their singular values."""
+        markov, conditional = self._parts
         together = 1 + (f[:, : len(markov)] * markov.g(Parts({"s": s}))).sum(axis=1)
         fewest = 0.0 if self.solver_ == "exact" else FEWEST_TOGETHER
-        g = partial(self._g_given, conditional, self.g_range_ if g_range is None else g_range)
-        return SideRows(f[:, len(markov) :], together, s), SideLink(mass, g, fewest, prior_share, len(conditional))
+        link = SideLink(self._mass_given, self._g_given, fewest, prior_share, len(conditional))
+        return SideRows(f[:, len(markov) :], together, s), link
 
     def _mass_given(self, s: Rows) -> Array:
         return mass_given(self.y_given_s_, s, self.support_)
 
-    def _g_given(self, conditional: Component, g_range: Array, s: Rows) -> Array:
+    def _g_given(self, s: Rows) -> Array:
         """G(s, y) for each row of s and each y of the support, (n, m, k).
 
         Most of these pairs never occur, and there functions are extrapolated: they keep within the range that they had
         on the rows of the fit.
         """
-        return over_pairs(conditional.g, s, self.y_variable_.rows(self.support_.values)).clip(*g_range)
-
-    def _check_parameters(self) -> Plan:
-        for name in ("n_modes", "n_markov_modes"):
-            check_count(getattr(self, name), name)
-        return Plan.of(self)
+        values = over_pairs(self._parts[1].g, s, self.y_variable_.rows(self.support_.values))
+        return values.clip(*self.g_range_)
 
 
 def _judging(fold: LeftOut, unseen: Unseen, position: np.ndarray | None) -> LeftOut:

@@ -18,6 +18,7 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.learned import Learned
 from featgeo.models.components import DependenceComponent, mean_and_error
+from featgeo.schema import saved
 
 SAMPLE_ROWS = 2000
 NEGATIVE_MASS_ROWS = 500  # each costs as much as the support has values
@@ -26,6 +27,7 @@ MOST_BARS = 200  # of the most frequent labels
 CURVE_POINTS = 300
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Panel:
     """Features of a variable in the form that a figure wants.
@@ -41,6 +43,7 @@ class Panel:
     values: Array
 
 
+@saved
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Shown):
     """Diagnostics of a fitted decomposition; print it for a table.

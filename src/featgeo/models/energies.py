@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from scipy.stats import t as student
 
 from featgeo.card import Card, Shown
-from featgeo.learning.learn import NO_RIDGE
-from featgeo.learning.plan import RIDGES
-from featgeo.learning.solve import MODE_COUNTS, solve
+from featgeo.learning.solve import MODE_COUNTS, Search, solve
 from featgeo.learning.source_screen import BEFORE
 from featgeo.learning.sources import LearnedSources
 from featgeo.models.components import mean_and_error
-from featgeo.nesting import Nesting
+from featgeo.schema import saved
 
 
+@saved
 @dataclass(frozen=True)
 class Energy:
     """The energy of one step.
@@ -42,6 +41,7 @@ class Energy:
     interval: tuple[float, float]
 
 
+@saved
 @dataclass(frozen=True, repr=False)
 class Energies(Shown):
     """Energies of all steps; print it for a table, index it by name.
@@ -111,16 +111,10 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[str], 
         return Energy(name, beyond, 0.0, 0.0, 0.0, (0.0, 0.0))
     exact = learned.solver == "exact"
     levels = [before, [*before, *added]] if before else [added]
-    nesting = Nesting([1] * len(levels), x=[tuple(level) for level in levels], y="y")
-    solution = solve(
-        learned.folds,
-        nesting,
-        NO_RIDGE if exact else RIDGES,
-        [max(MODE_COUNTS)] if exact else [0, *MODE_COUNTS],
-        everything=[exact] * len(levels),
-        before=[BEFORE] * (len(levels) - 1),
-        tau_ridges=(None,) if exact else (learned.features.ridge,),
-    )
+    last = Search((None,)) if exact else Search((0, *MODE_COUNTS))
+    searches = [Search((None,)) if exact else BEFORE] * (len(levels) - 1) + [last]
+    tau_ridge = None if exact else learned.features.ridge
+    solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=(tau_ridge,))
     folds = solution.held_out_energies(-1)
     mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))
     reach = float(student.ppf(0.975, max(len(folds) - 1, 1))) * error

@@ -18,13 +18,15 @@ from featgeo.features.encoding import Encoding
 from featgeo.features.spaces import two_dimensional
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
+from featgeo.learning.plan import Plan
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
+from featgeo.schema import saved
 
 
-def default_model(support: Support, finite: bool, s_space: Any, y_space: Any, seed: int, training: Any) -> Any:
+def default_model(support: Support, finite: bool, s_space: Any, y_space: Any, plan: Plan) -> Any:
     """A model of Y given S for the values that Y takes; `finite` tells whether S has few values."""
-    options = {"x_space": s_space, "random_state": seed, "training": training}
+    options = {"x_space": s_space, "random_state": plan.seed, "training": plan.training}
     if support.continuous or support.kind == "rows":
         return ModalDecomposition("auto", y_space=y_space, **options)
     if finite or support.values.dtype.kind == "f" or None in support.values.tolist():
@@ -32,6 +34,7 @@ def default_model(support: Support, finite: bool, s_space: Any, y_space: Any, se
     return FeatureClassifier(**options)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class FeaturesModel:
     """P(y|f(x), s): a model of this library that reads features of x beside the columns of s.
@@ -45,14 +48,14 @@ class FeaturesModel:
     model: Any
 
     @classmethod
-    def fit(cls, f: Array, s: Rows, y: Rows, support: Support, seed: int) -> FeaturesModel:
+    def fit(cls, f: Array, s: Rows, y: Rows, support: Support, plan: Plan) -> FeaturesModel:
         """Learn it from features of x, (n, k), that should not have seen their rows."""
         encoding = Encoding.fit(s, "standard")
         inputs = np.hstack([f, encoding(s)])
         if support.continuous:  # here trees would have many targets, and take long
             numbers = y.single_numbers
-            return cls(encoding, FeatureRegressor(x_space="kernel", random_state=seed).fit(inputs, numbers))
-        return cls(encoding, default_model(support, False, "auto", "table", seed, None).fit(inputs, y.raw))
+            return cls(encoding, FeatureRegressor(x_space="kernel", random_state=plan.seed).fit(inputs, numbers))
+        return cls(encoding, default_model(support, False, "auto", "table", plan).fit(inputs, y.raw))
 
     def mass(self, f: Array, s: Rows, support: Support) -> Array:
         """P(y|f(x), s) over the support, (n, m)."""
@@ -60,6 +63,7 @@ class FeaturesModel:
         return _mass_over(conditional, support, all_known=False)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class WithResiduals:
     """P(y|s) for numbers, from a regressor: its prediction and the residuals of rows that it was not fitted to.

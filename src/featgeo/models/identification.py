@@ -13,12 +13,14 @@ from itertools import combinations
 
 from featgeo.card import Card, Shown
 from featgeo.learning.data import Incomplete
+from featgeo.schema import saved
 
 FEWEST_ROWS = 10  # with fewer, two for each fold, nothing is learned
 
 Group = tuple[str, ...]
 
 
+@saved
 @dataclass(frozen=True, repr=False)
 class Identified(Shown):
     """Whether a component was learned, and why.
@@ -40,6 +42,7 @@ class Identified(Shown):
         return Card([f"{self.name}: {'learned' if self.learned else 'absent'}, {self.reason}"])
 
 
+@saved
 @dataclass(frozen=True)
 class Team:
     """Sources that were seen together, pair by pair, and with Y.
@@ -51,6 +54,13 @@ class Team:
 
     sources: Group
     orders: tuple[tuple[Group, ...], ...]
+
+    def name(self, order: int) -> str:
+        """What the component of an interaction order is called."""
+        if order == 1:
+            return " + ".join(self.sources)
+        whole = order == len(self.sources)
+        return " x ".join(self.sources) if whole else f"interactions of {order} in {' + '.join(self.sources)}"
 
     def knows(self, group: Group) -> bool:
         """Whether functions of these sources together are among them."""
@@ -88,7 +98,7 @@ def identify(data: Incomplete, sources: Group, max_order: int) -> tuple[tuple[Te
                 teams.append(alone)
     for team in teams:
         if len(team.sources) > 1:
-            name = " + ".join(team.sources)
+            name = team.name(1)
             fewest = min(rows(a, b) for a, b in combinations((*team.sources, "y"), 2))
             found[name] = Identified(name, True, fewest, "every pair of these sources, and each with Y, was seen")
     for size in range(2, min(max_order, len(sources)) + 1):

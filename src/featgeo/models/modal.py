@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,32 +14,32 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import Link, Recalibration
 from featgeo.assembly.support import Support
-from featgeo.features.columns import UNKNOWN
 from featgeo.features.given import given_recipe
 from featgeo.features.missing import rows_of
 from featgeo.features.parts import Parts
 from featgeo.features.raw import dimensions
-from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.arguments import check_choice, check_count, check_flag, seed_of
-from featgeo.geometry.validation import Array, check_same_rows
+from featgeo.geometry.arguments import check_choice, check_flag, seed_of
+from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import learn
-from featgeo.learning.learned import Component
-from featgeo.learning.plan import Plan, Solver
+from featgeo.learning.learned import Component, Learned
+from featgeo.learning.plan import Solver
 from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.base import Decomposition
+from featgeo.models.base import Decomposition, check_varying, figures, h_score_on
 from featgeo.models.components import DependenceComponent, warn_of_doubts
-from featgeo.models.diagnostics import PANEL_ROWS, Report, diagnose, panel
+from featgeo.models.diagnostics import PANEL_ROWS, Panel, Report, diagnose, panel
 from featgeo.models.leakage import Leakage, leakage
 from featgeo.models.supports import happened, support_of
-from featgeo.nesting.scores import h_score_of_modes
+from featgeo.schema import OPTIONAL, saved
 from featgeo.watch import watched
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@saved
+@dataclass(eq=False, repr=False)
 class ModalDecomposition(TransformerMixin, Decomposition):
     """The strongest modes of the dependence of X and Y: pairs of functions f_i(x), g_i(y) with strengths sigma_i.
 
@@ -58,14 +57,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             rows of the fit: names of columns, a function of X, a torch module (it stays as it is), or a scikit-learn
             transformer (one that is fitted stays as it is; inside a search, which clones, wrap it in a
             `FrozenEstimator`). Where `fit` gets Z, phi are functions of Z instead; its columns themselves when None.
-        random_state: Seed of all that is random: folds, centres of kernels, networks.
-        training: Options for networks, a `Training`; defaults when None.
-        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
-            prefer, 0 for none.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
 
     Attributes:
         singular_values_: sigma_i on the rows of the fit, (k,), strongest first.
@@ -77,29 +70,22 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             hold in "aligned" and what is beyond them in "orthogonal". The modes of the model are those of the last.
     """
 
-    def __init__(
-        self,
-        n_modes: int | Literal["auto"] = 3,
-        solver: Solver = "auto",
-        x_space: Any = "auto",
-        y_space: Any = "auto",
-        orthogonal_to: Any = None,
-        random_state: int | None = None,
-        training: Any = None,
-        ridge: float | Literal["auto"] = "auto",
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_modes = n_modes
-        self.solver = solver
-        self.x_space = x_space
-        self.y_space = y_space
-        self.orthogonal_to = orthogonal_to
-        self.random_state = random_state
-        self.training = training
-        self.ridge = ridge
-        self.time_limit = time_limit
-        self.verbose = verbose
+    n_modes: int | Literal["auto"] = 3
+    solver: Solver = "auto"
+    x_space: Any = "auto"
+    y_space: Any = "auto"
+    orthogonal_to: Any = None
+
+    x_variable_: Variable = field(init=False)
+    y_variable_: Variable = field(init=False)
+    z_variable_: Variable = field(init=False, metadata=OPTIONAL)
+    n_features_in_: int = field(init=False, metadata=OPTIONAL)
+    feature_names_in_: np.ndarray = field(init=False, metadata=OPTIONAL)
+    learned_: Learned = field(init=False)
+    calibration_: Calibration = field(init=False)
+    aligned_calibration_: Calibration = field(init=False)
+    report_: Report = field(init=False)
+    panels_: tuple[Panel, Panel] = field(init=False)
 
     @watched
     def fit(self, X: Any, y: Any = None, Z: Any = None) -> ModalDecomposition:
@@ -112,33 +98,44 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             Z: Rows of what the features of X are to be orthogonal to, where that is not part of X. It is then due
                 wherever X is.
         """
-        plan = self._check_parameters()
-        for name in ("n_features_in_", "feature_names_in_", "z_variable_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
+        plan = self._begin()
         if y is None and Z is not None:
             raise ValueError("Z needs all rows in memory: pass fit(X, Y, Z), or make Z columns of the batches of X.")
         seed, data = plan.seed, self._stream(X) if y is None else self._pairs(X, y, Z)
-        self.learned_ = learn(data, self._setting(), plan)
         head = data.head if isinstance(data, Stream) else data
-        *before, main = self.learned_.components
+        head.check_y()
+        check_varying(X=head.x.of("x"), Y=head.y.of("y"))
+        self.learned_ = learn(data, self._setting(), plan)
         self.support_ = self._support(head.y.of("y"), seed)
-        self.aligned_support_g_ = self.support_.g[:, : -len(main) or None] if before else np.empty((self.support_.m, 0))
-        self.support_ = replace(self.support_, g=self.support_.g[:, self.aligned_support_g_.shape[1] :])
-        self.singular_values_ = main.sigma
-        self.n_modes_ = len(self.singular_values_)
-        self.solver_ = self.learned_.solver
-        self.spaces_ = self.learned_.spaces
-        names = ("aligned", "orthogonal") if before else ("modes",)
-        self.components_ = {
-            name: DependenceComponent.of(name, part) for name, part in zip(names, self.learned_.components, strict=True)
-        }
         self._calibrate(head.y.of("y"))
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
-        self.report_ = diagnose(self.learned_, self.components_, self.support_, head, seed)
-        self.held_out_singular_values_ = self.report_.held_out_sigma
+        self.report_ = diagnose(self.learned_, self.components_, self._own_support, head, seed)
         sample = head.sample(PANEL_ROWS, seed)
-        self.panels_ = panel(sample.x, main.f, seed), panel(sample.y, main.g, seed)
+        self.panels_ = panel(sample.x, self._main.f, seed), panel(sample.y, self._main.g, seed)
         return self
+
+    @property
+    def components_(self) -> dict[str, DependenceComponent]:
+        """All of the dependence in "modes", or, with given features, what they hold in "aligned" and what is beyond
+        them in "orthogonal".
+        """
+        names = ("modes",) if len(self._parts) == 1 else ("aligned", "orthogonal")
+        return {name: DependenceComponent.of(name, part) for name, part in zip(names, self._parts, strict=True)}
+
+    @property
+    def singular_values_(self) -> Array:
+        """Strengths of the modes on the rows of the fit, (k,), strongest first."""
+        return self._main.sigma
+
+    @property
+    def held_out_singular_values_(self) -> Array:
+        """Correlations of f_i and g_i on rows held out from learning them, (k,)."""
+        return self.report_.held_out_sigma
+
+    @property
+    def n_modes_(self) -> int:
+        """Number of modes kept."""
+        return len(self._main)
 
     @property
     def aligned_(self) -> DependenceComponent:
@@ -176,10 +173,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     def score(self, X: Any, y: Any, Z: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that the modes capture there."""
         check_is_fitted(self)
-        check_scored(self.y_variable_.rows(self._as_y(y)))
-        f, g = self.transform(X, y, Z) if Z is not None else self.transform(X, y)
-        check_same_rows(X=f, Y=g)
-        return h_score_of_modes(f, g, self.singular_values_)
+        f = self._main.f(self._x_side(X, Z))
+        return h_score_on(self.y_variable_.rows(self._as_y(y)), f, self._main.g, self.singular_values_)
 
     def given(
         self, X: Any, prior: Any = None, Z: Any = None, aligned: bool = False, calibrated: bool = True
@@ -201,14 +196,12 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         check_flag(aligned, "aligned")
         check_flag(calibrated, "calibrated")
         rows = self._x_side(X, Z)
-        calibration = (self.aligned_calibration_ if aligned else self.calibration_) if calibrated else Calibration()
-        support, f = self.support_, self._main.f(rows) * self.singular_values_
-        if aligned:
-            self._component("aligned")
-            first = self.learned_.components[0]
-            support = replace(support, g=np.hstack([self.aligned_support_g_, support.g]))
-            f = np.hstack([first.f(rows) * first.sigma, f])
-        return Conditional(support, f, prior, calibration.link, calibration.recalibration)
+        if not aligned:
+            calibration = self.calibration_ if calibrated else Calibration()
+            return calibration.given(self._own_support, self._main.f(rows) * self.singular_values_, prior)
+        self._component("aligned")
+        calibration = self.aligned_calibration_ if calibrated else Calibration()
+        return calibration.given(self.support_, self._f(rows) * self._sigma, prior)
 
     def leakage(self, X: Any, Z: Any = None, about: Any = None) -> Leakage:
         """How much the features tell about Z, linearly and in any way, on rows that were not fitted to.
@@ -236,48 +229,36 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         """A matplotlib figure of the modes f_i and g_i, or of the spectrum on seen and held-out rows."""
         check_is_fitted(self)
         check_choice(what, "what", ("modes", "spectrum"))
-        try:
-            from featgeo.report import mode_figures
-        except ModuleNotFoundError as error:
-            raise ImportError(f"Plots need {error.name}. Run: pip install 'featgeo[plot]'") from error
         if what == "spectrum":
-            return mode_figures.spectrum(self.report_.sigma, self.report_.held_out_sigma, self.report_.held_out_error)
+            return figures().spectrum(self.report_.sigma, self.report_.held_out_sigma, self.report_.held_out_error)
         sides = [
             (letter, _axis_name(variable), part.kind, part.at, part.values)
             for letter, variable, part in zip("fg", (self.x_variable_, self.y_variable_), self.panels_, strict=True)
         ]
-        return mode_figures.modes(sides, self.singular_values_)
+        return figures().modes(sides, self.singular_values_)
 
     def _feature_names(self) -> list[str]:
         return [f"f{i + 1}" for i in range(self.n_modes_)]
 
-    def _check_parameters(self) -> Plan:
-        check_count(self.n_modes, "n_modes")
-        check_flag(getattr(self, "calibrate", True), "calibrate")
-        return Plan.of(self)
-
     def _pairs(self, X: Any, y: Any, Z: Any) -> Pairs:
         self.x_variable_ = Variable.seen(X, "X")
         self._remember_columns(X)
-        values = self._as_y(y)
-        self.y_variable_ = Variable.seen(values, "Y")
+        values = self._seen_y(y)
         if Z is not None:
             self.z_variable_ = Variable.seen(Z, "Z")
-        data = Pairs(self._x_side(X, Z), self.y_variable_.rows(values))
-        _check(data)
-        return data
+        return Pairs(self._x_side(X, Z), self.y_variable_.rows(values))
 
     def _setting(self) -> Setting:
-        given = getattr(self, "orthogonal_to", None)
+        given = self.orthogonal_to
         with_z = hasattr(self, "z_variable_")
         if given is None and not with_z:
-            return Setting.bivariate(self._n_modes(), self.x_space, self._y_space())
+            return Setting.bivariate(self._n_modes(), self.x_space, self.y_space)
         return Setting(
             {
                 "orthogonal_to": Block(given_recipe(given), of=("z",) if with_z else ()),
                 "x": Block(self.x_space, of=("x",) if with_z else ()),
             },
-            {"y": Block(self._y_space())},
+            {"y": Block(self.y_space)},
             (Step("all", ("orthogonal_to",), ("y",)), Step(self._n_modes(), ("x",))),
         )
 
@@ -302,25 +283,29 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             )
         data = Stream(batches)
         self.x_variable_, self.y_variable_ = data.x_variable, data.y_variable
-        _check(data.head)
         return data
 
     def _n_modes(self) -> int | Literal["auto"]:
         return self.n_modes
 
-    def _y_space(self) -> Any:
-        return self.y_space
-
     def _as_y(self, y: Any) -> Any:
         """What the engine sees as Y."""
         return y
 
-    def _support(self, rows: Rows, seed: int) -> Support:
-        return support_of(self.y_variable_, rows, self._all_g, seed)
+    def _seen_y(self, y: Any) -> Any:
+        """The same, for the first time: what Y is is learned from it."""
+        values = self._as_y(y)
+        self.y_variable_ = Variable.seen(values, "Y")
+        return values
 
-    def _all_g(self, rows: Rows) -> Array:
-        """Features of Y of all components, side by side."""
-        return np.hstack([component.g(rows) for component in self.learned_.components])
+    def _support(self, rows: Rows, seed: int) -> Support:
+        return support_of(self.y_variable_, rows, self._g, seed)
+
+    @property
+    def _own_support(self) -> Support:
+        """With the features of the model's own modes alone."""
+        g = self.support_.g
+        return replace(self.support_, g=g[:, g.shape[1] - self.n_modes_ :])
 
     def _calibrate(self, y: Rows) -> None:
         """Set distributions right on held-out rows; by all features, and by those of the last level alone."""
@@ -328,19 +313,15 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         unseen = self.learned_.unseen
         if unseen is None or not self._calibrates():
             return
-        at = self._happened(y.take(unseen.rows))
-        g = np.hstack([self.aligned_support_g_, self.support_.g])
-        self.aligned_calibration_ = Calibration.fit(replace(self.support_, g=g), unseen.f, at)
-        self.calibration_ = self.aligned_calibration_
-        if g.shape[1] > len(self._main):
-            self.calibration_ = Calibration.fit(self.support_, unseen.f[:, g.shape[1] - len(self._main) :], at)
+        at = happened(y.take(unseen.rows), self.support_)
+        self.calibration_ = self.aligned_calibration_ = Calibration.fit(self.support_, unseen.f, at)
+        if len(self._parts) > 1:
+            own = unseen.f[:, unseen.f.shape[1] - self.n_modes_ :]
+            self.calibration_ = Calibration.fit(self._own_support, own, at)
 
     def _calibrates(self) -> bool:
         """Whether held-out rows have a say: counts of a finite alphabet answer for themselves."""
         return self.solver_ != "exact"
-
-    def _happened(self, y: Rows) -> np.ndarray:
-        return happened(y, self.support_)
 
     @property
     def link_(self) -> Link:
@@ -383,30 +364,6 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         return tags
 
 
-def _check(data: Pairs) -> None:
-    data.check_y()
-    for name, rows in (("X", data.x.of("x")), ("Y", data.y.of("y"))):
-        if not rows.variable.is_tensor:
-            check_not_constant(rows.table, name)
-
-
 def _axis_name(variable: Variable) -> str:
     named = len(variable.columns) == 1 and not variable.columns[0].name.isdigit()
     return variable.columns[0].name if named else variable.name
-
-
-def check_scored(rows: Rows) -> None:
-    """Refuse rows of Y that no score can be computed from: missing ones, and those of another alphabet altogether."""
-    if rows.variable.is_tensor:
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that they count as average: here they do not
-        numbers = rows.table.numbers
-    if np.isnan(numbers).any():
-        raise ValueError("Y holds missing values (NaN), which cannot be scored. Drop these rows.")
-    for column, codes in zip(rows.variable.labels, rows.table.codes.T, strict=True):
-        if (codes == UNKNOWN).all():
-            raise ValueError(
-                f"Y has none of the labels of the fit, such as {column.categories[:3]}: there is nothing to score. "
-                "Pass labels of the same alphabet."
-            )

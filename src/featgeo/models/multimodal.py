@@ -5,34 +5,31 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.card import Card, Shown
 from featgeo.features.missing import present, rows_of
 from featgeo.features.parts import Parts
 from featgeo.features.raw import taken
-from featgeo.features.variables import Rows
+from featgeo.features.variables import Variable
 from featgeo.geometry.arguments import check_count, check_whole
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.learned import Component
-from featgeo.learning.plan import Plan, Solver
-from featgeo.learning.setting import ModeCount
+from featgeo.learning.plan import Solver
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
-from featgeo.models.base import Decomposition
-from featgeo.models.components import DependenceComponent, mean_and_error, warn_of_doubts
+from featgeo.models.base import Decomposition, figures, h_score_on
+from featgeo.models.components import ComponentsReport, DependenceComponent, mean_and_error, warn_of_doubts
 from featgeo.models.energies import Energies, Energy, energies
-from featgeo.models.identification import Identified, identify
-from featgeo.models.modal import check_scored
-from featgeo.models.reading import read_rows, shown
+from featgeo.models.identification import Identified, Team, identify
+from featgeo.models.reading import n_rows_of, read_rows, shown
 from featgeo.models.supports import support_of
-from featgeo.nesting.scores import h_score_of_modes
+from featgeo.schema import saved
 from featgeo.watch import watched
 
 if TYPE_CHECKING:
@@ -41,37 +38,6 @@ if TYPE_CHECKING:
 # Of three sources or more. Each brings up to 64 functions, and every fold decomposes the Gram matrix of all of them:
 # with 6,400, half a gigabyte and minutes.
 MOST_GROUPS = 100
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SourcesReport(Shown):
-    """What can be said about a fit; print it for a text.
-
-    Attributes:
-        components: The components that were learned.
-        strengths: For each how strong its modes are on held-out rows, as a share of what they seem to be.
-        identified: What was learned of every source and group of sources, and why.
-        dropped: What held-out rows called worse than no dependence, and is therefore not there.
-        removed: Share of energy by which moments of different rows did not fit together.
-        solver: How it was solved.
-    """
-
-    components: tuple[DependenceComponent, ...]
-    strengths: tuple[Array, ...]
-    identified: tuple[Identified, ...]
-    dropped: tuple[str, ...]
-    removed: float
-    solver: str
-
-    def card(self) -> Card:
-        """A line for each component, and for what is not there."""
-        lines = [f"solver {self.solver}, moments of different rows mended by {self.removed:.1e} of their energy"]
-        for component, strength in zip(self.components, self.strengths, strict=True):
-            shares = ", ".join(f"{share:.2f}" for share in strength)
-            lines.append(f"{component}, strengths [{shares}]")
-        lines += [f"dropped: {sentence}" for sentence in self.dropped]
-        lines += [str(verdict) for verdict in self.identified if not verdict.learned]
-        return Card(lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +55,8 @@ class OptimalTransformations:
     explained: float
 
 
+@saved
+@dataclass(eq=False, repr=False)
 class MultimodalDecomposition(Decomposition):
     """The dependence of several sources X_1, X_2, ... and Y, split into what sums of functions of single sources hold
     (the bivariate component) and what only functions of several together do (interactions).
@@ -105,14 +73,8 @@ class MultimodalDecomposition(Decomposition):
         spaces: Functions of each source to allow, as `x_space` of `ModalDecomposition`: one for all, or a mapping from
             source to space; sources that it does not name have "auto".
         y_space: Functions of Y to allow.
-        random_state: Seed of all that is random.
-        training: Options for networks, a `Training`; defaults when None.
-        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
-            prefer, 0 for none.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
 
     Attributes:
         sources_: Names of the sources.
@@ -128,33 +90,23 @@ class MultimodalDecomposition(Decomposition):
         solver_: The solver that was used.
     """
 
-    energies_: Energies | None
+    n_modes: int | Literal["auto"] = "auto"
+    n_interaction_modes: int | Literal["auto"] = "auto"
+    max_order: int = 2
+    solver: Solver = "auto"
+    spaces: Any = "auto"
+    y_space: Any = "auto"
 
-    def __init__(
-        self,
-        n_modes: int | Literal["auto"] = "auto",
-        n_interaction_modes: int | Literal["auto"] = "auto",
-        max_order: int = 2,
-        solver: Solver = "auto",
-        spaces: Any = "auto",
-        y_space: Any = "auto",
-        random_state: int | None = None,
-        training: Any = None,
-        ridge: float | Literal["auto"] = "auto",
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_modes = n_modes
-        self.n_interaction_modes = n_interaction_modes
-        self.max_order = max_order
-        self.solver = solver
-        self.spaces = spaces
-        self.y_space = y_space
-        self.random_state = random_state
-        self.training = training
-        self.ridge = ridge
-        self.time_limit = time_limit
-        self.verbose = verbose
+    sources_: tuple[str, ...] = field(init=False)
+    variables_: dict[str, Variable] = field(init=False)
+    y_variable_: Variable = field(init=False)
+    teams_: tuple[Team, ...] = field(init=False)
+    identified_: dict[str, Identified] = field(init=False)
+    learned_: tuple[LearnedSources, ...] = field(init=False)
+    energies_: Energies | None = field(init=False)
+
+    counts: ClassVar[Mapping[str, tuple[str, ...]]] = {"n_modes": ("auto",), "n_interaction_modes": ("auto",)}
+    feature_name: ClassVar[str] = "{} {}"
 
     @watched
     def fit(
@@ -178,12 +130,6 @@ class MultimodalDecomposition(Decomposition):
             )
         if "y" in sources:
             raise ValueError("'y' is what Y is called, and cannot be a source as well. Rename the source.")
-        lengths = {name: len(rows_of(values, shown(name))) for name, values in {**sources, "y": y}.items()}
-        if len(set(lengths.values())) != 1:
-            raise ValueError(
-                f"All sources and Y must have the same rows, got inconsistent numbers of samples: {lengths}. Align "
-                "them row by row, or pass data sets of their own to fit_datasets."
-            )
         return self._fit([{**sources, "y": y}], present)
 
     def fit_datasets(self, datasets: Sequence[Mapping[str, Any]]) -> MultimodalDecomposition:
@@ -201,25 +147,52 @@ class MultimodalDecomposition(Decomposition):
             or not all(isinstance(part, Mapping) for part in datasets)
         ):
             raise ValueError("`datasets` must be a list of mappings from name to rows, one for each set of rows.")
-        for i, part in enumerate(datasets):
-            lengths = {name: len(rows_of(values, shown(name))) for name, values in part.items()}
-            if len(set(lengths.values())) > 1:
-                raise ValueError(
-                    f"The variables of one data set must have the same rows, got {lengths} in that at position {i}. "
-                    "Align them row by row."
-                )
         return self._fit([dict(part) for part in datasets if part], None)
+
+    @property
+    def components_(self) -> dict[str, DependenceComponent]:
+        """The components that were learned, by name."""
+        named = zip(self.strengths_, self._parts, strict=True)
+        return {name: DependenceComponent.of(name, part) for name, part in named}
+
+    @property
+    def strengths_(self) -> dict[str, Array]:
+        """For each component how strong its modes are on held-out rows, as a share of what they seem to be, (k,)."""
+        return {
+            team.name(order): strength
+            for team, learned in zip(self.teams_, self.learned_, strict=True)
+            for order, strength in enumerate(learned.amplitudes, start=1)
+        }
+
+    @property
+    def orders_(self) -> tuple[DependenceComponent, ...]:
+        """The component of each interaction order, first the bivariate one; none where sources were never together."""
+        if self.teams_[0].sources != self.sources_:
+            return ()
+        parts = self.learned_[0].components
+        labels = ["bivariate", *("interaction" if len(parts) == 2 else f"order {i}" for i in range(2, len(parts) + 1))]
+        return tuple(DependenceComponent.of(label, part) for label, part in zip(labels, parts, strict=True))
+
+    @property
+    def removed_(self) -> float:
+        """Share of energy by which moments of different rows did not fit together."""
+        return max(learned.removed for learned in self.learned_)
+
+    @property
+    def solver_(self) -> str:
+        """The solver that was used."""
+        return self.learned_[0].solver
 
     @property
     def bivariate_(self) -> DependenceComponent:
         """What sums of functions of single sources hold of the dependence."""
-        return self._fitted()._component(0)
+        return self._component(0)
 
     @property
     def interaction_(self) -> DependenceComponent:
         """What is beyond sums of functions of single sources, all orders together."""
-        self._fitted()._component(1)
-        return self.interaction_component_
+        self._component(1)
+        return _together(self.orders_[1:], self.learned_[0])
 
     def given(self, /, prior: Any = None, calibrated: bool = True, **sources: Any) -> Conditional:
         """The distribution of Y for each row, from whatever is there: `given(a=A)`, `given(b=B)`, `given(a=A, b=B)`.
@@ -235,8 +208,7 @@ class MultimodalDecomposition(Decomposition):
         check_is_fitted(self)
         if not sources and prior is not None:
             raise ValueError("Sources come by name: write given(a=..., b=...), or given(**sources) for a mapping.")
-        parts = self._strengths()
-        sigma = np.concatenate([part.sigma * (strength if calibrated else 1.0) for strength, part in parts])
+        sigma = self._sigma * np.concatenate(list(self.strengths_.values())) if calibrated else self._sigma
         return Conditional(self.support_, self._features(sources) * sigma, prior)
 
     def transform(self, sources: Mapping[str, Any]) -> Array:
@@ -256,11 +228,7 @@ class MultimodalDecomposition(Decomposition):
         there = np.flatnonzero(present(values, "Y"))
         if not len(there):
             raise ValueError("Y is missing in every row: there is nothing to score. Pass rows of Y.")
-        parts = [part for learned in self.learned_ for part in learned.components]
-        rows = self.y_variable_.rows(taken(values, there))
-        check_scored(rows)
-        sigma = np.concatenate([part.sigma for part in parts])
-        return h_score_of_modes(f[there], np.hstack([part.g(rows) for part in parts]), sigma)
+        return h_score_on(self.y_variable_.rows(taken(values, there)), f[there], self._g, self._sigma)
 
     def optimal_transformations(self, sources: Mapping[str, Any], y: Any = None) -> OptimalTransformations:
         """The transformations phi_a(a) + phi_b(b) + ... and psi(Y) that fit each other best (Prop. opt:tran).
@@ -271,7 +239,7 @@ class MultimodalDecomposition(Decomposition):
             sources: Rows of all sources, none missing.
             y: Rows of Y.
         """
-        self._fitted()._component(0)
+        self._component(0)
         learned = self.learned_[0]
         names = self._named(sources, every=True)
         for name, values in {**{name: sources[name] for name in names}, **({} if y is None else {"y": y})}.items():
@@ -300,27 +268,21 @@ class MultimodalDecomposition(Decomposition):
             self.energies_ = Energies(tuple(rows.values()))
         return self.energies_
 
-    def report(self) -> SourcesReport:
+    def report(self) -> ComponentsReport:
         """What was learned, how strong it is on held-out rows, and what was left out as they did not confirm it."""
         check_is_fitted(self)
-        return SourcesReport(
-            tuple(self.components_.values()),
-            tuple(self.strengths_.values()),
-            tuple(self.identified_.values()),
-            tuple(sentence for learned in self.learned_ for sentence in learned.dropped),
-            self.removed_,
-            self.solver_,
-        )
+        mended = f"moments of different rows mended by {self.removed_:.1e} of their energy"
+        strengths = [f"strengths of {name}: {np.round(part, 2).tolist()}" for name, part in self.strengths_.items()]
+        absent = [str(verdict) for verdict in self.identified_.values() if not verdict.learned]
+        dropped = tuple(sentence for learned in self.learned_ for sentence in learned.dropped)
+        notes = (mended, *strengths, *absent)
+        return ComponentsReport(tuple(self.components_.values()), self.solver_, dropped, notes)
 
     def plot(self) -> Figure:
         """A matplotlib figure of the energies on seen and on held-out rows."""
         check_is_fitted(self)
-        try:
-            from featgeo.report import mode_figures
-        except ModuleNotFoundError as error:
-            raise ImportError(f"Plots need {error.name}. Run: pip install 'featgeo[plot]'") from error
         rows = list(self.energies())
-        return mode_figures.energies(
+        return figures().energies(
             [row.name for row in rows],
             np.array([row.energy for row in rows]),
             np.array([row.held_out for row in rows]),
@@ -332,27 +294,16 @@ class MultimodalDecomposition(Decomposition):
         self.energies()  # they need the moments of the fit, which stay behind
         super().save(path)
 
-    def _feature_names(self) -> list[str]:
-        """Those of sums such as "a + b 1", and of interactions such as "a x b 1"."""
-        names = []
-        for team, learned in zip(self.teams_, self.learned_, strict=True):
-            for order, part in enumerate(learned.components, start=1):
-                together = " + ".join(team.sources)
-                name = together if order == 1 else _interactions(order, team.sources)
-                names += [f"{name} {i + 1}" for i in range(len(part))]
-        return names
-
     # --- the fit
 
     def _fit(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any] | None) -> MultimodalDecomposition:
-        self._check_parameters()
-        plan = Plan.of(self)
+        plan, max_order = self._begin(), check_whole(self.max_order, "max_order", 1, "Use 2.")
         data = read_rows(datasets, {} if masks is None else masks)
         self.sources_ = tuple(name for name in data.rows if name != "y")
-        _check_groups(len(self.sources_), int(self.max_order))
+        _check_groups(len(self.sources_), max_order)
         self.variables_ = {name: data.rows[name].variable for name in self.sources_}
         self.y_variable_ = data.rows["y"].variable
-        self.teams_, self.identified_ = identify(data, self.sources_, int(self.max_order))
+        self.teams_, self.identified_ = identify(data, self.sources_, max_order)
         if not self.teams_:
             raise ValueError(
                 "Nothing can be learned: "
@@ -364,33 +315,13 @@ class MultimodalDecomposition(Decomposition):
         own = Incomplete({name: data.rows[name] for name in known}, {name: data.where[name] for name in known})
         wanted = {name: space for name, space in self._spaces().items() if name in known}
         blocks = SourceBlocks(own, wanted, self.y_space, groups, plan)
-        counts = [_count(self.n_modes), *[_count(self.n_interaction_modes)] * (int(self.max_order) - 1)]
+        first, others = (check_count(getattr(self, name), name) for name in self.counts)
+        counts = [first, *[others] * (max_order - 1)]
         self.learned_ = learn_sources([team.orders for team in self.teams_], blocks, counts)
-        self.solver_ = self.learned_[0].solver
-        self._name_components()
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
         self.energies_ = None
         self.support_ = support_of(self.y_variable_, data.rows["y"], self._g, plan.seed)
         return self
-
-    def _name_components(self) -> None:
-        self.components_: dict[str, DependenceComponent] = {}
-        self.strengths_: dict[str, Array] = {}
-        for team, learned in zip(self.teams_, self.learned_, strict=True):
-            for order, part in enumerate(learned.components, start=1):
-                together = " + ".join(team.sources)
-                name = together if order == 1 else _interactions(order, team.sources)
-                self.components_[name] = DependenceComponent.of(name, part)
-                self.strengths_[name] = learned.amplitudes[order - 1]
-        self.removed_ = max(learned.removed for learned in self.learned_)
-        if self.teams_[0].sources == self.sources_:
-            named = list(self.components_.values())[: len(self.learned_[0].components)]
-            labels = ("bivariate", *("interaction" if len(named) == 2 else f"order {i + 2}" for i in range(len(named))))
-            self.orders_ = tuple(replace(part, name=label) for part, label in zip(named, labels, strict=False))
-            if len(self.orders_) > 1:
-                self.interaction_component_ = _together(self.orders_[1:], self.learned_[0])
-        else:
-            self.orders_ = ()
 
     def _spaces(self) -> dict[str, Any]:
         if not isinstance(self.spaces, Mapping):
@@ -400,12 +331,9 @@ class MultimodalDecomposition(Decomposition):
             raise ValueError(f"`spaces` names {sorted(unknown)}, and the sources are {list(self.sources_)}.")
         return {name: self.spaces.get(name, "auto") for name in self.sources_}
 
-    def _strengths(self) -> list[tuple[Array, Component]]:
-        """Each component with how strong its modes are on held-out rows, as a share of what they seem to be."""
-        return [pair for learned in self.learned_ for pair in zip(learned.amplitudes, learned.components, strict=True)]
-
-    def _g(self, rows: Rows) -> Array:
-        return np.hstack([part.g(rows) for learned in self.learned_ for part in learned.components])
+    @property
+    def _parts(self) -> tuple[Component, ...]:
+        return tuple(part for learned in self.learned_ for part in learned.components)
 
     # --- rows that come later
 
@@ -413,9 +341,7 @@ class MultimodalDecomposition(Decomposition):
         """Features of all teams side by side, (n, k); each row speaks through the first team that knows all it has."""
         names = self._named(sources)
         values = {name: rows_of(sources[name], name) for name in names}
-        lengths = {name: len(part) for name, part in values.items()}
-        if len(set(lengths.values())) != 1:
-            raise ValueError(f"All sources must have the same rows, got {lengths}. Align them row by row.")
+        n_rows_of(values)
         has = np.stack([present(values[name], shown(name)) for name in names], axis=1)
         ends = np.cumsum([0, *(learned.features.weight.shape[1] for learned in self.learned_)])
         result = np.zeros((len(has), ends[-1]))
@@ -459,6 +385,7 @@ class MultimodalDecomposition(Decomposition):
         )
 
     def _component(self, order: int) -> DependenceComponent:
+        check_is_fitted(self)
         if order < len(self.orders_):
             return self.orders_[order]
         everything = " + ".join(self.sources_)
@@ -475,16 +402,6 @@ class MultimodalDecomposition(Decomposition):
             f"{list(self.components_)}."
         )
 
-    def _fitted(self) -> MultimodalDecomposition:
-        check_is_fitted(self)
-        return self
-
-    def _check_parameters(self) -> None:
-        for name in ("n_modes", "n_interaction_modes"):
-            way_out = "Use 'auto' to let held-out rows choose, and max_order=1 for no interactions."
-            check_count(getattr(self, name), name, way_out=way_out)
-        check_whole(self.max_order, "max_order", 1, "Use 2.")
-
 
 def _check_groups(n_sources: int, max_order: int) -> None:
     """Refuse more groups of sources than can be learned: with their size their number grows exponentially."""
@@ -495,14 +412,6 @@ def _check_groups(n_sources: int, max_order: int) -> None:
             f"max_order={max_order} of {n_sources} sources asks for functions of {sum(sizes)} groups of three sources "
             f"or more, and at most {MOST_GROUPS} can be learned. Use max_order={best}, or put sources together."
         )
-
-
-def _count(n_modes: Any) -> ModeCount:
-    return "auto" if isinstance(n_modes, str) else int(n_modes)
-
-
-def _interactions(order: int, sources: tuple[str, ...]) -> str:
-    return " x ".join(sources) if order == len(sources) else f"interactions of {order} in {' + '.join(sources)}"
 
 
 def _together(parts: tuple[DependenceComponent, ...], learned: LearnedSources) -> DependenceComponent:

@@ -7,8 +7,9 @@ trusted. The features stay.
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -18,94 +19,66 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 
 from featgeo.assembly.support import Support
-from featgeo.features.columns import column_of, family_of
+from featgeo.features.columns import Column, column_of, family_of
 from featgeo.features.exact_numbers import in_units
 from featgeo.features.missing import rows_of
-from featgeo.features.raw import RawColumn, columns_of, dimensions, plain, shape_of
-from featgeo.features.variables import Rows
+from featgeo.features.raw import RawColumn, columns_of, shape_of
+from featgeo.features.variables import Rows, Variable
+from featgeo.geometry.arguments import check_flag
 from featgeo.geometry.validation import Array, as_weights, check_same_rows
-from featgeo.learning.plan import Solver
+from featgeo.learning.data import Stream
+from featgeo.learning.plan import Plan
 from featgeo.learning.solve import MODE_COUNTS
-from featgeo.models.diagnostics import Panel
 from featgeo.models.modal import ModalDecomposition
-from featgeo.models.supports import support_of
-from featgeo.watch import watched
+from featgeo.schema import saved
 
 
-class FeatureClassifier(ClassifierMixin, ModalDecomposition):
+@dataclass(eq=False, repr=False)
+class _Predictor(ModalDecomposition):
+    """What both have: `calibrate`, and rows of y in memory."""
+
+    n_modes: int | Literal["auto"] = "auto"
+    calibrate: bool = field(default=True, kw_only=True)
+
+    def _begin(self) -> Plan:
+        check_flag(self.calibrate, "calibrate")
+        return super()._begin()
+
+    def _stream(self, batches: Any) -> Stream:
+        raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Pass it.")
+
+    def _calibrates(self) -> bool:
+        return self.calibrate
+
+    def _mean_score(self, measure: Callable[..., float], y: np.ndarray, predicted: np.ndarray, weight: Any) -> float:
+        check_same_rows(X=predicted, y=y)
+        return float(measure(y, predicted, sample_weight=None if weight is None else as_weights(weight, len(y))))
+
+
+@saved
+@dataclass(eq=False, repr=False)
+class FeatureClassifier(ClassifierMixin, _Predictor):
     """A classifier from the modes of the dependence of X and the label.
 
     Args:
         n_modes: How many modes to keep at most; "auto" keeps all, one less than labels, up to 32.
         solver: As in `ModalDecomposition`.
         x_space: Functions of X to allow, as in `ModalDecomposition`.
-        calibrate: Whether held-out rows choose between the theory's density ratios, a share of the prior mixed in, and
-            a softmax of the features.
-        random_state: Seed of all that is random.
-        training: Options for networks, a `Training`.
-        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
-            prefer, 0 for none.
         orthogonal_to: Given features, as in `ModalDecomposition`: predictions then rest on features of X that are
             uncorrelated with them, calibrated all the same.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        calibrate: Whether held-out rows choose between the theory's density ratios, a share of the prior mixed in, and
+            a softmax of the features.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
 
     Attributes:
         classes_: The labels, in order.
         link_: How features become probabilities.
     """
 
-    def __init__(
-        self,
-        n_modes: int | Literal["auto"] = "auto",
-        solver: Solver = "auto",
-        x_space: Any = "auto",
-        calibrate: bool = True,
-        random_state: int | None = None,
-        training: Any = None,
-        ridge: float | Literal["auto"] = "auto",
-        orthogonal_to: Any = None,
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_modes = n_modes
-        self.solver = solver
-        self.x_space = x_space
-        self.calibrate = calibrate
-        self.random_state = random_state
-        self.training = training
-        self.ridge = ridge
-        self.orthogonal_to = orthogonal_to
-        self.time_limit = time_limit
-        self.verbose = verbose
+    y_space: ClassVar[str] = "table"  # type: ignore[misc]
 
-    @watched
-    def fit(self, X: Any, y: Any = None, Z: Any = None) -> FeatureClassifier:
-        """Learn from rows of X, as in `ModalDecomposition.fit`, and their labels y, (n,).
-
-        Args:
-            X: Rows of X.
-            y: Their labels.
-            Z: Rows of what predictions are not to rest on, as in `ModalDecomposition.fit`; due wherever X is.
-        """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
-            )
-        if dimensions(X) <= 2:
-            columns_of(plain(X), "X")  # first of all, whether there are any rows
-        labels = _labels(y)
-        check_classification_targets(labels)
-        self.classes_ = np.unique(labels)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"A classifier needs at least two classes, got one class: {self.classes_[0]!r}. Add rows of another."
-            )
-        super().fit(X, labels, Z)
-        self.panels_ = self.panels_[0], Panel("bars", self.classes_.astype(object), self.support_.g)
-        return self
+    classes_: np.ndarray = field(init=False)
 
     def predict(self, X: Any, Z: Any = None) -> np.ndarray:
         """The most probable label of each row, (n,)."""
@@ -117,37 +90,34 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Accuracy on the given rows; a label that the fit never saw is never right."""
-        labels, predicted = _labels(y), self.predict(X, Z)
-        check_same_rows(X=predicted, y=labels)
-        weights = None if sample_weight is None else as_weights(sample_weight, len(labels))
-        right = np.array([a == b for a, b in zip(labels.tolist(), predicted.tolist(), strict=True)])
-        return float(np.average(right, weights=weights))
+        return self._mean_score(_accuracy, _labels(y), self.predict(X, Z), sample_weight)
 
     def _n_modes(self) -> int | Literal["auto"]:
         return min(len(self.classes_) - 1, max(MODE_COUNTS)) if self.n_modes == "auto" else self.n_modes
 
-    def _y_space(self) -> Any:
-        return "table"
-
     def _as_y(self, y: Any) -> Any:
-        """Labels as positions among `classes_`."""
+        """Labels of the fit."""
         labels = _labels(y)
         check_same_family(labels, self.classes_)
-        position = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
-        unknown = self.classes_[position] != labels
+        unknown = ~np.isin(labels, self.classes_)
         if unknown.any():
             raise ValueError(f"The fit never saw the label {labels[unknown][0]!r}. Its labels are {self.classes_}.")
-        return position
+        return labels
+
+    def _seen_y(self, y: Any) -> Any:
+        """Whatever they are, numbers too, labels have no order."""
+        labels = _labels(y)
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"A classifier needs at least two classes, got one class: {self.classes_[0]!r}. Add rows of another."
+            )
+        self.y_variable_ = Variable("Y", (Column("y", "label", tuple(self.classes_.tolist())),))
+        return labels
 
     def _support(self, rows: Rows, seed: int) -> Support:
-        support = support_of(self.y_variable_, rows, self._all_g, seed, finite=True)
-        return replace(support, kind="labels", values=self.classes_)
-
-    def _calibrates(self) -> bool:
-        return self.calibrate
-
-    def _happened(self, y: Rows) -> np.ndarray:
-        return y.table.numbers[:, 0].astype(int)  # labels are positions already
+        return replace(super()._support(rows, seed), values=self.classes_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -155,7 +125,9 @@ class FeatureClassifier(ClassifierMixin, ModalDecomposition):
         return tags
 
 
-class FeatureRegressor(RegressorMixin, ModalDecomposition):
+@saved
+@dataclass(eq=False, repr=False)
+class FeatureRegressor(RegressorMixin, _Predictor):
     """A regressor that knows the whole distribution of Y given X: means, quantiles, intervals.
 
     Args:
@@ -163,61 +135,13 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
         solver: As in `ModalDecomposition`.
         x_space: Functions of X to allow, as in `ModalDecomposition`.
         y_space: Functions of Y to allow.
-        calibrate: Whether the predicted distributions are recalibrated by how often held-out values fell below their
-            predicted quantiles; intervals then cover as often as they say.
-        random_state: Seed of all that is random.
-        training: Options for networks, a `Training`.
-        ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
-            prefer, 0 for none.
         orthogonal_to: Given features, as in `ModalDecomposition`: predictions then rest on features of X that are
             uncorrelated with them.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        calibrate: Whether the predicted distributions are recalibrated by how often held-out values fell below their
+            predicted quantiles; intervals then cover as often as they say.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
     """
-
-    def __init__(
-        self,
-        n_modes: int | Literal["auto"] = "auto",
-        solver: Solver = "auto",
-        x_space: Any = "auto",
-        y_space: Any = "auto",
-        calibrate: bool = True,
-        random_state: int | None = None,
-        training: Any = None,
-        ridge: float | Literal["auto"] = "auto",
-        orthogonal_to: Any = None,
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_modes = n_modes
-        self.solver = solver
-        self.x_space = x_space
-        self.y_space = y_space
-        self.calibrate = calibrate
-        self.random_state = random_state
-        self.training = training
-        self.ridge = ridge
-        self.orthogonal_to = orthogonal_to
-        self.time_limit = time_limit
-        self.verbose = verbose
-
-    @watched
-    def fit(self, X: Any, y: Any = None, Z: Any = None) -> FeatureRegressor:
-        """Learn from rows of X, as in `ModalDecomposition.fit`, and their numbers y, (n,).
-
-        Args:
-            X: Rows of X.
-            y: Their numbers.
-            Z: Rows of what predictions are not to rest on, as in `ModalDecomposition.fit`; due wherever X is.
-        """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the numbers."
-            )
-        super().fit(X, self._as_y(y), Z)
-        return self
 
     def predict(self, X: Any, Z: Any = None) -> Array:
         """E[Y|x] for each row, (n,)."""
@@ -229,10 +153,7 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Coefficient of determination R^2 of the means."""
-        numbers, predicted = self._as_y(y), self.predict(X, Z)
-        check_same_rows(X=predicted, y=numbers)
-        weights = None if sample_weight is None else as_weights(sample_weight, len(numbers))
-        return float(r2_score(numbers, predicted, sample_weight=weights))
+        return self._mean_score(r2_score, self._as_y(y), self.predict(X, Z), sample_weight)
 
     def _as_y(self, y: Any) -> Any:
         values = _one_column(y)
@@ -251,8 +172,10 @@ class FeatureRegressor(RegressorMixin, ModalDecomposition):
             )
         return in_units(values, 0, 0)
 
-    def _calibrates(self) -> bool:
-        return self.calibrate
+
+def _accuracy(labels: np.ndarray, predicted: np.ndarray, sample_weight: Array | None) -> float:
+    right = np.array([a == b for a, b in zip(labels.tolist(), predicted.tolist(), strict=True)])
+    return float(np.average(right, weights=sample_weight))
 
 
 def _one_column(y: Any) -> np.ndarray:

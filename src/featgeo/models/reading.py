@@ -31,7 +31,7 @@ def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -
     unknown = set(masks) - set(names)
     if unknown:
         raise ValueError(f"`present` names {sorted(unknown)}, which are no variables here: {names}.")
-    n_rows = [len(rows_of(values, shown(name))) for part in datasets for name, values in list(part.items())[:1]]
+    n_rows = [n_rows_of(part, f" in the data set at position {i}") for i, part in enumerate(datasets)]
     rows, where = {}, {}
     for name in names:
         pieces, positions, start = [], [np.full(n, -1) for n in n_rows], 0
@@ -56,6 +56,17 @@ def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -
             check_not_constant(rows[name].table, shown(name))
     Pairs(rows["y"], rows["y"]).check_y()
     return Incomplete(rows, where)
+
+
+def n_rows_of(part: Mapping[str, Any], where: str = "") -> int:
+    """How many rows the variables of a data set have, all of them the same."""
+    lengths = {name: len(rows_of(values, shown(name))) for name, values in part.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(
+            f"All variables must have the same rows, got inconsistent numbers of samples{where}: {lengths}. Align them "
+            "row by row, or pass data sets of their own to fit_datasets."
+        )
+    return next(iter(lengths.values()))
 
 
 def shown(name: str) -> str:

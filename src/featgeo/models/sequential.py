@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.calibration import Calibration
-from featgeo.assembly.links import PRIOR_SHARES, LinearLink, prior_share
-from featgeo.card import Card, Shown
+from featgeo.assembly.calibration import Calibration, best_share
+from featgeo.assembly.links import LinearLink
 from featgeo.features.columns import Column, column_of
 from featgeo.features.exact_numbers import is_missing
 from featgeo.features.parts import Parts
@@ -23,17 +22,18 @@ from featgeo.features.raw import RawColumn
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import MOST_SYMBOLS, TableSpace, check_not_constant
 from featgeo.features.variables import Rows, Variable, symbol_keys
-from featgeo.geometry.arguments import check_count, check_flag, check_whole, is_whole
+from featgeo.geometry.arguments import check_flag, check_whole, is_whole
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.histories import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import learn
+from featgeo.learning.learned import Learned
 from featgeo.learning.plan import Plan, Solver
 from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.base import Decomposition
+from featgeo.models.base import Decomposition, h_score_on
 from featgeo.models.components import DependenceComponent, warn_of_doubts
 from featgeo.models.supports import support_of
-from featgeo.nesting.scores import h_score_of_modes
+from featgeo.schema import saved
 from featgeo.watch import watched
 
 ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come back
@@ -44,29 +44,8 @@ MOST_WORK = 10**9  # multiplications of the decomposition of a table
 MOST_STEPS = 1000  # of all networks together: 20 lengths, with 210 steps, take half a minute, and time grows with steps
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class OrdersReport(Shown):
-    """What each length of history adds; print it for a table.
-
-    Attributes:
-        components: One an order.
-        solver: How they were found.
-    """
-
-    components: tuple[DependenceComponent, ...]
-    solver: str
-
-    def card(self) -> Card:
-        """A row for each order."""
-        rows = [
-            (part.name, str(len(part.singular_values_)), f"{part.energy_:.4f}", f"{part.held_out_energy_:.4f}",
-             f"{part.held_out_energy_error_:.4f}")
-            for part in self.components
-        ]  # fmt: skip
-        doubts = [part.doubt for part in self.components if part.doubt]
-        return Card([f"solver {self.solver}"], ("", "modes", "energy", "held-out", "(s.e.)"), rows, doubts)
-
-
+@saved
+@dataclass(eq=False, repr=False)
 class SequentialDecomposition(TransformerMixin, Decomposition):
     """The dependence of each symbol on those before it, split by how far back one must look.
 
@@ -83,12 +62,8 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
             symbol followed every history at least five times, "auto" is the same as "exact".
         texts: Whether strings in a list or an array are texts, each a sequence of letters (True), or symbols of one
             sequence, such as words (False). It must be said where they are several and longer than a letter.
-        random_state: Seed of all that is random.
-        training: Options for networks, a `Training`; defaults when None.
-        time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
-            kept. None for no limit.
-        verbose: 0 for no progress, 1 for one line in terminals and notebooks where a fit takes longer than two seconds,
-            2 for that line everywhere.
+        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+            `featgeo.models.base.Decomposition`.
 
     Attributes:
         orders_: The length of history of each level.
@@ -99,25 +74,18 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         solver_: The solver that was used.
     """
 
-    def __init__(
-        self,
-        order: int | Sequence[int] = 3,
-        n_modes: int | Literal["auto", "all"] = "all",
-        solver: Solver = "auto",
-        random_state: int | None = None,
-        training: Any = None,
-        texts: bool | None = None,
-        time_limit: float | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.order = order
-        self.n_modes = n_modes
-        self.solver = solver
-        self.random_state = random_state
-        self.training = training
-        self.texts = texts
-        self.time_limit = time_limit
-        self.verbose = verbose
+    order: int | Sequence[int] = 3
+    n_modes: int | Literal["auto", "all"] = "all"
+    solver: Solver = "auto"
+    texts: bool | None = field(default=None, kw_only=True)
+
+    orders_: tuple[int, ...] = field(init=False)
+    symbol_: Column = field(init=False)
+    learned_: Learned = field(init=False)
+    calibration_: Calibration = field(init=False)
+
+    counts: ClassVar[Mapping[str, tuple[str, ...]]] = {"n_modes": ("auto", "all")}
+    feature_name: ClassVar[str] = "order{}_f{}"
 
     @watched
     def fit(self, sequences: Any, y: Any = None) -> SequentialDecomposition:
@@ -129,34 +97,46 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
                 `order + 1` steps is a row.
             y: Nothing; there for scikit-learn.
         """
-        self.orders_ = self._check_parameters()
-        plan = Plan.of(self)
-        seed = plan.seed
+        plan = self._begin()
+        self.orders_ = self._lengths()
         arrays = _as_sequences(sequences, self.texts)
         self.symbol_ = _symbol(arrays)
         windows = _windows(arrays, max(self.orders_) + 1)
-        every = [*self.symbol_.categories, *([None] if self.symbol_.missing else [])]
-        self.alphabet_ = _as_array(every) if self.symbol_.kind == "label" else None
-        histories, following = self._parts(windows[:, :-1]), self._rows(windows[:, -1], "next symbol")
+        histories, following = self._histories(windows[:, :-1]), self._rows(windows[:, -1], "next symbol")
         check_not_constant(following.table, "The sequence")
         if self._has_tables(histories, following):
-            self._fit_tables(histories, following, self._symbols(arrays), seed)
+            self._fit_tables(histories, following, self._symbols(arrays), plan)
         else:
-            setting = self._setting(histories, following)
-            data = Pairs(histories, following)
-            self.learned_ = learn(data, setting, plan)
-            support = support_of(following.variable, following, self._g, seed)
-            self.support_ = replace(support, kind="labels") if self.alphabet_ is not None else support
+            self.learned_ = learn(Pairs(histories, following), self._setting(histories, following), plan)
+            self.support_ = support_of(following.variable, following, self._g, plan.seed)
             self.calibration_ = self._calibration(following)
-        self.components_ = {
-            order: DependenceComponent.of(f"order {order}", part)
-            for order, part in zip(self.orders_, self.learned_.components, strict=True)
-        }
         warn_of_doubts(self.components_.values(), "`given` is the distribution of all symbols")
-        self.energies_ = np.array([part.energy_ for part in self.components_.values()])
-        self.held_out_energies_ = np.array([part.held_out_energy_ for part in self.components_.values()])
-        self.solver_ = self.learned_.solver
         return self
+
+    @property
+    def components_(self) -> dict[int, DependenceComponent]:
+        """The component of each level, by its length of history."""
+        parts = zip(self.orders_, self._parts, strict=True)
+        return {order: DependenceComponent.of(f"order {order}", part) for order, part in parts}
+
+    @property
+    def energies_(self) -> Array:
+        """Energies of the components on the rows of the fit."""
+        return np.array([part.energy_ for part in self.components_.values()])
+
+    @property
+    def held_out_energies_(self) -> Array:
+        """Their energies on held-out rows."""
+        return np.array([part.held_out_energy_ for part in self.components_.values()])
+
+    @property
+    def alphabet_(self) -> np.ndarray | None:
+        """The symbols, in order; None for numbers."""
+        if self.symbol_.kind != "label":
+            return None
+        labels = [*self.symbol_.categories, *([None] if self.symbol_.missing else [])]
+        alike = len({type(label) for label in labels}) == 1
+        return np.array(labels, dtype=None if alike else object)
 
     def transform(self, histories: Any) -> Array:
         """Features of histories, (n, k): those of each level, side by side.
@@ -165,8 +145,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
             histories: The steps before the one of interest, oldest first, (n, at least the longest order).
         """
         check_is_fitted(self)
-        parts = self._parts(self._last_steps(histories))
-        return np.hstack([component.f(parts) for component in self.learned_.components])
+        return self._f(self._histories(self._last_steps(histories)))
 
     def given(self, histories: Any, calibrated: bool = True) -> Conditional:
         """The distribution of the next symbol after each history.
@@ -178,8 +157,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         """
         check_is_fitted(self)
         calibration = self.calibration_ if calibrated else Calibration()
-        f = self.transform(histories) * self._sigma
-        return Conditional(self.support_, f, None, calibration.link, calibration.recalibration)
+        return calibration.given(self.support_, self.transform(histories) * self._sigma)
 
     def score(self, sequences: Any, y: Any = None) -> float:
         """How well other sequences are predicted, more is better; so a search can choose the order.
@@ -193,10 +171,10 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         """
         check_is_fitted(self)
         windows = _windows(_as_sequences(sequences, self.texts), max(self.orders_) + 1)
+        following = self._rows(windows[:, -1], "next symbol")
         if self.support_.continuous:
-            f, g = self.transform(windows[:, :-1]), self._g(self._rows(windows[:, -1], "next symbol"))
-            return h_score_of_modes(f, g, self._sigma)
-        position = self._positions(self._rows(windows[:, -1], "next symbol"))
+            return h_score_on(following, self.transform(windows[:, :-1]), self._g, self._sigma)
+        position = self._positions(following)
         known = position >= 0
         if not known.all():
             warnings.warn(
@@ -207,15 +185,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         probability = self.given(windows[known, :-1]).proba()[np.arange(known.sum()), position[known]]
         with np.errstate(divide="ignore"):
             return float(np.log(probability).mean())
-
-    def report(self) -> OrdersReport:
-        """What each order adds to those before it, on seen and on held-out rows."""
-        check_is_fitted(self)
-        return OrdersReport(tuple(self.components_.values()), self.solver_)
-
-    def _feature_names(self) -> list[str]:
-        counts = zip(self.orders_, self.learned_.components, strict=True)
-        return [f"order{order}_f{i + 1}" for order, component in counts for i in range(len(component))]
 
     def _has_tables(self, histories: Parts, following: Rows) -> bool:
         """Whether the longest histories come back often enough, and are few enough, for a table."""
@@ -233,27 +202,27 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         values = np.unique(np.concatenate(arrays)) if self.alphabet_ is None else self.alphabet_
         return self._rows(values, "next symbol")
 
-    def _fit_tables(self, histories: Parts, following: Rows, symbols: Rows, seed: int) -> None:
-        names = [self._steps(order) for order in self.orders_]
-        smooth = self.solver == "auto"
-        self.learned_, mass = learn_histories(histories, following, symbols, names, self.n_modes, seed, smooth)
-        support = replace(support_of(symbols.variable, symbols, self._g, seed, finite=True), mass=mass)
+    def _fit_tables(self, histories: Parts, following: Rows, symbols: Rows, plan: Plan) -> None:
+        setting = self._levels({f"last {order}": Block("table", of=self._steps(order)) for order in self.orders_})
+        self.learned_, mass = learn_histories(histories, following, symbols, setting, plan)
+        support = replace(support_of(symbols.variable, symbols, self._g, plan.seed, finite=True), mass=mass)
         seen = np.flatnonzero(mass)
         self.support_ = replace(support, values=support.values[seen], mass=mass[seen], g=support.g[seen])
         if self.n_modes == "all":
-            self.calibration_ = Calibration(LinearLink(SMALLEST_SHARE if smooth else 0.0))
+            self.calibration_ = Calibration(LinearLink(SMALLEST_SHARE if self.solver == "auto" else 0.0))
         else:
             self.calibration_ = self._calibration(following)
 
     def _calibration(self, following: Rows) -> Calibration:
         """As held-out rows want it; some of the modes may go below zero, so symbols need some of the prior mixed in."""
-        unseen = self.learned_.unseen
+        unseen, support = self.learned_.unseen, self.support_
         if unseen is None:
-            return Calibration() if self.support_.continuous else Calibration(LinearLink(PRIOR_SHARES[-1]))
+            return Calibration() if support.continuous else Calibration(LinearLink(1.0))
         rows = following.take(unseen.rows)
-        if self.support_.continuous:
-            return Calibration.fit(self.support_, unseen.f, rows.single_numbers)
-        return Calibration(LinearLink(prior_share(unseen.f, self._positions(rows), self.support_)))
+        if support.continuous:
+            return Calibration.fit(support, unseen.f, rows.single_numbers)
+        share = best_share(Conditional(support, unseen.f).proba(), support.mass, self._positions(rows), support)
+        return Calibration(LinearLink(max(share, 1 / (1 + len(rows)))))  # so many rows cannot call a symbol impossible
 
     def _positions(self, rows: Rows) -> np.ndarray:
         """Where each symbol stands in the support; -1 for those that the fit never saw."""
@@ -271,6 +240,10 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
                 f"{sum(learned)} steps in all, and at most {MOST_STEPS} can be learned. Name only some of the lengths, "
                 f"such as order={[*_some_lengths(learned)]}, or use a smaller `order`."
             )
+        return self._levels(blocks)
+
+    def _levels(self, blocks: dict[str, Block]) -> Setting:
+        """A level for each length of history."""
         steps = [Step(self.n_modes, (name,), ("y",) if i == 0 else ()) for i, name in enumerate(blocks)]
         return Setting(blocks, {"y": Block("auto")}, tuple(steps))
 
@@ -282,18 +255,11 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
                 return "table"
         return "causal"
 
-    @property
-    def _sigma(self) -> Array:
-        return np.concatenate([component.sigma for component in self.learned_.components])
-
     @staticmethod
     def _steps(order: int) -> tuple[str, ...]:
         return tuple(_back(step) for step in range(1, order + 1))
 
-    def _g(self, rows: Rows) -> Array:
-        return np.hstack([component.g(rows) for component in self.learned_.components])
-
-    def _parts(self, histories: np.ndarray) -> Parts:
+    def _histories(self, histories: np.ndarray) -> Parts:
         """One variable for each step back, the latest first."""
         columns = histories.T[::-1]
         return Parts({_back(i + 1): self._rows(column, _back(i + 1)) for i, column in enumerate(columns)})
@@ -306,31 +272,25 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         if not isinstance(values, str) and self._has_letters() and _all_strings(values):
             values = [list(part) for part in values]
         longest = max(self.orders_)
-        ragged = isinstance(values, list | tuple) and len({np.shape(part) for part in values}) > 1
-        if ragged and min(map(np.size, values)) >= longest:  # what is further back says nothing
-            values = [part[len(part) - longest :] for part in values]
-        try:
-            values = np.asarray(values)
-        except ValueError:
-            lengths = sorted({len(part) for part in values})
+        listed = isinstance(values, list | tuple)
+        if listed and all(np.ndim(part) == 1 and len(part) >= longest for part in values):
+            values = [part[len(part) - longest :] for part in values]  # what is further back says nothing
+        lengths = sorted({np.size(part) for part in values}) if listed else []
+        if len(lengths) > 1 or np.ndim(values) != 2 or np.shape(values)[1] < longest:
+            found = f"histories of {lengths[:5]} steps" if len(lengths) > 1 else f"shape {np.shape(values)}"
             raise ValueError(
-                f"Histories must have at least {longest} steps each, oldest first; got histories of {lengths[:5]} "
-                "steps. Leave out the short ones."
-            ) from None
-        if values.ndim != 2 or values.shape[1] < longest:
-            raise ValueError(
-                f"Histories must have at least {longest} steps each, oldest first, shape (n, {longest}); got shape "
-                f"{values.shape}. For a single history pass [history]."
+                f"Histories must have at least {longest} steps each, oldest first, shape (n, {longest}); got {found}. "
+                "Leave out the short ones; for a single history pass [history]."
             )
-        return values[:, values.shape[1] - longest :]
+        return np.asarray(values)[:, -longest:]
 
     def _has_letters(self) -> bool:
         return all(isinstance(symbol, str) and len(symbol) == 1 for symbol in self.symbol_.categories)
 
-    def _check_parameters(self) -> tuple[int, ...]:
+    def _lengths(self) -> tuple[int, ...]:
+        """The lengths of history, from the arguments; with what else is special to them."""
         if self.solver == "closed":
             raise ValueError("`solver` must be 'auto', 'exact' or 'neural' here, got 'closed'.")
-        check_count(self.n_modes, "n_modes", ("auto", "all"))
         if self.texts is not None:
             check_flag(self.texts, "texts")
         if isinstance(self.order, Integral):
@@ -343,14 +303,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         if list(orders) != sorted(set(orders)):
             raise ValueError(f"The lengths in `order` must rise, got {self.order!r}. Sort them.")
         return tuple(int(order) for order in orders)
-
-
-def _as_array(labels: list[Any]) -> np.ndarray:
-    if len({type(label) for label in labels}) == 1:
-        return np.array(labels)
-    result = np.empty(len(labels), dtype=object)
-    result[:] = labels
-    return result
 
 
 def _some_lengths(lengths: list[int]) -> list[int]:

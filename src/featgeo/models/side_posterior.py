@@ -6,29 +6,25 @@ the divisor 1 + f_markov.g_markov is large, and the few modes that a sample can 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from featgeo.assembly import Conditional
-from featgeo.assembly.calibration import spread
+from featgeo.assembly.calibration import Calibration, best_share, losses
 from featgeo.assembly.links import MassLink, Recalibration
 from featgeo.assembly.support import Support
 from featgeo.card import Card, Shown
-from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
-from featgeo.models.components import DependenceComponent
-from featgeo.models.supports import positions
+from featgeo.schema import saved
 
-SHARES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of P(y|s), to choose from
-SMALLEST = 1e-12
 ALONE = "y given s alone"
 
 Way = Literal["formula", "features"]
 
 
+@saved
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Shown):
     """How Y given X and S is assembled, and how it fares on rows that its features have not seen.
@@ -58,42 +54,37 @@ class Posterior(Shown):
 
     @classmethod
     def judged(
-        cls, alone: Array, ways: Mapping[Way, Array], y: Rows, support: Support, shares: tuple[float, ...] = SHARES
+        cls, alone: Array, ways: Mapping[Way, Array], happened: np.ndarray, support: Support, mixed: bool = True
     ) -> Posterior:
         """Choose the way and the share of the smallest loss; the formula where nothing is clearly better.
 
         Args:
             alone: P(y|s) over the support, (n, m), from rows other than these.
             ways: P(y|x, s) by each way, in the order of preference.
-            y: What happened.
+            happened: What Y was, (n,): for continuous numbers itself, else its position in the support.
             support: The values of Y.
-            shares: To choose from.
+            mixed: Whether some of P(y|s) may be mixed in.
         """
-        loss = _loss_of(y, support)
-        best: dict[Way, tuple[float, Array]] = {}
-        for way, mass in ways.items():
-            tried = [loss((1 - share) * mass + share * alone) for share in shares]
-            i = int(np.argmin([losses.mean() for losses in tried]))
-            best[way] = shares[i], tried[i]
-        chosen = next(iter(best))
-        for way, (_, losses) in best.items():
-            lead = best[chosen][1] - losses
+        shares = {way: best_share(mass, alone, happened, support) if mixed else 0.0 for way, mass in ways.items()}
+        masses = {way: (1 - share) * ways[way] + share * alone for way, share in shares.items()}
+        lost = {way: losses(mass, happened, support) for way, mass in masses.items()}
+        chosen = next(iter(ways))
+        for way in ways:
+            lead = lost[chosen] - lost[way]
             if lead.mean() > _error(lead):
                 chosen = way
-        share, losses = best[chosen]
-        lead = loss(alone) - losses
-        means = {way: float(losses.mean()) for way, (_, losses) in best.items()}
-        mixed = (1 - share) * ways[chosen] + share * alone
+        lost_alone = losses(alone, happened, support)
+        lead = lost_alone - lost[chosen]
         return cls(
             chosen,
-            share,
+            shares[chosen],
             "CRPS" if support.continuous else "log loss",
-            means | {ALONE: float(loss(alone).mean())},
+            {way: float(part.mean()) for way, part in (lost | {ALONE: lost_alone}).items()},
             float(lead.mean()),
             _error(lead),
-            (_r2(mixed, y, support), _r2(alone, y, support)) if support.continuous else None,
-            len(y),
-            _recalibrated(mixed, y, support),
+            (_r2(masses[chosen], happened, support), _r2(alone, happened, support)) if support.continuous else None,
+            len(happened),
+            Calibration.fit(support, masses[chosen], happened, MassLink()).recalibration,
         )
 
     def card(self) -> Card:
@@ -101,7 +92,7 @@ class Posterior(Shown):
         if not self.losses:
             return Card([f"y given x and s: by the {self.way}; no rows were held out to judge it"])
         by = {"formula": "the formula", "features": "a model of features of x beside s"}[self.way]
-        share = f", {self.prior_share:g} of y given s mixed in" if self.prior_share else ""
+        share = f", {self.prior_share:.2g} of y given s mixed in" if self.prior_share else ""
         losses = ", ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
         r2 = f"; R^2 {self.r2[0]:.4f}, of s alone {self.r2[1]:.4f}" if self.r2 else ""
         unit = " nats a row" if self.measure == "log loss" else ""
@@ -112,49 +103,7 @@ class Posterior(Shown):
         return Card([line])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SideReport(Shown):
-    """What a fit with side information found; print it for lines of text.
-
-    Attributes:
-        markov: The Markov component.
-        conditional: The conditional component.
-        posterior: How Y given X and S is assembled, and how it fares.
-        dropped: What held-out rows called worse than no dependence, and is therefore not there.
-    """
-
-    markov: DependenceComponent
-    conditional: DependenceComponent
-    posterior: Posterior
-    dropped: tuple[str, ...] = ()
-
-    def card(self) -> Card:
-        """A line for each part."""
-        doubts = [part.doubt for part in (self.markov, self.conditional) if part.doubt]
-        lines = [str(part) for part in (self.markov, self.conditional, self.posterior)]
-        return Card(lines, doubts=[*doubts, *self.dropped])
-
-
-def _loss_of(y: Rows, support: Support) -> Callable[[Array], Array]:
-    """From masses, (n, m), to the loss of each row, (n,)."""
-    if support.continuous:
-        happened = y.single_numbers[:, None] <= support.values[:-1]
-        widths = np.diff(support.values)
-        return lambda mass: (np.cumsum(mass, axis=1)[:, :-1] - happened) ** 2 @ widths
-    index = positions(y, support.values)[:, None]
-    return lambda mass: -np.log(np.take_along_axis(mass, index, axis=1)[:, 0].clip(min=SMALLEST))
-
-
-def _recalibrated(mass: Array, y: Rows, support: Support) -> Recalibration | None:
-    """How masses, (n, m), are to be mapped for numbers to fall below their quantiles as often as they should."""
-    if not support.continuous:
-        return None
-    numbers = y.single_numbers
-    return Recalibration.fit(Conditional(support, mass, link=MassLink()).pit(numbers, spread(numbers)))
-
-
-def _r2(mass: Array, y: Rows, support: Support) -> float:
-    numbers = y.single_numbers
+def _r2(mass: Array, numbers: Array, support: Support) -> float:
     return float(1 - np.mean((numbers - mass @ support.values) ** 2) / numbers.var())
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from featgeo.geometry import Modes
 from featgeo.geometry.validation import Array
+from featgeo.paper.record import Number, subscript
 
 
 def standardised(values: Array, mass: Array) -> Array:
@@ -25,6 +28,12 @@ def signs(values: Array, like: Array, mass: Array) -> Array:
     return np.where(mass @ (standardised(values, mass) * like) < 0, -1.0, 1.0)
 
 
+def turned(modes: Modes, truth: Modes, x_mass: Array, y_mass: Array) -> Modes:
+    """Both sides standardised, with the sign by which f points the way of the true f."""
+    turn = signs(modes.f, truth.f, x_mass)
+    return Modes(modes.sigma, turn * standardised(modes.f, x_mass), turn * standardised(modes.g, y_mass))
+
+
 def decorrelation(a: Array, b: Array, mass: Array, turn: Array | None = None) -> Array:
     """1 - correlation of matching columns, a being turned by signs; up to sign where none is given."""
     correlation = mass @ (standardised(a, mass) * standardised(b, mass))
@@ -39,9 +48,22 @@ def kernel_error(modes: Modes, truth: Array, x_mass: Array, y_mass: Array) -> fl
 
 def relative_error(values: Array, truth: Array, mass: Array) -> Array:
     """Root mean squared difference of matching columns over the root mean square of the truth."""
-    return np.sqrt((mass @ (values - truth) ** 2) / (mass @ truth**2))
+    return root_mean_square(values - truth, mass) / root_mean_square(truth, mass)
+
+
+def root_mean_square(values: Array, mass: Array) -> Array:
+    """Of each column, under a distribution."""
+    return np.sqrt(mass @ values**2)
 
 
 def uniform(points: int) -> Array:
     """Equal weights."""
     return np.full(points, 1 / points)
+
+
+def strengths(theory: Array, learned: Array, bounds: Sequence[float]) -> list[Number]:
+    """Singular values beside the true ones."""
+    values = zip(theory, learned, bounds, strict=True)
+    return [
+        Number.value(f"σ{subscript(i + 1)}", true, found, bound=bound) for i, (true, found, bound) in enumerate(values)
+    ]

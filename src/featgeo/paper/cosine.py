@@ -15,11 +15,10 @@ import numpy as np
 from featgeo.geometry import Modes, Moments, decompose
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
-from featgeo.nesting import Nesting, nested_h_score
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import kernel_error, uniform
-from featgeo.paper.record import Experiment, Number, Outcome, subscript
-from featgeo.report.panels import Curves, Map, Plot
+from featgeo.paper.compare import kernel_error, root_mean_square, strengths, uniform
+from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, curves, figure
+from featgeo.report.panels import Map
 
 SAMPLES = 50_000
 MODES = 2
@@ -27,7 +26,7 @@ SIGMA = 1 / 2
 GRID = (np.arange(200) + 0.5) / 100 - 1
 MASS = uniform(len(GRID))
 KERNEL = np.cos(np.pi * (GRID[:, None] - GRID))
-BINS = 40
+BINS = 40  # of the histogram that is shown
 
 Function = Callable[[Array], Array]
 ESTIMATED: dict[str, Function] = {"Y": lambda y: y, "Y²": np.square, "eʸ": np.exp}
@@ -41,14 +40,6 @@ MATHEMATICS = {"Y": "Y", "Y²": "Y^2", "eʸ": "e^Y"}
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """Pairs of numbers, (n,) each."""
-
-    x: Array
-    y: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Learned:
     """Modes on `GRID`, and the expectation of each function in `ESTIMATED` given x there, (m,)."""
 
@@ -56,14 +47,21 @@ class Learned:
     expectations: dict[str, Array]
 
 
-def draw(seed: int, n: int = SAMPLES) -> Sample:
+def draw(seed: int, n: int = SAMPLES) -> Pairs:
     """Draw n pairs."""
     rng = np.random.default_rng(seed)
-    x, step = rng.uniform(-1, 1, n), np.empty(0)
-    while len(step) < n:  # y - x has density (1 + cos(pi d)) / 2: accept uniform proposals by it
-        proposal = rng.uniform(-1, 1, n)
-        step = np.concatenate([step, proposal[rng.random(n) < (1 + np.cos(np.pi * proposal)) / 2]])
-    return Sample(x, (x + step[:n] + 1) % 2 - 1)
+    x = rng.uniform(-1, 1, n)
+    return Pairs(x, companions(x, 1, rng))
+
+
+def companions(x: Array, frequency: int, rng: np.random.Generator) -> Array:
+    """For each x, a y of density (1 + cos(frequency pi (x - y))) / 2 on [-1, 1]."""
+    step = np.empty(0)
+    while len(step) < len(x):  # accept uniform proposals by the density
+        proposal = rng.uniform(-1, 1, len(x))
+        accepted = rng.random(len(x)) < (1 + np.cos(frequency * np.pi * proposal)) / 2
+        step = np.concatenate([step, proposal[accepted]])
+    return (x + step[: len(x)] + 1) % 2 - 1
 
 
 def sinusoids(x: Array) -> Array:
@@ -71,138 +69,65 @@ def sinusoids(x: Array) -> Array:
     return np.sqrt(2) * np.stack([np.cos(np.pi * x), np.sin(np.pi * x)], axis=1)
 
 
-def fast(data: Sample, seed: int) -> Learned:
+def fast(data: Pairs, seed: int) -> Learned:
     """Space, bandwidth and ridge are chosen on held-out rows."""
     model = ModalDecomposition(MODES, random_state=seed).fit(data.x, data.y)
     given = model.given(GRID, calibrated=False)  # the formula of the paper
-    return Learned(
-        Modes(model.singular_values_, *model.transform(GRID, GRID)),
-        {name: given.mean(psi) for name, psi in ESTIMATED.items()},
-    )
+    modes = Modes(model.singular_values_, *model.transform(GRID, GRID))
+    return Learned(modes, {name: given.mean(psi) for name, psi in ESTIMATED.items()})
 
 
-def published(data: Sample, seed: int) -> Learned:
+def published(data: Pairs, seed: int) -> Learned:
     """Softplus networks with two layers of 32."""
     x, y, grid = (recipe.column(values) for values in (data.x, data.y, GRID))
     with recipe.seeded(seed):
         f, g = (recipe.mlp(1, 32, 32, MODES) for _ in range(2))
-    nesting = Nesting.modes(MODES)
-    recipe.maximise((f, g), lambda rows: nested_h_score(f(x[rows]), g(y[rows]), nesting), len(x), seed)
-    modes = recipe.modes(f, g, (x, y), (grid, grid))
-    own = recipe.modes(f, g, (x, y), (x, y))
-    return Learned(modes, _assembled(modes, own.g, data.y))
+    modes = recipe.trained_modes((f, x), (g, y), (grid, grid), MODES, seed)
+    return _assembled(modes, recipe.modes((f, x), (g, y), (x, y)).g, data.y)
 
 
-def exact_optimum(data: Sample) -> Learned:
+def optimum(data: Pairs) -> Learned:
     """The best modes of the sample among sinusoids of period 2, and what is assembled from them."""
     moments = Moments.from_features({"x": sinusoids(data.x), "y": sinusoids(data.y)})
     (best,) = decompose(moments, [("x", "y")])
-    modes = best.at(sinusoids(GRID), sinusoids(GRID))
-    return Learned(modes, _assembled(modes, best.g(sinusoids(data.y)), data.y))
+    return _assembled(best.at(sinusoids(GRID), sinusoids(GRID)), best.g(sinusoids(data.y)), data.y)
 
 
-def _assembled(modes: Modes, own_g: Array, y: Array) -> dict[str, Array]:
+def _assembled(modes: Modes, own_g: Array, y: Array) -> Learned:
     """E[psi(Y)|x] = E[psi(Y)] + sum_i sigma_i f_i(x) E[psi(Y) g_i(Y)] (Prop. pred:est)."""
-    return {
+    expectations = {
         name: psi(y).mean() + (modes.f * modes.sigma) @ (own_g.T @ psi(y)) / len(y) for name, psi in ESTIMATED.items()
     }
+    return Learned(modes, expectations)
 
 
-def measure(data: Sample, learned: Learned) -> Outcome:
-    """The kernel, the strengths and the estimators beside theirs."""
-    best = exact_optimum(data)
+def compare(data: Pairs, learned: Learned, best: Learned) -> Outcome:
+    """The kernel, the strengths and the estimators beside theirs.
+
+    The theory drawn is the pair of sinusoids nearest to the learned modes: its phase is arbitrary.
+    """
+    modes, expectations = learned.modes, learned.expectations
+    errors = {name: root_mean_square(expectations[name] - true(GRID), MASS) for name, true in EXPECTATIONS.items()}
     numbers = [
-        Number(
-            "kernel, relative error",
-            kernel_error(learned.modes, KERNEL, MASS, MASS),
-            bound=0.04,
-            floor=kernel_error(best.modes, KERNEL, MASS, MASS),
-        )
+        Number("kernel, relative error", kernel_error(modes, KERNEL, MASS, MASS), bound=0.04),
+        *strengths(np.full(MODES, SIGMA), modes.sigma, [0.015] * MODES),
+        *(Number(f"E[{name}|x], RMSE", float(error), bound=BOUNDS[name]) for name, error in errors.items()),
     ]
-    numbers += [
-        Number.value(
-            f"σ{subscript(i + 1)}", SIGMA, learned.modes.sigma[i], bound=0.015, optimum=float(best.modes.sigma[i])
-        )
-        for i in range(MODES)
-    ]
-    for name, expectation in EXPECTATIONS.items():
-        error, floor = (
-            float(np.sqrt(np.mean((found.expectations[name] - expectation(GRID)) ** 2))) for found in (learned, best)
-        )
-        numbers.append(Number(f"E[{name}|x], RMSE", error, bound=BOUNDS[name], floor=floor))
-    return Outcome(numbers, [_modes_plot(data, learned), _estimators_plot(learned)])
-
-
-def _modes_plot(data: Sample, learned: Learned) -> Plot:
-    """The theory drawn is the pair of sinusoids nearest to the learned modes: its phase is arbitrary."""
-    rotation = sinusoids(GRID).T @ (learned.modes.f + learned.modes.g)
-    left, _, right = np.linalg.svd(rotation)
+    left, _, right = np.linalg.svd(sinusoids(GRID).T @ (modes.f + modes.g))
     truth = sinusoids(GRID) @ (left @ right)
-    counts, _, _ = np.histogram2d(data.x, data.y, BINS, [[-1, 1], [-1, 1]])
-    histogram = Map(
-        "Samples of $(x, y)$",
-        (counts / len(data.x) * (BINS / 2) ** 2).tolist(),
-        (-1, 1),
-        (0, 0.55),
-        diverging=False,
-        labels=("$x$", "$y$"),
-    )
+    density, _, _ = np.histogram2d(data.x, data.y, BINS, [[-1, 1], [-1, 1]], density=True)
+    axes = ("$x$", "$y$")
+    histogram = Map("Samples of $(x, y)$", density.tolist(), (-1, 1), (0, 0.55), diverging=False, labels=axes)
+    titles = [f"Mode {i + 1}, $\\sigma_{i + 1}$ = {modes.sigma[i]:.3f}" for i in range(MODES)]
     panels = [
-        Curves(
-            f"Mode {i + 1}, $\\sigma_{i + 1}$ = {learned.modes.sigma[i]:.3f}",
-            GRID.tolist(),
-            truth[:, i].tolist(),
-            {"$f$": learned.modes.f[:, i].tolist(), "$g$": learned.modes.g[:, i].tolist()},
-            "$x$, $y$",
-        )
-        for i in range(MODES)
+        curves(title, GRID, truth[:, i], {"$f$": modes.f[:, i], "$g$": modes.g[:, i]}, "$x$, $y$")
+        for i, title in enumerate(titles)
     ]
-    return Plot(
-        "cosine-modes",
-        "The density of the samples, and the two modes over a pair of sinusoids of the same phase.",
-        "A heat map of the samples, brightest along the diagonal, and for each mode a chart of learned f and g over a "
-        "sinusoid of period 2; the second sinusoid is a quarter of a period behind the first.",
-        [histogram, *panels],
-        columns=1 + MODES,
-    )
-
-
-def _estimators_plot(learned: Learned) -> Plot:
-    panels = [
-        Curves(
-            f"$E[{MATHEMATICS[name]}\\,|\\,X = x]$",
-            GRID.tolist(),
-            EXPECTATIONS[name](GRID).tolist(),
-            {"learned": values.tolist()},
-        )
-        for name, values in learned.expectations.items()
+    estimators = [
+        curves(f"$E[{MATHEMATICS[name]}\\,|\\,X = x]$", GRID, EXPECTATIONS[name](GRID), {"learned": values})
+        for name, values in expectations.items()
     ]
-    return Plot(
-        "cosine-estimators",
-        "Expectations of three functions of Y, assembled from the same two modes.",
-        "Three charts of conditional expectations given x, of Y, of its square and of its exponential: learned curves "
-        "over the true ones.",
-        panels,
-        columns=len(panels),
-    )
+    return Outcome(numbers, [figure("cosine-modes", [histogram, *panels]), figure("cosine-estimators", estimators)])
 
 
-EXPERIMENT = Experiment(
-    name="cosine",
-    title="Continuous data and estimators",
-    source="Section 7.1.2",
-    law=f"X and Y on [−1, 1] with density (1 + cos(π(x − y)))/4; {SAMPLES:,} samples, two modes of equal strength 1/2.",
-    statement="Features that maximise the nested H-score give every conditional expectation, without another training.",
-    formula=r"E[\psi(Y) \mid X = x] = E[\psi(Y)] + \sum_i \sigma_i\, f_i^*(x)\, E[\psi(Y)\, g_i^*(Y)]",
-    code="""\
-import featgeo as fg
-from featgeo.paper import cosine
-
-data = cosine.draw(seed=0)
-given = fg.ModalDecomposition(2).fit(data.x, data.y).given([-0.5, 0.0, 0.5])
-given.mean(), given.mean(lambda y: y**2), given.interval(0.9)""",
-    draw=draw,
-    fast=fast,
-    published=published,
-    measure=measure,
-)
+EXPERIMENT = Experiment(about("cosine", samples=SAMPLES), draw, fast, published, optimum, compare)

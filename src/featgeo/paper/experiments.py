@@ -5,26 +5,25 @@ from featgeo.paper import (
     discrete,
     gaussian,
     mixture,
-    multimodal_complete,
-    multimodal_pairwise,
     orthogonality,
     sequences,
     sequential,
     side_information,
+    two_sources,
 )
 
 EXPERIMENTS = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (
-        discrete,
-        cosine,
-        sequences,
-        orthogonality,
-        side_information,
-        multimodal_complete,
-        multimodal_pairwise,
-        gaussian,
-        mixture,
-        sequential,
+    experiment.name: experiment
+    for experiment in (
+        discrete.EXPERIMENT,
+        cosine.EXPERIMENT,
+        sequences.EXPERIMENT,
+        orthogonality.EXPERIMENT,
+        side_information.EXPERIMENT,
+        two_sources.COMPLETE,
+        two_sources.PAIRWISE,
+        gaussian.EXPERIMENT,
+        mixture.EXPERIMENT,
+        sequential.EXPERIMENT,
     )
 }

@@ -7,39 +7,30 @@ mean and variance mu' S^-1 mu = 1 up to sign, so that sigma^2 = E[tanh(z)^2] is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from torch import nn
 
+from featgeo.geometry import Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
-from featgeo.nesting import h_score
 from featgeo.paper import published as recipe
 from featgeo.paper.compare import aligned, decorrelation, uniform
-from featgeo.paper.record import Experiment, Number, Outcome
-from featgeo.report.panels import Curves, Plot
+from featgeo.paper.record import SEED, Experiment, Number, Outcome, about, curves, figure
 
-SEED = 20_230_606  # for mu and the covariance
 DIMENSIONS = 10
 SAMPLES, FRESH = 50_000, 10_000
+LABELS = np.array([-1, 1])
+MASS = uniform(FRESH)
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(NamedTuple):
     """Rows to learn from, X (n, 10) and labels (n,), and fresh rows to compare on, (m, 10)."""
 
     X: Array
     y: np.ndarray
     fresh: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """The feature on the fresh rows, and its strength."""
-
-    f: Array
-    sigma: float
 
 
 def law() -> tuple[Array, Array, Array]:
@@ -56,7 +47,7 @@ def draw(seed: int, n: int = SAMPLES) -> Sample:
     """Draw n rows, and fresh ones."""
     rng = np.random.default_rng(seed)
     mu, root, _ = law()
-    y = rng.choice([-1, 1], n + FRESH)
+    y = rng.choice(LABELS, n + FRESH)
     X = y[:, None] * mu + rng.standard_normal((n + FRESH, DIMENSIONS)) @ root.T
     return Sample(X[:n], y[:n], X[n:])
 
@@ -72,77 +63,41 @@ def sigma(nodes: int = 200) -> float:
     return float(np.sqrt(weights @ np.tanh(z + 1) ** 2 / weights.sum()))
 
 
-def fast(data: Sample, seed: int) -> Learned:
+def fast(data: Sample, seed: int) -> Modes:
     """Spaces are chosen on held-out rows."""
     model = ModalDecomposition(1, random_state=seed).fit(data.X, data.y)
-    return Learned(model.transform(data.fresh)[:, 0], float(model.singular_values_[0]))
+    return Modes(model.singular_values_, *model.transform(data.fresh, LABELS))
 
 
-def published(data: Sample, seed: int) -> Learned:
+def published(data: Sample, seed: int) -> Modes:
     """The networks of appendix D: two layers of 32 for x, one linear layer for the label."""
     x, fresh = (recipe.rows(values) for values in (data.X, data.fresh))
-    y = recipe.one_hot(data.y == 1, 2)
+    y, labels = (recipe.one_hot(values == 1, 2) for values in (data.y, LABELS))
     with recipe.seeded(seed):
         f, g = recipe.mlp(DIMENSIONS, 32, 32, 1), nn.Linear(2, 1)
-    recipe.maximise((f, g), lambda rows: h_score(f(x[rows]), g(y[rows])), len(x), seed)
-    modes = recipe.modes(f, g, (x, y), (fresh, y[:1]))
-    return Learned(modes.f[:, 0], float(modes.sigma[0]))
+    return recipe.trained_modes((f, x), (g, y), (fresh, labels), 1, seed)
 
 
-def exact_optimum(data: Sample) -> Learned:
+def optimum(data: Sample) -> Modes:
     """The sample's own mean and covariance in place of the law's."""
     X = data.X * data.y[:, None]
     direction = np.linalg.solve(np.cov(X.T), X.mean(axis=0))
-    of_sample = np.tanh(data.X @ direction)
-    return Learned(np.tanh(data.fresh @ direction), float(np.corrcoef(of_sample, data.y)[0, 1]))
+    strength = np.corrcoef(np.tanh(data.X @ direction), data.y)[:1, 1]
+    return Modes(strength, np.tanh(data.fresh @ direction)[:, None], LABELS[:, None])
 
 
-def measure(data: Sample, learned: Learned) -> Outcome:
-    """The feature on fresh rows beside the true one."""
-    true, mass, best = truth(data.fresh), uniform(FRESH), exact_optimum(data)
-    error, floor = (float(decorrelation(found.f, true, mass)) for found in (learned, best))
+def compare(data: Sample, learned: Modes, best: Modes) -> Outcome:
+    """The feature on fresh rows beside the true one, along the index."""
+    index, true = data.fresh @ law()[2], truth(data.fresh)
+    true = true / np.sqrt(np.mean(true**2))
+    f = aligned(learned.f[:, 0], true, MASS)
     numbers = [
-        Number("1 − corr(f, theory)", error, bound=0.002, floor=floor),
-        Number.value("σ", sigma(), learned.sigma, bound=0.02, optimum=best.sigma),
+        Number("1 − corr(f, theory)", float(decorrelation(f, true, MASS)), bound=0.002),
+        Number.value("σ", sigma(), learned.sigma[0], bound=0.02),
     ]
-    index = data.fresh @ law()[2]
     order = np.argsort(index)[:: FRESH // 400]
-    normal = true / np.sqrt(np.mean(true**2))
-    f = aligned(learned.f, normal, mass)
-    plot = Plot(
-        "mixture",
-        "The learned feature at fresh rows of ten numbers, along the index μᵀΣ⁻¹x, over the true hyperbolic tangent.",
-        "A chart of learned values along the index of each row, over a hyperbolic tangent.",
-        [
-            Curves(
-                "$f(x)$",
-                index[order].tolist(),
-                normal[order].tolist(),
-                {"learned": f[order].tolist()},
-                "$\\mu^T \\Sigma^{-1} x$",
-            )
-        ],
-        columns=1,
-    )
-    return Outcome(numbers, [plot])
+    panel = curves("$f(x)$", index[order], true[order], {"learned": f[order]}, "$\\mu^T \\Sigma^{-1} x$")
+    return Outcome(numbers, [figure("mixture", [panel])])
 
 
-EXPERIMENT = Experiment(
-    name="mixture",
-    title="A Gaussian mixture",
-    source="Appendix A",
-    law=f"Y = ±1 and X normal in ten dimensions with mean Yμ and covariance Σ, μᵀΣ⁻¹μ = 1; {SAMPLES:,} samples.",
-    statement="The feature of a mixture is its posterior mean, whatever the dimension of the observation.",
-    formula=r"f^*(x) \propto E[Y \mid X = x] = \tanh(\mu^{\mathrm T} \Sigma^{-1} x), \qquad g^*(y) = y",
-    code="""\
-import featgeo as fg
-from featgeo.paper import mixture
-
-data = mixture.draw(seed=0)
-model = fg.ModalDecomposition(1).fit(data.X, data.y)
-model.singular_values_, model.given(data.fresh[:3]).proba()""",
-    draw=draw,
-    fast=fast,
-    published=published,
-    measure=measure,
-)
+EXPERIMENT = Experiment(about("mixture", samples=SAMPLES), draw, fast, published, optimum, compare)

@@ -16,13 +16,15 @@ rule integrates it to the last digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from featgeo.geometry.validation import Array
+from featgeo.paper.cosine import companions
 
 SAMPLES = 50_000
 LAWS = {"clipped": (1 / 4, 1), "valid": (1 / 6, 1), "pairwise": (1 / 4, 0)}  # w, and whether the third term is there
@@ -34,40 +36,29 @@ GRID_1, GRID_2 = (part.ravel() for part in np.meshgrid(GRID, GRID, indexing="ij"
 LAST_CUT = 2 * np.arccos((np.sqrt(7) - 1) / 2) / np.pi  # beyond this |x1| nothing is cut off, whatever x2
 
 
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """What a law says exactly.
-
-    Attributes:
-        posterior: P(Y=1|x1, x2).
-        single: P(Y=1|x1) as a function of x1; by symmetry also P(Y=1|x2) of x2.
-        half: The part of P(Y=1|x1, x2) that is a function of one source, h(x1) or h(x2).
-        expected_half: E[h(X2)|x1] as a function of x1.
-        prior: P(Y=1).
-        f_bar: Feature of the bivariate component, a sum of a function of x1 and one of x2, mean 0 and variance 1.
-        f: Feature of the interaction, mean 0 and variance 1; None for the law that has none.
-        sigma_bar: Singular value of the bivariate component.
-        sigma: Singular value of the interaction.
-    """
-
-    posterior: Callable[[Array, Array], Array]
-    single: Callable[[Array], Array]
-    half: Callable[[Array], Array]
-    expected_half: Callable[[Array], Array]
-    prior: float
-    f_bar: Callable[[Array, Array], Array]
-    f: Callable[[Array, Array], Array] | None
-    sigma_bar: float
-    sigma: float
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(NamedTuple):
     """Triples of two sources and a label, (n,) each."""
 
     x1: Array
     x2: Array
     y: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What is learned of a law, on the grids.
+
+    Attributes:
+        features: Of the bivariate component at (`GRID_1`, `GRID_2`) and, where the law has one, of the interaction.
+        posterior: P(Y=1|x1, x2) there.
+        singles: P(Y=1|x1) and P(Y=1|x2) on `GRID`.
+        sigma: Singular value of each component.
+    """
+
+    features: Sequence[Array]
+    posterior: Array
+    singles: Sequence[Array]
+    sigma: Sequence[float]
 
 
 def density(x1: Array, x2: Array) -> Array:
@@ -78,59 +69,68 @@ def density(x1: Array, x2: Array) -> Array:
 WEIGHTS = density(GRID_1, GRID_2) * (2 / CELLS) ** 2  # of the points of the grid; they sum to 1
 
 
-@lru_cache
-def truth(law: str, nodes: int = 200) -> Truth:
-    """The exact functions of a law; integrals over one source take `nodes` points on each side of the last cut.
+class Truth:
+    """What a law says exactly.
 
     The feature of the bivariate component is the best sum h(x1) + h(x2) for P(Y=1|x1, x2), so h + tau h is what one
     source alone says, with tau the conditional expectation given the other one. For this density tau halves
     cos(2 pi x) and sends all else that is even with mean 0 to 0: only the coefficient of that cosine is corrected.
+
+    Args:
+        law: One of `LAWS`.
+        nodes: Integrals over one source take this many points on each side of the last cut.
+
+    Attributes:
+        prior: P(Y=1).
+        sigma: Singular value of the bivariate component and, where the law has one, of the interaction, (k,).
     """
-    weight, interacting = LAWS[law]
-    x, mass = _quadrature(nodes)
-    cut, squared = (float(mass @ excess(x, power)) if law == "clipped" else 0.0 for power in (1, 2))
-    prior = 1 / 2 - cut
 
-    def posterior(x1: Array, x2: Array) -> Array:
+    def __init__(self, law: str, nodes: int) -> None:
+        self.weight, self.interacting = LAWS[law]
+        self.cut = law == "clipped"
+        x, mass = _quadrature(nodes)
+        lost, squared = (float(mass @ excess(x, power)) if self.cut else 0.0 for power in (1, 2))
+        self.prior = 1 / 2 - lost
+        said = self.single(x) - self.prior
+        self.coefficient = 2 * float(mass @ (said * np.cos(2 * np.pi * x)))
+        bivariate = 2 * float(mass @ (self.half(x) * said))
+        # (p - e - 1/2)^2 = (p - 1/2)^2 - e - e^2, for p = 1 + e wherever e is not 0.
+        whole = self.weight**2 * (1 + self.interacting / 2) - lost - squared - lost**2
+        self.scales = np.sqrt([bivariate, whole - bivariate][: 1 + self.interacting])  # of the features
+        self.sigma = self.scales / np.sqrt(self.prior * (1 - self.prior))
+
+    def posterior(self, x1: Array, x2: Array) -> Array:
+        """P(Y=1|x1, x2)."""
         alone = np.cos(np.pi * x1) + np.cos(np.pi * x2)
-        return np.minimum(1 / 2 + weight * (alone + interacting * np.cos(np.pi * (x1 + x2))), 1)
+        return np.minimum(1 / 2 + self.weight * (alone + self.interacting * np.cos(np.pi * (x1 + x2))), 1)
 
-    def single(x: Array) -> Array:
-        uncut = 1 / 2 + weight * np.cos(np.pi * x)
-        return uncut - excess(x) if law == "clipped" else uncut
+    def single(self, x: Array) -> Array:
+        """P(Y=1|x1) as a function of x1; by symmetry also P(Y=1|x2) of x2."""
+        uncut = 1 / 2 + self.weight * np.cos(np.pi * x)
+        return uncut - excess(x) if self.cut else uncut
 
-    said = single(x) - prior
-    coefficient = 2 * float(mass @ (said * np.cos(2 * np.pi * x)))
+    def half(self, x: Array) -> Array:
+        """The part of P(Y=1|x1, x2) that is a function of one source, h(x1) or h(x2)."""
+        return self.single(x) - self.prior - self.expected_half(x)
 
-    def half(x: Array) -> Array:
-        return single(x) - prior - coefficient / 3 * np.cos(2 * np.pi * x)
+    def expected_half(self, x: Array) -> Array:
+        """E[h(X2)|x1] as a function of x1."""
+        return self.coefficient / 3 * np.cos(2 * np.pi * x)
 
-    def expected_half(x: Array) -> Array:
-        return coefficient / 3 * np.cos(2 * np.pi * x)
+    def features(self, x1: Array, x2: Array) -> list[Array]:
+        """Of the bivariate component and, where the law has one, of the interaction; each of mean 0 and variance 1."""
+        return self.completed(x1, x2, self.half(x1) + self.half(x2))
 
-    bivariate_variance = 2 * float(mass @ (half(x) * said))
-    # (p - e - 1/2)^2 = (p - 1/2)^2 - e - e^2, for p = 1 + e wherever e is not 0.
-    variance = weight**2 * (1 + interacting / 2) - cut - squared - cut**2
-    scale_bar, scale = np.sqrt(bivariate_variance), np.sqrt(max(variance - bivariate_variance, 0))
+    def completed(self, x1: Array, x2: Array, alone: Array) -> list[Array]:
+        """The same from h(x1) + h(x2)."""
+        parts = (alone, self.posterior(x1, x2) - self.prior - alone)
+        return [part / scale for part, scale in zip(parts, self.scales, strict=False)]
 
-    def f_bar(x1: Array, x2: Array) -> Array:
-        return (half(x1) + half(x2)) / scale_bar
 
-    def f(x1: Array, x2: Array) -> Array:
-        return (posterior(x1, x2) - prior - half(x1) - half(x2)) / scale
-
-    deviation = np.sqrt(prior * (1 - prior))
-    return Truth(
-        posterior,
-        single,
-        half,
-        expected_half,
-        prior,
-        f_bar,
-        f if interacting else None,
-        float(scale_bar / deviation),
-        float(scale / deviation) if interacting else 0.0,
-    )
+@lru_cache
+def truth(law: str, nodes: int = 200) -> Truth:
+    """The exact functions of a law."""
+    return Truth(law, nodes)
 
 
 def excess(x1: Array, power: int = 1) -> Array:
@@ -156,9 +156,6 @@ def _quadrature(nodes: int) -> tuple[Array, Array]:
 def draw(law: str, seed: int, n: int = SAMPLES) -> Sample:
     """Draw n triples of a law."""
     rng = np.random.default_rng(seed)
-    x1, step = rng.uniform(-1, 1, n), np.empty(0)
-    while len(step) < n:  # x2 - x1 has density (1 + cos(2 pi d)) / 2: accept uniform proposals by it
-        proposal = rng.uniform(-1, 1, n)
-        step = np.concatenate([step, proposal[rng.random(n) < (1 + np.cos(2 * np.pi * proposal)) / 2]])
-    x2 = (x1 + step[:n] + 1) % 2 - 1
+    x1 = rng.uniform(-1, 1, n)
+    x2 = companions(x1, 2, rng)
     return Sample(x1, x2, np.where(rng.random(n) < truth(law).posterior(x1, x2), 1, -1))

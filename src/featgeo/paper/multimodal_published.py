@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from featgeo.geometry.validation import Array
 from featgeo.nesting import Nesting, h_score, nested_h_score
 from featgeo.paper import published as recipe
-from featgeo.paper.multimodal import GRID, GRID_1, GRID_2, Sample
-from featgeo.paper.multimodal_results import Learned
+from featgeo.paper.multimodal import GRID, GRID_1, GRID_2, Learned, Sample
 
 
 class Networks:
@@ -26,11 +25,7 @@ class Networks:
         self.x1, self.x2 = recipe.column(data.x1), recipe.column(data.x2)
         self.label = recipe.one_hot(data.y == 1, 2)
         with recipe.seeded(seed):
-            self.f_bar_1, self.f_bar_2, self.f = (
-                recipe.mlp(1, 32, 32, 1),
-                recipe.mlp(1, 32, 32, 1),
-                recipe.mlp(2, 32, 32, 1),
-            )
+            self.f_bar_1, self.f_bar_2, self.f = (recipe.mlp(inputs, 32, 32, 1) for inputs in (1, 1, 2))
             self.g_bar, self.g = nn.Linear(2, 1), nn.Linear(2, 1)
             self.from_1, self.from_2 = recipe.mlp(1, 32, 32, 1), recipe.mlp(1, 32, 32, 1)
 
@@ -45,7 +40,7 @@ class Networks:
             return nested_h_score(torch.cat([f_bar, f], dim=1), of_y, nesting)
 
         networks = (self.f_bar_1, self.f_bar_2, self.f, self.g_bar, self.g)
-        recipe.maximise(networks, objective, len(self.x1), self.seed)
+        recipe.maximise(networks, objective, [len(self.x1)], self.seed)
         return self._assembled(interaction=True)
 
     def from_pairs(self) -> Learned:
@@ -59,44 +54,41 @@ class Networks:
             return alone - between * _covariance(g, g)
 
         networks = (self.f_bar_1, self.f_bar_2, self.g_bar)
-        recipe.maximise(networks, objective, len(self.x1), self.seed, datasets=3)
+        recipe.maximise(networks, objective, [len(self.x1)] * 3, self.seed)
         return self._assembled(interaction=False)
 
     def _expected(self, network: nn.Module, x: Tensor, values: Array) -> Array:
         """The conditional expectation of values given x, on `GRID`, by squared error."""
         target = torch.from_numpy(values).float()
-        recipe.maximise((network,), lambda rows: -((network(x[rows]) - target[rows]) ** 2).mean(), len(x), self.seed)
+        recipe.maximise((network,), lambda rows: -((network(x[rows]) - target[rows]) ** 2).mean(), [len(x)], self.seed)
         return recipe.values(network, recipe.column(GRID))
 
     def _assembled(self, interaction: bool) -> Learned:
         """Posteriors by the paper's formulas (Prop. pred:est:mm), cut to [0, 1]."""
         own_1, own_2 = recipe.values(self.f_bar_1, self.x1), recipe.values(self.f_bar_2, self.x2)
         grid, grid_1, grid_2 = (recipe.column(x) for x in (GRID, GRID_1, GRID_2))
-        mean, prior = (own_1 + own_2).mean(), float(self.label[:, 1].mean())
-        g_bar, g = (
-            (recipe.values(net, torch.eye(2)[1:]) - recipe.values(net, self.label).mean()).item()
-            for net in (self.g_bar, self.g)
-        )
-        f_bar = recipe.values(self.f_bar_1, grid_1) + recipe.values(self.f_bar_2, grid_2) - mean
-        said, f, sigma = f_bar * g_bar, None, None
+        f_bar = recipe.values(self.f_bar_1, grid_1) + recipe.values(self.f_bar_2, grid_2)
+        components = [(f_bar, own_1 + own_2, self.g_bar)]  # the feature on the grids and on the rows, and g
         if interaction:
-            own = recipe.values(self.f, torch.cat([self.x1, self.x2], dim=1))
-            f = recipe.values(self.f, torch.cat([grid_1, grid_2], dim=1)) - own.mean()
-            said = said + f * g
-            sigma = float(own.std() * recipe.values(self.g, self.label).std())
-        alone = [
-            recipe.values(self.f_bar_1, grid) + self._expected(self.from_1, self.x1, own_2) - mean,
-            recipe.values(self.f_bar_2, grid) + self._expected(self.from_2, self.x2, own_1) - mean,
+            f, own = (recipe.values(self.f, torch.cat(both, dim=1)) for both in ([grid_1, grid_2], [self.x1, self.x2]))
+            components.append((f, own, self.g))
+        features = [(values - own.mean())[:, 0] for values, own, _ in components]
+        labels = [recipe.values(g, self.label) for *_, g in components]
+        shares = [
+            (recipe.values(g, torch.eye(2)[1:]) - seen.mean()).item()
+            for (*_, g), seen in zip(components, labels, strict=True)
         ]
-        posterior, *singles = (np.clip(prior * (1 + part), 0, 1)[:, 0] for part in (said, *(a * g_bar for a in alone)))
-        return Learned(
-            f_bar[:, 0],
-            None if f is None else f[:, 0],
-            posterior,
-            (singles[0], singles[1]),
-            float((own_1 + own_2).std() * recipe.values(self.g_bar, self.label).std()),
-            sigma,
-        )
+        alone = [
+            recipe.values(self.f_bar_1, grid) + self._expected(self.from_1, self.x1, own_2),
+            recipe.values(self.f_bar_2, grid) + self._expected(self.from_2, self.x2, own_1),
+        ]
+        said = [
+            sum(share * f for share, f in zip(shares, features, strict=True)),
+            *(shares[0] * (part - (own_1 + own_2).mean())[:, 0] for part in alone),
+        ]
+        posterior, *singles = (np.clip(float(self.label[:, 1].mean()) * (1 + part), 0, 1) for part in said)
+        sigma = [float(own.std() * seen.std()) for (_, own, _), seen in zip(components, labels, strict=True)]
+        return Learned(features, posterior, singles, sigma)
 
 
 def _covariance(a: Tensor, b: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ tensor: both cost less than what the published notebooks do, so the time measure
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 from featgeo.geometry import Modes
 from featgeo.geometry.validation import Array
+from featgeo.nesting import Nesting, nested_h_score
+from featgeo.nesting.scores import Mode
 
 EPOCHS = 100
 MINIBATCH = 256
@@ -55,32 +57,57 @@ def one_hot(index: np.ndarray, symbols: int) -> Tensor:
 def maximise(
     networks: Iterable[nn.Module],
     objective: Callable[..., Tensor],
-    n: int,
+    sizes: Sequence[int],
     seed: int,
     *,
     minibatch: int = MINIBATCH,
     epochs: int | None = None,
-    datasets: int = 1,
 ) -> None:
     """Train networks to maximise an objective of rows.
 
     Args:
         networks: Whose parameters are trained.
         objective: From the indices of a minibatch, one tensor for each data set, to a scalar.
-        n: Rows in each data set.
+        sizes: Rows in each data set; all have equally many minibatches, and are shuffled apart.
         seed: Of the shuffles.
         minibatch: Rows a step.
         epochs: Passes over the rows; `EPOCHS` when None.
-        datasets: How many data sets are shuffled apart.
     """
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam([weight for network in networks for weight in network.parameters()])
     for _ in range(EPOCHS if epochs is None else epochs):
-        shuffles = [torch.split(torch.randperm(n, generator=generator), minibatch) for _ in range(datasets)]
+        shuffles = [torch.split(torch.randperm(n, generator=generator), minibatch) for n in sizes]
         for indices in zip(*shuffles, strict=True):
             optimizer.zero_grad()
             torch.autograd.backward(-objective(*indices))
             optimizer.step()
+
+
+Part = tuple[nn.Module, Tensor]  # a network and its inputs
+
+
+def maximise_nested(
+    x_parts: Sequence[Part], y_parts: Sequence[Part], nesting: Nesting, seed: int, mode: Mode = "joint", **schedule: int
+) -> None:
+    """Train networks to maximise the nested H-score of their features, those of each side beside each other.
+
+    Args:
+        x_parts: Networks of x with their inputs, in the order of the levels.
+        y_parts: Networks of y.
+        nesting: The levels.
+        seed: Of the shuffles.
+        mode: As in `nested_h_score`.
+        schedule: Minibatches and epochs as in `maximise`.
+    """
+
+    def features(parts: Sequence[Part], rows: Tensor) -> Tensor:
+        return torch.cat([network(inputs[rows]) for network, inputs in parts], dim=1)
+
+    def objective(rows: Tensor) -> Tensor:
+        return nested_h_score(features(x_parts, rows), features(y_parts, rows), nesting, mode=mode)
+
+    networks = [network for network, _ in (*x_parts, *y_parts)]
+    maximise(networks, objective, [len(x_parts[0][1])], seed, **schedule)
 
 
 def values(network: nn.Module, inputs: Tensor) -> Array:
@@ -90,18 +117,23 @@ def values(network: nn.Module, inputs: Tensor) -> Array:
         return network(inputs).double().numpy()
 
 
-def modes(f: nn.Module, g: nn.Module, sample: tuple[Tensor, Tensor], at: tuple[Tensor, Tensor]) -> Modes:
+def modes(x: Part, y: Part, at: tuple[Tensor, Tensor]) -> Modes:
     """Trained networks as modes (eq. f:g:simga:i): centred, of unit variance on the sample, with sigma = |f| |g|.
 
     Args:
-        f: Trained on inputs of x.
-        g: Trained on inputs of y.
-        sample: Inputs of x and of y in the sample.
+        x: A network of x, and its inputs in the sample.
+        y: One of y.
         at: Inputs where the modes are wanted.
     """
     sides = []
-    for network, own, wanted in zip((f, g), sample, at, strict=True):
+    for (network, own), wanted in zip((x, y), at, strict=True):
         seen = values(network, own)
         sides.append(((values(network, wanted) - seen.mean(axis=0)) / seen.std(axis=0), seen.std(axis=0)))
     (f_at, f_norm), (g_at, g_norm) = sides
     return Modes(f_norm * g_norm, f_at, g_at)
+
+
+def trained_modes(x: Part, y: Part, at: tuple[Tensor, Tensor], k: int, seed: int, **schedule: int) -> Modes:
+    """Train a network of x and one of y to maximise the nested H-score of k modes; arguments as above."""
+    maximise_nested([x], [y], Nesting.modes(k), seed, "joint", **schedule)
+    return modes(x, y, at)

@@ -1,69 +1,37 @@
-"""What an experiment of the paper is, and what it reports: plain numbers beside their theory."""
+"""What an experiment of the paper is: a law, two ways to learn from a sample of it, and what is said of the result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
-from featgeo.report.panels import Plot
+from featgeo.report.contents import About, Number
+from featgeo.report.panels import Bars, Curves, Panel, Plot
+
+if TYPE_CHECKING:  # the command takes its defaults from here, and its help comes at once
+    import numpy as np
+
+    from featgeo.geometry.validation import Array
+
+__all__ = ["Experiment", "Number", "Outcome", "Pairs", "Recipe", "about", "bars", "curves", "figure", "subscript"]
 
 Recipe = Literal["fast", "published"]
-SEED = 20_230_606  # the paper's; draws count on from here
+SEED = 20_230_606  # the paper's, for its random laws; draws count on from here
 DRAWS = 5
-NEAR_FLOOR = 1.1  # where no bound is set, an error may be this multiple of what the sample itself leaves
-ROUNDING = 1e-9
 
 Data = TypeVar("Data")
 Learned = TypeVar("Learned")
 
 
-@dataclass(frozen=True)
-class Number:
-    """One figure of an experiment.
+class Pairs(NamedTuple):
+    """A sample of two variables, (n,) each."""
 
-    Attributes:
-        name: What it is.
-        error: Its distance from the theory.
-        theory: The true value; None where the error is a distance of functions.
-        learned: What was learned; None likewise.
-        bound: The largest error that passes; None where the floor decides.
-        floor: The error of the exact optimum of the same sample, where it can be computed.
-        optimum: The value of that optimum, where the number is a value.
-    """
-
-    name: str
-    error: float
-    theory: float | None = None
-    learned: float | None = None
-    bound: float | None = None
-    floor: float | None = None
-    optimum: float | None = None
-
-    @property
-    def allowed(self) -> float:
-        """The largest error that passes: the bound, or what is near the floor."""
-        if self.bound is not None:
-            return self.bound
-        if self.floor is None:
-            raise ValueError(f"{self.name} has neither a bound nor a floor: it cannot be judged. Give it one.")
-        return NEAR_FLOOR * self.floor + ROUNDING
-
-    @property
-    def passed(self) -> bool:
-        """Whether the error is within what is allowed; never for an error that is not a number."""
-        return self.error <= self.allowed
-
-    @classmethod
-    def value(
-        cls, name: str, theory: float, learned: float, *, bound: float | None = None, optimum: float | None = None
-    ) -> Number:
-        """A value with its theory, and with what the exact optimum of the sample says."""
-        theory, learned = float(theory), float(learned)
-        floor = None if optimum is None else abs(float(optimum) - theory)
-        return cls(
-            name, abs(learned - theory), theory, learned, bound, floor, None if optimum is None else float(optimum)
-        )
+    x: np.ndarray
+    y: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -84,36 +52,36 @@ class Experiment(Generic[Data, Learned]):
     """An experiment: a law, two ways to learn it from a sample, and its exact truth to compare with.
 
     Attributes:
-        name: For the command line.
-        title: Heading.
-        source: Where in the paper it stands.
-        law: The distribution and the number of samples.
-        statement: The theorem that it verifies, in one sentence.
-        formula: The same in LaTeX.
-        code: The lines that make it, for readers to run.
+        about: What it is, in words.
         draw: From a seed to a sample.
         fast: From a sample and a seed to what the library learns with its defaults.
         published: The same by the architecture, minibatches, epochs and optimiser of the authors.
-        measure: From a sample and what was learned to the outcome.
-        erratum: What to know about the paper's text.
+        optimum: What the sample itself says: exactly, or in the span of the true functions.
+        compare: From a sample, what was learned and that optimum to numbers and figures beside the truth.
     """
 
-    name: str
-    title: str
-    source: str
-    law: str
-    statement: str
-    formula: str
-    code: str
+    about: About
     draw: Callable[[int], Data]
     fast: Callable[[Data, int], Learned]
     published: Callable[[Data, int], Learned]
-    measure: Callable[[Data, Learned], Outcome]
-    erratum: str = ""
+    optimum: Callable[[Data], Learned]
+    compare: Callable[[Data, Learned, Learned], Outcome]
+
+    @property
+    def name(self) -> str:
+        """For the command line."""
+        return self.about.name
 
     def learn(self, recipe: Recipe, data: Data, seed: int) -> Learned:
         """Learn from a sample by one of the recipes."""
         return {"fast": self.fast, "published": self.published}[recipe](data, seed)
+
+    def measure(self, data: Data, learned: Learned) -> Outcome:
+        """What was learned beside the truth, and each number beside that of the sample's optimum."""
+        best = self.optimum(data)
+        found, floors = (self.compare(data, each, best) for each in (learned, best))
+        numbers = [number.beside(floor) for number, floor in zip(found.numbers, floors.numbers, strict=True)]
+        return Outcome(numbers, found.plots)
 
     def run(self, recipe: Recipe = "fast", seed: int = 0) -> Outcome:
         """Draw a sample, learn from it and compare with the truth."""
@@ -122,6 +90,36 @@ class Experiment(Generic[Data, Learned]):
 
 
 AnyExperiment = Experiment[Any, Any]
+
+
+@cache
+def _texts() -> dict[str, Any]:
+    return tomllib.loads(files("featgeo.paper").joinpath("texts.toml").read_text(encoding="utf-8"))
+
+
+def about(name: str, **numbers: int) -> About:
+    """The texts of an experiment, with the numbers of its law."""
+    texts = _texts()["experiments"][name]
+    return About(name, **texts | {"law": texts["law"].format(**numbers)})
+
+
+def figure(name: str, panels: Sequence[Panel], slug: str = "", **parts: object) -> Plot:
+    """Panels with the texts and the layout of a figure, and the parts of its caption that change."""
+    texts = _texts()["figures"][name]
+    return Plot(slug or name, panels=panels, **texts | {"caption": texts["caption"].format(**parts)})
+
+
+def curves(
+    title: str, at: Array, theory: Array, learned: Mapping[str, Array], x_label: str = "$x$", level: float | None = None
+) -> Curves:
+    """Learned functions over the true one, from arrays (m,)."""
+    return Curves(title, at.tolist(), theory.tolist(), {who: f.tolist() for who, f in learned.items()}, x_label, level)
+
+
+def bars(title: str, theory: Array, learned: Mapping[str, Array], x_label: str, symbols: Sequence[str] = ()) -> Bars:
+    """Learned values at symbols beside the true ones, from arrays (m,); symbols without names are numbered."""
+    names = symbols or [str(i + 1) for i in range(len(theory))]
+    return Bars(title, names, theory.tolist(), {who: f.tolist() for who, f in learned.items()}, x_label)
 
 
 def subscript(index: int) -> str:

@@ -7,17 +7,17 @@ version of featgeo are not taken for this one's.
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
+import numpy as np
+
 from featgeo.files import make_folder, write_whole
-from featgeo.paper.record import AnyExperiment, Number, Outcome, Recipe
-from featgeo.report.panels import as_plain, from_plain
+from featgeo.paper.record import AnyExperiment, Number, Recipe
+from featgeo.report.panels import Plot, as_plain, from_plain
 from featgeo.schema import made
 
 MOST_BYTES = 2**26  # of a file; those that are written have a hundredth of it
@@ -33,7 +33,8 @@ class Run:
         seed: Of the draw, and of what learned from it.
         version: Of featgeo.
         cpu_seconds: Spent on learning; the comparison not counted.
-        outcome: What came out.
+        numbers: Figures beside their theory.
+        plots: What was learned over the theory.
     """
 
     experiment: str
@@ -41,7 +42,20 @@ class Run:
     seed: int
     version: str
     cpu_seconds: float
-    outcome: Outcome
+    numbers: Sequence[Number]
+    plots: Sequence[Plot]
+
+
+def known_or_new(
+    folder: Path, experiment: AnyExperiment, recipe: Recipe, seed: int, version: str, fresh: bool = False
+) -> Run:
+    """The run that a folder has; where there is none of this version, or it is to be fresh, it is done and kept."""
+    known = None if fresh else kept(folder, experiment.name, recipe, seed, version)
+    if known is not None:
+        return known
+    done = run(experiment, recipe, seed, version)
+    save(folder, done)
+    return done
 
 
 def run(experiment: AnyExperiment, recipe: Recipe, seed: int, version: str) -> Run:
@@ -50,7 +64,8 @@ def run(experiment: AnyExperiment, recipe: Recipe, seed: int, version: str) -> R
     start = time.process_time()
     learned = experiment.learn(recipe, data, seed)
     seconds = time.process_time() - start
-    return Run(experiment.name, recipe, seed, version, seconds, experiment.measure(data, learned))
+    outcome = experiment.measure(data, learned)
+    return Run(experiment.name, recipe, seed, version, seconds, outcome.numbers, outcome.plots)
 
 
 def path_of(folder: Path, experiment: str, recipe: Recipe, seed: int) -> Path:
@@ -60,11 +75,8 @@ def path_of(folder: Path, experiment: str, recipe: Recipe, seed: int) -> Path:
 
 def save(folder: Path, done: Run) -> None:
     """Keep a run."""
-    outcome = {
-        "numbers": [asdict(number) for number in done.outcome.numbers],
-        "plots": [as_plain(plot) for plot in done.outcome.plots],
-    }
-    plain = {name: value for name, value in vars(done).items() if name != "outcome"} | outcome
+    numbers, plots = [asdict(number) for number in done.numbers], [as_plain(plot) for plot in done.plots]
+    plain = vars(done) | {"numbers": numbers, "plots": plots}
     make_folder(folder)
     write_whole(path_of(folder, done.experiment, done.recipe, done.seed), json.dumps(plain, ensure_ascii=False))
 
@@ -90,26 +102,24 @@ def _read(path: Path) -> Run:
     if not path.is_file() or path.stat().st_size > MOST_BYTES:
         raise ValueError(f"not a regular file of at most {MOST_BYTES} bytes")
     plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    numbers = [made(Number, number) for number in plain.pop("numbers")]
+    numbers = [made(Number, number) for number in plain["numbers"]]
+    plots = [from_plain(plot) for plot in plain["plots"]]
     for number in numbers:
         number.allowed  # noqa: B018 (refuses one that cannot be judged)
-    plots = [from_plain(plot) for plot in plain.pop("plots")]
     if len({plot.slug for plot in plots}) < len(plots):
         raise ValueError("two figures have the same name")
-    if "outcome" in plain:
-        raise ValueError("it has two outcomes")
-    done: Run = made(Run, {**plain, "outcome": Outcome(numbers, plots)})
+    done: Run = made(Run, plain | {"numbers": numbers, "plots": plots})
     return done
 
 
 def medians(runs: Sequence[Run]) -> list[Number]:
     """The numbers of several draws of an experiment: of values the median and its error, else the median of errors."""
-    names = {tuple(number.name for number in done.outcome.numbers) for done in runs}
+    names = {tuple(number.name for number in done.numbers) for done in runs}
     if len(names) != 1:
         raise ValueError(
             f"Runs of {runs[0].experiment} have different numbers: they come from different code. Run them afresh."
         )
-    return [_median(draws) for draws in zip(*(done.outcome.numbers for done in runs), strict=True)]
+    return [_median(draws) for draws in zip(*(done.numbers for done in runs), strict=True)]
 
 
 def _median(draws: Sequence[Number]) -> Number:
@@ -117,13 +127,10 @@ def _median(draws: Sequence[Number]) -> Number:
     learned, floor, optimum = (_middle(draws, name) for name in ("learned", "floor", "optimum"))
     if first.theory is not None and learned is not None:
         return Number.value(first.name, first.theory, learned, bound=first.bound, optimum=optimum)
-    error = _middle(draws, "error")
-    return replace(first, error=math.nan if error is None else error, floor=floor)
+    return replace(first, error=float(np.median([number.error for number in draws])), floor=floor)
 
 
 def _middle(draws: Sequence[Number], name: str) -> float | None:
     """The median; not a number where one draw has none, and None where it is not known."""
     values = [getattr(number, name) for number in draws]
-    if None in values:
-        return None
-    return math.nan if any(math.isnan(value) for value in values) else float(median(values))
+    return None if None in values else float(np.median(values))

@@ -15,8 +15,9 @@ from featgeo.geometry.validation import Array
 from featgeo.models import SequentialDecomposition
 from featgeo.nesting import Nesting, nested_h_score
 from featgeo.paper import published as recipe
-from featgeo.paper.record import Experiment, Number, Outcome
-from featgeo.report.panels import Bars, Cells, Plot
+from featgeo.paper.alphabets import counted
+from featgeo.paper.record import Experiment, Number, Outcome, about, bars, figure
+from featgeo.report.panels import Cells, Panel
 
 SAME = 0.75
 ENERGY = (2 * SAME - 1) ** 2
@@ -58,10 +59,8 @@ def theory(order: int) -> Array:
 def exact_energies(sequence: np.ndarray, orders: int = ORDERS) -> Array:
     """Energy of each order in the empirical distribution of windows."""
     windows = np.lib.stride_tricks.sliding_window_view(sequence, orders + 1)
-    counts = np.zeros((2,) * (orders + 1))
-    np.add.at(counts, tuple(windows.T), 1)
     names = [f"{back} back" for back in range(orders, 0, -1)]
-    joint = FiniteJoint(counts, names=[*names, "next"])
+    joint = FiniteJoint(counted(tuple(windows.T), (2,) * (orders + 1)), names=[*names, "next"])
     captured = [joint.mean_square_contingency(names[-order:], "next") for order in range(1, orders + 1)]
     return np.diff(captured, prepend=0.0)
 
@@ -97,11 +96,7 @@ def _published(sequence: np.ndarray, seed: int) -> Array:
 
         # Inside, for the network drops some of its units at random while it learns.
         recipe.maximise(
-            (network,),
-            lambda rows: nested_h_score(*features(rows), nesting),
-            len(windows),
-            seed,
-            minibatch=MINIBATCH,
+            (network,), lambda rows: nested_h_score(*features(rows), nesting), [len(windows)], seed, minibatch=MINIBATCH
         )
     network.eval()
     with torch.no_grad():
@@ -131,62 +126,24 @@ class _CausalTransformer(nn.Module):
         return self.encoder(embedded, mask=self.mask, is_causal=True)
 
 
-def measure(data: Sample, learned: Learned) -> Outcome:
+def optimum(data: Sample) -> Learned:
+    """The energies of the windows themselves."""
+    return {order: exact_energies(sequence) for order, sequence in data.items()}
+
+
+def compare(data: Sample, learned: Learned, best: Learned) -> Outcome:
     """Energies by order beside the theory, and beside those of the windows themselves."""
     numbers: list[Number] = []
-    panels: list[Cells | Bars] = []
+    panels: list[Panel] = [Cells("Two chains", {f"order {order}": data[order][:SHOWN].tolist() for order in data})]
     for order, energies in learned.items():
-        exact, true = exact_energies(data[order]), theory(order)
+        true = theory(order)
         numbers += [
-            Number.value(
-                f"chain {order}, energy of order {i + 1}",
-                true[i],
-                energies[i],
-                optimum=exact[i],
-            )
-            for i in range(ORDERS)
+            Number.value(f"chain {order}, energy of order {i + 1}", true[i], energies[i]) for i in range(ORDERS)
         ]
-        difference = float(np.abs(energies - exact).max())
+        difference = float(np.abs(energies - best[order]).max())
         numbers.append(Number(f"chain {order}, from the sample's own", difference, bound=0.002))
-        panels.append(
-            Bars(
-                f"Chain of order {order}",
-                [str(i + 1) for i in range(ORDERS)],
-                true.tolist(),
-                {"learned": energies.tolist()},
-                "Markov order",
-            )
-        )
-    rows = {f"order {order}": data[order][:SHOWN].tolist() for order in data}
-    plot = Plot(
-        "sequential",
-        f"The first {SHOWN} symbols of two chains, and the energy of their dependence on the past by Markov order.",
-        "Two rows of cells for the symbols 0 and 1, and for each chain a bar chart of energies by order.",
-        [Cells("Two chains", rows), *panels],
-        columns=1 + len(panels),
-        widths=[1.4, 1, 1],
-    )
-    return Outcome(numbers, [plot])
+        panels.append(bars(f"Chain of order {order}", true, {"learned": energies}, "Markov order"))
+    return Outcome(numbers, [figure("sequential", panels, shown=SHOWN)])
 
 
-EXPERIMENT = Experiment(
-    name="sequential",
-    title="Sequential dependence by Markov order",
-    source="Accompanies the paper",
-    law=f"Binary chains in which a symbol repeats the one 1 (or 2) steps back with probability 3/4; {LENGTH:,} "
-    "symbols each.",
-    statement="The dependence of a symbol on its past is an orthogonal sum of one component for each Markov order.",
-    formula=r"\mathfrak{i}_{X_{t-3}, X_{t-2}, X_{t-1};\, X_t} = \sum_{r=1}^{3} \mathfrak{i}^{(r)}, "
-    r"\qquad \|\mathfrak{i}^{(r)}\|^2 = \tfrac14\ \text{at the order of the chain, else}\ 0",
-    code="""\
-import featgeo as fg
-from featgeo.paper import sequential
-
-chain = sequential.draw(seed=0)[2]
-model = fg.SequentialDecomposition(order=3).fit(chain)
-model.energies_""",
-    draw=draw,
-    fast=fast,
-    published=published,
-    measure=measure,
-)
+EXPERIMENT = Experiment(about("sequential", samples=LENGTH), draw, fast, published, optimum, compare)

@@ -9,6 +9,7 @@ that of y.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,33 +18,33 @@ from torch import nn
 from featgeo.geometry import FiniteJoint, Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ConditionalDecomposition
-from featgeo.nesting import Nesting, nested_h_score
+from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import decorrelation, kernel_error, relative_error, signs, standardised, uniform
+from featgeo.paper.alphabets import counted, drawn, random_law
+from featgeo.paper.compare import (
+    decorrelation,
+    kernel_error,
+    relative_error,
+    root_mean_square,
+    standardised,
+    turned,
+    uniform,
+)
 from featgeo.paper.multihead import MultiheadNetwork
-from featgeo.paper.record import Experiment, Number, Outcome
-from featgeo.report.panels import Bars, Plot
+from featgeo.paper.record import Experiment, Number, Outcome, about, bars, figure
 
-SEED = 20_230_606  # the paper's, for the distribution
 SAMPLES = 50_000
-SHAPE = (8, 3, 3)
+SHAPE, NAMES = (8, 3, 3), ("x", "s", "y")
 MARKOV_MODES, MODES = 2, 1
 EVERY_S, EVERY_Y = (grid.ravel() for grid in np.indices(SHAPE[1:]))
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(NamedTuple):
     """Triples of symbols, (n,) each."""
 
     x: np.ndarray
     s: np.ndarray
     y: np.ndarray
-
-    def counts(self) -> Array:
-        """Of each triple, (|X|, |S|, |Y|)."""
-        counts = np.zeros(SHAPE)
-        np.add.at(counts, (self.x, self.s, self.y), 1)
-        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,28 +52,24 @@ class Learned:
     """The conditional mode, and the multihead network beside it.
 
     Attributes:
-        modes: One mode of x, (|X|, 1), and of (s, y), (|S|, |Y|, 1).
+        modes: One mode of x, (|X|, 1), and of pairs of s and y, (|S| |Y|, 1).
         posterior: P(y|x, s) with this mode alone, (|X|, |S|, |Y|).
-        multihead_f: The network's feature of x, (|X|,).
-        multihead_g: Its weights for each s and y, (|S|, |Y|).
+        network: The network's feature of x, (|X|,), and its weights for each s and y, (|S|, |Y|).
     """
 
     modes: Modes
     posterior: Array
-    multihead_f: Array
-    multihead_g: Array
+    network: tuple[Array, Array]
 
 
 def distribution() -> FiniteJoint:
-    """The paper's random distribution: uniform numbers, normalised."""
-    return FiniteJoint(np.random.RandomState(SEED).rand(*SHAPE), names=("x", "s", "y"))
+    """The paper's random distribution."""
+    return random_law(SHAPE, NAMES)
 
 
 def draw(seed: int, n: int = SAMPLES) -> Sample:
     """Draw n triples."""
-    mass = distribution().probability()
-    drawn = np.random.default_rng(seed).choice(mass.size, size=n, p=mass.ravel())
-    return Sample(*np.unravel_index(drawn, SHAPE))
+    return Sample(*drawn(distribution(), seed, n))
 
 
 def fast(data: Sample, seed: int) -> Learned:
@@ -80,13 +77,13 @@ def fast(data: Sample, seed: int) -> Learned:
     model = ConditionalDecomposition(MODES, MARKOV_MODES, random_state=seed).fit(data.x, data.y, data.s)
     every_x, every_s = (grid.ravel() for grid in np.indices(SHAPE[:2]))
     network = MultiheadNetwork(SHAPE, MODES, seed)
-    network.fit(data.counts())
+    network.fit(counted(data, SHAPE))
     modes = Modes(
         model.conditional_.singular_values_,
         model.transform(np.arange(SHAPE[0]))[:, -MODES:],
-        model.conditional_values(EVERY_S, EVERY_Y).reshape(*SHAPE[1:], MODES),
+        model.conditional_values(EVERY_S, EVERY_Y),
     )
-    return Learned(modes, model.given(every_x, every_s).proba().reshape(SHAPE), *network.features())
+    return Learned(modes, model.given(every_x, every_s).proba().reshape(SHAPE), network.features())
 
 
 def published(data: Sample, seed: int) -> Learned:
@@ -97,166 +94,96 @@ def published(data: Sample, seed: int) -> Learned:
     with recipe.seeded(seed):
         f_bar, g_bar = nn.Linear(SHAPE[0], MARKOV_MODES), nn.Linear(SHAPE[1], MARKOV_MODES)
         f, g = nn.Linear(SHAPE[0], MODES), nn.Linear(pairs, MODES)
-    nesting = Nesting([MARKOV_MODES, MODES])
-
-    def objective(rows: torch.Tensor) -> torch.Tensor:
-        of_x = torch.cat([f_bar(x[rows]), f(x[rows])], dim=1)
-        return nested_h_score(of_x, torch.cat([g_bar(s[rows]), g(both[rows])], dim=1), nesting)
-
-    recipe.maximise((f_bar, g_bar, f, g), objective, len(x), seed)
+    recipe.maximise_nested([(f_bar, x), (f, x)], [(g_bar, s), (g, both)], Nesting([MARKOV_MODES, MODES]), seed)
     symbols = torch.eye(SHAPE[0]), torch.eye(pairs)
-    found = recipe.modes(f, g, (x, both), symbols)
-    modes = Modes(found.sigma, found.f, found.g.reshape(*SHAPE[1:], MODES))
-    markov = recipe.modes(f_bar, g_bar, (x, s), (symbols[0], torch.eye(SHAPE[1])))
+    modes = recipe.modes((f, x), (g, both), symbols)
+    markov = recipe.modes((f_bar, x), (g_bar, s), (symbols[0], torch.eye(SHAPE[1])))
     network = MultiheadNetwork(SHAPE, MODES, seed)
-    index = tuple(torch.from_numpy(part) for part in (data.x, data.s, data.y))
-    recipe.maximise((network,), lambda rows: network()[tuple(part[rows] for part in index)].mean(), len(x), seed)
-    return Learned(modes, _posterior(data.counts(), markov, modes), *network.features())
+    index = torch.from_numpy(np.stack(data))
+    recipe.maximise((network,), lambda rows: network()[tuple(index[:, rows])].mean(), [len(x)], seed)
+    return Learned(modes, _posterior(counted(data, SHAPE), markov, modes), network.features())
 
 
-def exact_optimum(data: Sample) -> Learned:
+def optimum(data: Sample) -> Learned:
     """The sample's own conditional mode, and the network of the greatest likelihood."""
-    counts = data.counts()
-    parts = FiniteJoint(counts, names=("x", "s", "y")).conditional("x", "y", "s")
-    modes = parts.conditional.top(MODES)
+    counts = counted(data, SHAPE)
+    parts = FiniteJoint(counts, names=NAMES).conditional("x", "y", "s")
+    modes = _flat(parts.conditional)
     network = MultiheadNetwork(SHAPE, MODES, seed=0)
     network.fit(counts)
-    return Learned(modes, _posterior(counts, parts.markov.top(MARKOV_MODES), modes), *network.features())
+    return Learned(modes, _posterior(counts, parts.markov.top(MARKOV_MODES), modes), network.features())
 
 
 def _posterior(counts: Array, markov: Modes, modes: Modes) -> Array:
     """P(y|x, s) = P(y|s) (1 + conditional component / (1 + Markov component)), Prop. pred:est:side."""
     of_s = counts.sum(axis=0)
-    return of_s / of_s.sum(axis=1, keepdims=True) * (1 + modes.kernel() / (1 + markov.kernel()[..., None]))
+    return (
+        of_s / of_s.sum(axis=1, keepdims=True) * (1 + modes.kernel().reshape(SHAPE) / (1 + markov.kernel()[..., None]))
+    )
 
 
-def measure(data: Sample, learned: Learned) -> Outcome:
+def compare(data: Sample, learned: Learned, best: Learned) -> Outcome:
     """The mode beside those of the sample and of the distribution, and beside the network."""
-    law, best = distribution(), exact_optimum(data)
-    truth = law.conditional("x", "y", "s").conditional.top(MODES)
-    return Outcome(
-        [*_against_the_sample(data, learned, best), *_against_the_law(law, truth, learned, best)],
-        [_plot(learned, truth)],
-    )
-
-
-def _against_the_sample(data: Sample, learned: Learned, best: Learned) -> list[Number]:
-    """What learning leaves of what the sample knows, and how far the network agrees: no further than the best one."""
-    sample = FiniteJoint(data.counts(), names=("x", "s", "y"))
-    of_x, of_sy = sample.probability("x"), sample.probability("s", "y").ravel()
-    f, g = (decorrelation(_column(learned.modes, side), _column(best.modes, side), mass)
-            for side, mass in (("f", of_x), ("g", of_sy)))  # fmt: skip
+    law = distribution()
+    truth = _flat(law.conditional("x", "y", "s").conditional)
+    ours, theirs, true = _shown(learned.modes.f, learned.modes.g), _shown(*learned.network), _shown(truth.f, truth.g)
     numbers = [
-        Number("1 − corr(f, the sample's own)", float(f), bound=1e-4),
-        Number("1 − corr(g, the sample's own)", float(g), bound=1e-4),
-        Number("σ, from the sample's own", float(np.abs(learned.modes.sigma - best.modes.sigma).max()), bound=1e-3),
+        *_against_the_sample(data, learned.modes, best.modes),
+        Number("1 − corr(f, multihead f)", float(decorrelation(ours[0], theirs[0], uniform(len(ours[0]))))),
+        Number("1 − corr(g, multihead g)", float(decorrelation(ours[1], theirs[1], uniform(len(ours[1]))))),
+        *_against_the_law(law, truth, learned),
     ]
-    for name in ("f", "g"):
-        error, floor = (_disagreement(part, name) for part in (learned, best))
-        numbers.append(Number(f"1 − corr({name}, multihead {name})", error, floor=floor))
-    return numbers
-
-
-def _against_the_law(law: FiniteJoint, truth: Modes, learned: Learned, best: Learned) -> list[Number]:
-    """The mode and the posterior under the distribution; floors are those of the sample's own."""
-    of_x, of_sy = law.probability("x"), law.probability("s", "y").ravel()
-    kernel = truth.kernel().reshape(SHAPE[0], -1)
-    errors, floors = (
-        (
-            *(float(relative_error(_turned(part.modes, truth, side, of_x, mass), _column(truth, side), mass))
-              for side, mass in (("f", of_x), ("g", of_sy))),
-            kernel_error(part.modes, kernel, of_x, of_sy),
-            _posterior_error(law, part.posterior),
-        )
-        for part in (learned, best)
-    )  # fmt: skip
-    names = (
-        "f, relative error",
-        "g, relative error",
-        "kernel of one mode, relative error",
-        "P(y|x, s) of one mode, RMSE",
-    )
-    return [
-        Number.value("σ", float(truth.sigma[0]), float(learned.modes.sigma[0]), optimum=float(best.modes.sigma[0])),
-        *(Number(name, error, floor=floor) for name, error, floor in zip(names, errors, floors, strict=True)),
-    ]
-
-
-def _posterior_error(law: FiniteJoint, posterior: Array) -> float:
-    mass = law.probability()
-    of_xs = mass.sum(axis=2)
-    squares = np.square(posterior - mass / of_xs[..., None]).mean(axis=2)
-    return float(np.sqrt((of_xs * squares).sum()))
-
-
-def _column(modes: Modes, side: str) -> Array:
-    return getattr(modes, side).reshape(-1)
-
-
-def _turned(modes: Modes, truth: Modes, side: str, of_x: Array, mass: Array) -> Array:
-    """A side of the mode, standardised; its sign is that of f, for f and g turn together."""
-    return standardised(_column(modes, side), mass) * signs(_column(modes, "f"), _column(truth, "f"), of_x)
-
-
-def _disagreement(learned: Learned, name: str) -> float:
-    """Of a feature and the network's, as the paper's figure shows them."""
-    ours, theirs = getattr(learned.modes, name)[..., 0], getattr(learned, f"multihead_{name}")
-    return float(decorrelation(_shown(ours).ravel(), _shown(theirs).ravel(), uniform(ours.size)))
-
-
-def _shown(values: Array) -> Array:
-    """Mean 0 and variance 1 along the last axis, as in the paper's figure."""
-    return (values - values.mean(axis=-1, keepdims=True)) / values.std(axis=-1, keepdims=True)
-
-
-def _plot(learned: Learned, truth: Modes) -> Plot:
     learners = {
-        "side information": (learned.modes.f[:, 0], learned.modes.g[..., 0]),
-        "multihead network": (learned.multihead_f, learned.multihead_g),
+        who: [np.sign(sides[0] @ true[0]) * side for side in sides]
+        for who, sides in (("side information", ours), ("multihead network", theirs))
     }
-    turns = {who: np.sign(_shown(f) @ _shown(truth.f[:, 0])) for who, (f, _) in learners.items()}
-    symbols = {
-        "f(x)": [str(symbol + 1) for symbol in range(SHAPE[0])],
-        "g(s, y)": [f"{s + 1}, {y + 1}" for s, y in zip(EVERY_S, EVERY_Y, strict=True)],
-    }
-    panels = [
-        Bars(
-            f"${name}$",
-            marks,
-            _shown((truth.f, truth.g)[i][..., 0]).ravel().tolist(),
-            {who: (turns[who] * _shown(sides[i])).ravel().tolist() for who, sides in learners.items()},
-            "$x$" if i == 0 else "$s, y$",
-        )
-        for i, (name, marks) in enumerate(symbols.items())
+    f, g = ({who: sides[i] for who, sides in learners.items()} for i in range(2))
+    pairs = [f"{s + 1}, {y + 1}" for s, y in zip(EVERY_S, EVERY_Y, strict=True)]
+    panels = [bars("$f(x)$", true[0], f, "$x$"), bars("$g(s, y)$", true[1], g, "$s, y$", pairs)]
+    return Outcome(numbers, [figure("side-information", panels)])
+
+
+def _against_the_sample(data: Sample, modes: Modes, best: Modes) -> list[Number]:
+    """What learning leaves of what the sample knows."""
+    of_x, of_sy = _masses(FiniteJoint(counted(data, SHAPE), names=NAMES))
+    return [
+        Number("1 − corr(f, the sample's own)", decorrelation(modes.f, best.f, of_x).item(), bound=1e-4),
+        Number("1 − corr(g, the sample's own)", decorrelation(modes.g, best.g, of_sy).item(), bound=1e-4),
+        Number("σ, from the sample's own", float(np.abs(modes.sigma - best.sigma).max()), bound=1e-3),
     ]
-    return Plot(
-        "side-information",
-        "The conditional mode by the nested H-score and by a network with a softmax head for each s.",
-        "Two bar charts, f at eight symbols of x and g at nine pairs of s and y, with marks for both ways to learn.",
-        panels,
-        columns=2,
-    )
 
 
-EXPERIMENT = Experiment(
-    name="side-information",
-    title="Side information",
-    source="Section 7.3",
-    law=f"X has 8 symbols, S and Y have 3 each, with a random joint distribution; {SAMPLES:,} samples, one "
-    "conditional mode.",
-    statement="A network with a softmax head for each s, trained by likelihood, learns the strongest mode of what X "
-    "tells about Y beyond S, where that dependence is weak.",
-    formula=r"\mathfrak{i}_{X;S,Y} = \mathfrak{i}_{X;S} + \mathfrak{i}_{X;Y|S}, \qquad "
-    r"P_{Y|X,S} = P_{Y|S} \left(1 + \frac{f(x)\, g(s, y)}{1 + \bar{f}(x)^{\mathrm T} \bar{g}(s)}\right)",
-    code="""\
-import featgeo as fg
-from featgeo.paper import side_information
+def _against_the_law(law: FiniteJoint, truth: Modes, learned: Learned) -> list[Number]:
+    """The mode and the posterior under the distribution."""
+    of_x, of_sy = _masses(law)
+    found = turned(learned.modes, truth, of_x, of_sy)
+    mass = law.probability()
+    of_xs = mass.sum(axis=2, keepdims=True)
+    off = np.sqrt(np.square(learned.posterior - mass / of_xs).mean(axis=2))
+    return [
+        Number.value("σ", truth.sigma[0], found.sigma[0]),
+        Number("f, relative error", relative_error(found.f, truth.f, of_x).item()),
+        Number("g, relative error", relative_error(found.g, truth.g, of_sy).item()),
+        Number("kernel of one mode, relative error", kernel_error(learned.modes, truth.kernel(), of_x, of_sy)),
+        Number("P(y|x, s) of one mode, RMSE", float(root_mean_square(off.ravel(), of_xs.ravel()))),
+    ]
 
-data = side_information.draw(seed=0)
-model = fg.ConditionalDecomposition(1, 2).fit(data.x, data.y, data.s)
-model.conditional_.singular_values_, model.given([0, 1], [2, 2]).proba()""",
-    draw=draw,
-    fast=fast,
-    published=published,
-    measure=measure,
-)
+
+def _flat(modes: Modes) -> Modes:
+    """The strongest, with pairs of s and y along one axis."""
+    top = modes.top(MODES)
+    return Modes(top.sigma, top.f, top.g.reshape(-1, MODES))
+
+
+def _masses(joint: FiniteJoint) -> tuple[Array, Array]:
+    """Of x, (|X|,), and of pairs of s and y, (|S| |Y|,)."""
+    return joint.probability("x"), joint.probability("s", "y").ravel()
+
+
+def _shown(f: Array, g: Array) -> tuple[Array, Array]:
+    """As in the paper's figure: f with mean 0 and variance 1 over x, and g over y for each s."""
+    by_s = g.reshape(SHAPE[1:]).T
+    return standardised(f.ravel(), uniform(SHAPE[0])), standardised(by_s, uniform(SHAPE[2])).T.ravel()
+
+
+EXPERIMENT = Experiment(about("side-information", samples=SAMPLES), draw, fast, published, optimum, compare)

@@ -11,7 +11,6 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
-from matplotlib.ticker import MaxNLocator
 
 from featgeo.report.figures import INK, SERIES, STYLE, THEORY, svg
 from featgeo.report.layout import add_colour_bars, join_maps, laid_out, share_heights
@@ -20,6 +19,7 @@ from featgeo.report.panels import Bars, Cells, Curves, Map, Plot, Points
 Handles = dict[str, Any]  # what the legend shows, by its label
 
 LINES = ("-", (0, (4, 1.6)), (0, (1.2, 1.2)), "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
+FEW = {"nbins": 6, "steps": [1, 2, 5, 10]}  # ticks
 MARKS = ("o", "D", "^", "s", "v")
 MOST_VECTOR_POINTS = 800  # more are drawn as an image: a mark of its own for each would make a heavy file
 DENSE = {
@@ -32,21 +32,21 @@ DENSE = {
 }
 
 
+@mpl.rc_context(STYLE | DENSE)
 def draw(plot: Plot) -> str:
     """The plot as SVG text, the same for the same plot."""
-    with mpl.rc_context(STYLE | DENSE):
-        figure, places = laid_out(plot)
-        handles: Handles = {}
-        for place in places:
-            handles |= draw_panel(place.panel, place.axes)
-            place.axes.set_title(_text(place.panel.title))
-        share_heights(places)
-        join_maps(places)
-        add_colour_bars(figure, places)
-        if handles:
-            figure.legend(handles.values(), handles.keys(), loc="outside lower center",
-                          ncols=_legend_columns(list(handles), figure.get_figwidth()))  # fmt: skip
-        return svg(figure)
+    figure, places = laid_out(plot)
+    handles: Handles = {}
+    for place in places:
+        handles |= draw_panel(place.panel, place.axes)
+        place.axes.set_title(_text(place.panel.title))
+    share_heights(places)
+    join_maps(places)
+    add_colour_bars(figure, places)
+    if handles:
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center",
+                      ncols=_legend_columns(list(handles), figure.get_figwidth()))  # fmt: skip
+    return svg(figure)
 
 
 def _text(label: str) -> str:
@@ -57,10 +57,6 @@ def _legend_columns(labels: Sequence[str], width: float) -> int:
     """All beside each other where they fit, else in as many rows as it takes."""
     rows = math.ceil(sum(0.65 + 0.075 * len(label.strip("$")) for label in labels) / width)
     return math.ceil(len(labels) / rows)
-
-
-def _few_ticks(axis: Any, most: int = 6) -> None:
-    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
 
 
 @singledispatch
@@ -80,10 +76,8 @@ def _curves(panel: Curves, axes: Any) -> Handles:
     for i, (name, values) in enumerate(panel.learned.items()):
         (handles[name],) = axes.plot(panel.at, values, color=SERIES[i % len(SERIES)], linewidth=1.6,
                                      linestyle=LINES[i % len(LINES)], zorder=3)  # fmt: skip
-    axes.set_xlabel(_text(panel.x_label))
-    axes.margins(x=0.02, y=0.08)
-    _few_ticks(axes.xaxis)
-    _few_ticks(axes.yaxis)
+    axes.set(xlabel=_text(panel.x_label), xmargin=0.02, ymargin=0.08)
+    axes.locator_params(**FEW)
     return handles
 
 
@@ -101,9 +95,8 @@ def _bars(panel: Bars, axes: Any) -> Handles:
     crowded = longest * len(panel.symbols) > 30
     axes.set_xticks(at, panel.symbols, **({"rotation": 40, "ha": "right"} if crowded else {}))
     axes.tick_params(axis="x", length=0)
-    axes.set_xlabel(_text(panel.x_label))
-    _few_ticks(axes.yaxis)
-    axes.margins(y=0.08)
+    axes.set(xlabel=_text(panel.x_label), ymargin=0.08)
+    axes.locator_params("y", **FEW)
     return handles
 
 
@@ -117,8 +110,7 @@ def _map(panel: Map, axes: Any) -> Handles:
     )  # fmt: skip
     axes.set_xlabel(_text(panel.labels[0]), labelpad=1)
     axes.set_ylabel(_text(panel.labels[1]), labelpad=1, rotation=0, va="center", ha="right")
-    _few_ticks(axes.xaxis, 3)
-    _few_ticks(axes.yaxis, 3)
+    axes.locator_params(**FEW | {"nbins": 3})
     axes.spines[:].set_visible(False)
     return {}
 
@@ -132,11 +124,9 @@ def _points(panel: Points, axes: Any) -> Handles:
         look = {"marker": MARKS[i % len(MARKS)], "color": SERIES[i % len(SERIES)], "linewidths": 0}
         axes.scatter(position[:, 0], position[:, 1], s=14, alpha=0.75, rasterized=many, **look)
         handles[name] = axes.scatter([], [], s=30, **look)
-    axes.set_xlabel(_text(panel.labels[0]))
-    axes.set_ylabel(_text(panel.labels[1]))
-    axes.margins(0.06)
-    _few_ticks(axes.xaxis)
-    _few_ticks(axes.yaxis)
+    across, up = map(_text, panel.labels)
+    axes.set(xlabel=across, ylabel=up, xmargin=0.06, ymargin=0.06)
+    axes.locator_params(**FEW)
     return handles
 
 
@@ -155,10 +145,8 @@ def _cells(panel: Cells, axes: Any) -> Handles:
             axes.add_patch(patch)
             handles[str(symbol)] = patch
     longest = max((len(symbols) for symbols in panel.rows.values()), default=1)
-    axes.set_xlim(0.4, longest + 0.6)
-    axes.set_ylim(len(panel.rows) - 0.4, -0.6)
+    axes.set(xlim=(0.4, longest + 0.6), ylim=(len(panel.rows) - 0.4, -0.6), xticks=[1, *range(5, longest + 1, 5)])
     axes.set_yticks(range(len(panel.rows)), list(panel.rows))
-    axes.set_xticks([1, *range(5, longest + 1, 5)])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return handles

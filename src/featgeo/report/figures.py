@@ -46,17 +46,20 @@ STYLE: Any = {
 }
 
 
+styled = mpl.rc_context(STYLE)  # decorates what draws
+
+
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure; inches."""
     return Figure(figsize=(width, height), layout="constrained", facecolor=PAPER)
 
 
+@styled
 def svg(figure: Figure) -> str:
     """The figure as text, the same for the same figure; it turns dark where readers prefer dark pages."""
     text = io.StringIO()
-    with mpl.rc_context(STYLE):
-        figure.savefig(text, format="svg", bbox_inches="tight", pad_inches=0.08,
-                       metadata={"Date": None, "Creator": "featgeo"})  # fmt: skip
+    figure.savefig(text, format="svg", bbox_inches="tight", pad_inches=0.08,
+                   metadata={"Date": None, "Creator": "featgeo"})  # fmt: skip
     return lighter(_themed(text.getvalue()))
 
 
@@ -70,6 +73,7 @@ def _themed(text: str) -> str:
     return text.replace("</style>", f"@media (prefers-color-scheme:dark){{{rules}}}</style>", 1)
 
 
+@styled
 def mode_map(
     x: Mapping[str, NDArray[Any]], y: Mapping[str, NDArray[Any]], shares: Sequence[float], names: tuple[str, str]
 ) -> str:
@@ -81,43 +85,34 @@ def mode_map(
         shares: Share of the energy in either direction.
         names: What x and y are.
     """
-    with mpl.rc_context(STYLE):
-        figure = new_figure(6.4, 4.2)
-        axes = figure.add_subplot()
-        axes.axhline(0, color=LINE, linewidth=0.8, zorder=0)
-        axes.axvline(0, color=LINE, linewidth=0.8, zorder=0)
-        for points, colour, marker, name in ((x, BLUE, "o", names[0]), (y, ORANGE, "s", names[1])):
-            position = np.stack(list(points.values()))
-            axes.scatter(position[:, 0], position[:, 1], color=colour, marker=marker, label=name)
-            for label, at in points.items():
-                axes.annotate(label, (at[0], at[1]), xytext=(6, 4), textcoords="offset points", color=colour)
-        axes.margins(0.15)
-        axes.set_aspect("equal", adjustable="datalim")
-        axes.set_xlabel(f"first mode ({shares[0]:.0%} of the dependence)")
-        axes.set_ylabel(f"second mode ({shares[1]:.0%})")
-        axes.legend(loc="best")
-        return svg(figure)
+    figure = new_figure(6.4, 4.2)
+    axes = figure.add_subplot(xmargin=0.15, ymargin=0.15)
+    axes.axhline(0, color=LINE, linewidth=0.8, zorder=0)
+    axes.axvline(0, color=LINE, linewidth=0.8, zorder=0)
+    for points, colour, marker, name in ((x, BLUE, "o", names[0]), (y, ORANGE, "s", names[1])):
+        position = np.stack(list(points.values()))
+        axes.scatter(position[:, 0], position[:, 1], color=colour, marker=marker, label=name)
+        for label, at in points.items():
+            axes.annotate(label, (at[0], at[1]), xytext=(6, 4), textcoords="offset points", color=colour)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set(xlabel=f"first mode ({shares[0]:.0%} of the dependence)", ylabel=f"second mode ({shares[1]:.0%})")
+    axes.legend(loc="best")
+    return svg(figure)
 
 
+@styled
 def energy_bars(groups: Sequence[Mapping[str, float]], total: float, unit: str) -> str:
     """Labelled energies as horizontal bars, a colour for each group, with their shares of the total."""
-    with mpl.rc_context(STYLE):
-        rows = [(label, value, i) for i, group in enumerate(groups) for label, value in group.items()]
-        figure = new_figure(6.4, 0.8 + 0.36 * (len(rows) + len(groups)))
-        axes = figure.add_subplot()
-        colours = (GREY, BLUE, ORANGE, GREEN)
-        position, ticks = 0.0, []
-        for index, (label, value, group) in enumerate(rows):
-            if index and group != rows[index - 1][2]:
-                position += 0.6
-            axes.barh(position, value, color=colours[group % len(colours)], height=0.7)
-            axes.annotate(f"{value:.3f}  ({value / total:.0%})", (value, position), xytext=(5, 0),
-                          textcoords="offset points", va="center")  # fmt: skip
-            ticks.append((position, label))
-            position += 1
-        axes.set_yticks([at for at, _ in ticks], [label for _, label in ticks])
-        axes.invert_yaxis()
-        axes.set_xlim(0, 1.25 * max(value for _, value, _ in rows))
-        axes.set_xlabel(unit)
-        axes.tick_params(axis="y", length=0)
-        return svg(figure)
+    rows = [(label, value, i) for i, group in enumerate(groups) for label, value in group.items()]
+    labels, values, group = zip(*rows, strict=True)
+    figure = new_figure(6.4, 0.8 + 0.36 * (len(rows) + len(groups)))
+    axes = figure.add_subplot()
+    at = np.arange(len(rows)) + 0.6 * np.array(group)  # a gap between groups
+    colours = (GREY, BLUE, ORANGE, GREEN)
+    bars = axes.barh(at, values, color=[colours[i % len(colours)] for i in group], height=0.7)
+    axes.bar_label(bars, [f"{value:.3f}  ({value / total:.0%})" for value in values], padding=5)
+    axes.set_yticks(at, labels)
+    axes.invert_yaxis()
+    axes.set(xlim=(0, 1.25 * max(values)), xlabel=unit)
+    axes.tick_params(axis="y", length=0)
+    return svg(figure)

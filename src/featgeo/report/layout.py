@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,30 +62,31 @@ def _height(panel: Panel, width: float) -> float:
     return float(np.clip(0.75 * width, 1.9, 2.8))
 
 
-def _neighbours(places: Sequence[Place], alike: Callable[[Panel, Panel], bool], *, down: bool) -> Iterator[list[Place]]:
-    """Runs of panels that stand next to each other in a row, or in a column, and are alike."""
-    run: list[Place] = []
-    for place in sorted(places, key=lambda place: (place.column, place.row) if down else (place.row, place.column)):
-        if run:
-            last = run[-1]
-            step = (place.row - last.row, place.column - last.column)
-            if step != ((1, 0) if down else (0, 1)) or not alike(last.panel, place.panel):
-                yield run
-                run = []
-        run.append(place)
-    if run:
-        yield run
+def _neighbours(places: Sequence[Place], key: Callable[[Panel], object], *, down: bool = False) -> list[list[Place]]:
+    """Runs of panels of the same key that stand next to each other in a row, or in a column; None is no key."""
+    order = sorted(places, key=lambda place: (place.column, place.row) if down else (place.row, place.column))
+    runs = groupby(order, lambda place: (place.column if down else place.row, key(place.panel)))
+    return [list(run) for (_, shared), run in runs if shared is not None]
+
+
+def _axis(panel: Panel) -> object:
+    """What a panel of heights stands on."""
+    if isinstance(panel, Curves):
+        return panel.x_label, tuple(panel.at)
+    return tuple(panel.symbols) if isinstance(panel, Bars) else None
+
+
+def _colours(panel: Panel) -> object:
+    return (tuple(panel.range), panel.diverging) if isinstance(panel, Map) else None
+
+
+def _square(panel: Panel) -> object:
+    return (tuple(panel.extent), tuple(panel.labels)) if isinstance(panel, Map) else None
 
 
 def share_heights(places: Sequence[Place]) -> None:
     """One vertical scale for neighbours on the same axis, unless it would flatten one of them to less than half."""
-
-    def alike(one: Panel, other: Panel) -> bool:
-        if isinstance(one, Curves) and isinstance(other, Curves):
-            return one.x_label == other.x_label and list(one.at) == list(other.at)
-        return isinstance(one, Bars) and isinstance(other, Bars) and list(one.symbols) == list(other.symbols)
-
-    for run in _neighbours(places, alike, down=False):
+    for run in _neighbours(places, _axis):
         limits = np.array([place.axes.get_ylim() for place in run])
         low, high = limits[:, 0].min(), limits[:, 1].max()
         if len(run) > 1 and np.ptp(limits, axis=1).min() >= 0.5 * (high - low):
@@ -95,31 +97,19 @@ def share_heights(places: Sequence[Place]) -> None:
 
 def join_maps(places: Sequence[Place]) -> None:
     """Neighbours on the same square name its sides once: at the left, and below unless the colours change."""
-
-    def alike(one: Panel, other: Panel) -> bool:
-        return (
-            isinstance(one, Map) and isinstance(other, Map) and (one.extent, one.labels) == (other.extent, other.labels)
-        )
-
-    for run in _neighbours(places, alike, down=False):
+    for run in _neighbours(places, _square):
         for place in run[1:]:
             place.axes.tick_params(labelleft=False)
             place.axes.set_ylabel("")
-    for run in _neighbours(places, lambda one, other: alike(one, other) and _same_colours(one, other), down=True):
+    for run in _neighbours(places, lambda panel: _colours(panel) and (_square(panel), _colours(panel)), down=True):
         for place in run[:-1]:
             place.axes.tick_params(labelbottom=False)
             place.axes.set_xlabel("")
 
 
-def _same_colours(one: Panel, other: Panel) -> bool:
-    colours = [(tuple(panel.range), panel.diverging) for panel in (one, other) if isinstance(panel, Map)]
-    return len(colours) == 2 and colours[0] == colours[1]
-
-
 def add_colour_bars(figure: Figure, places: Sequence[Place]) -> None:
     """A bar of colours for each run of maps with the same colours: beside rows or below columns, as needs fewer."""
-    maps = [place for place in places if isinstance(place.panel, Map)]
-    across, along = (list(_neighbours(maps, _same_colours, down=down)) for down in (False, True))
+    across, along = _neighbours(places, _colours), _neighbours(places, _colours, down=True)
     down = len(along) < len(across)
     for run in along if down else across:
         image = run[0].axes.images[0]

@@ -1,0 +1,308 @@
+"""Rows that may miss blocks of x: what each kind of row sees of a dependence, and the problems that all of them pose.
+
+Each kind of row says what it sees of the dependence, and how well: in orthonormal coordinates L of the density ratio,
+the rows give  (sum_D eta_D P_D) L = sum_D eta_D P_D C_D,  with P_D the projection onto what rows of kind D carry
+(`featgeo.geometry.observed`). Complete rows have P = 1, and L is their covariance.
+
+That equation takes the metric, and conditional expectations in it, for known. Where they rest on few rows, small errors
+of a metric that is nearly singular become large ones of L. With a "tau ridge" the rows themselves are fitted instead,
+by least squares: what a row misses is filled in by conditional expectations under that ridge, as it will be for new
+rows,
+
+    (sum_D eta_D T_D G_D T_D^T) L = sum_D eta_D T_D C_D,
+
+with G_D the second moments of what these rows carry and T_D what they see. Functions of a level are filled in from
+functions of that level and of those before it, and levels are fitted one after the other, each to what is left over: so
+none depends on those that come after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from featgeo.geometry.modes import level_modes
+from featgeo.geometry.moments import Moments
+from featgeo.geometry.observed import Patterns
+from featgeo.geometry.problem import Directions, LevelChoice, SpanProblem
+from featgeo.geometry.validation import Array, as_names, check_growth
+
+SMALLEST_PRECISION = 1e-10  # of a direction: rows that hardly see it say nothing about it
+
+
+def span_problem(
+    moments: Moments | Patterns,
+    levels: Sequence[tuple[str | Sequence[str], str | Sequence[str]]],
+    tau_ridge: float | None = None,
+) -> SpanProblem:
+    """The dependence inside the spans of `decompose`'s levels, both sides whitened.
+
+    Args:
+        moments: Moments of all blocks named in the levels.
+        levels: (names of x blocks, names of y blocks) for each level.
+        tau_ridge: Where rows miss blocks of x, the ridge of what fills in for them; None for the equation that takes
+            the metric for known.
+    """
+    patterns = moments if isinstance(moments, Patterns) else Patterns.merged([moments])
+    x_steps, y_steps = (_growth([as_names(level[side]) for level in levels], "xy"[side]) for side in (0, 1))
+    x, y = patterns.whitened(x_steps), patterns.whitened(y_steps)
+    removed = max(x.removed, y.removed)
+    if len(patterns.parts) == 1:
+        covariance = patterns.all.joint_covariance(x.names, y.names)
+        core, beyond = x.flag.basis.T @ covariance @ y.flag.basis, 0.0
+        if not patterns.all.is_complete:
+            core, beyond = _possible(core)
+        return SpanProblem(x, y, core, max(removed, beyond))
+    empty = SpanProblem(x, y, np.zeros((x.flag.ends[-1], y.flag.ends[-1])), removed)
+    rows = tuple(kinds(empty, patterns, tau_ridge))
+    return KnownMetric.of(empty, rows) if tau_ridge is None else FilledIn.of(empty, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """What the rows of one kind say, in the coordinates of the flags.
+
+    Attributes:
+        names: The blocks of x that they carry.
+        share: Their share of all rows with y.
+        inside: What they see of each direction of x, (r_x, r); None for all of it.
+        covariance: Of these with the y side, (r, r_y).
+        gram: Second moments of these on the rows, (r, r).
+        step: Their means on the rows, (r,).
+    """
+
+    names: tuple[str, ...]
+    share: float
+    inside: Array | None
+    covariance: Array
+    gram: Array
+    step: Array
+
+    def seen(self, left: Array) -> Array:
+        """Functions of x as these rows see them, (r, k)."""
+        return left if self.inside is None else self.inside.T @ left
+
+    def placed(self, seen: Array) -> Array:
+        """The way back: what these rows see, among all of x, (r_x, k)."""
+        return seen if self.inside is None else self.inside @ seen
+
+    def under(self, problem: SpanProblem, tau_ridge: float | None) -> Kind:
+        """The same rows, as they see functions of x under another tau ridge."""
+        return self if self.inside is None else replace(self, inside=_inside(problem, self.names, tau_ridge))
+
+
+def kinds(problem: SpanProblem, patterns: Patterns, tau_ridge: float | None, own_means: bool = False) -> list[Kind]:
+    """What rows say that may miss blocks of x, each kind apart; rows without y say nothing here.
+
+    Args:
+        problem: In whose coordinates.
+        patterns: Moments of the rows.
+        tau_ridge: Of what fills in for missing blocks; None where the metric is taken for known.
+        own_means: Whether covariances are about the means of these very rows, and not about those of the metric.
+    """
+    x, y = problem.x, problem.y
+    carrying = patterns.carrying(y.names, x.names)
+    total = sum(moments.weight(y.names[0]) for _, moments in carrying)
+    result = []
+    for names, moments in carrying:
+        columns, flag = x.seen(names)
+        x_step, y_step = moments.joint_mean(names) - x.mean[columns], moments.joint_mean(y.names) - y.mean
+        covariance = moments.joint_covariance(names, y.names)
+        if not own_means:
+            covariance = covariance + np.outer(x_step, y_step)
+        gram = moments.joint_covariance(names, names) + np.outer(x_step, x_step)
+        result.append(
+            Kind(
+                names,
+                moments.weight(y.names[0]) / total,
+                None if names == x.names else _inside(problem, names, tau_ridge),
+                flag.basis.T @ covariance @ y.flag.basis,
+                flag.basis.T @ gram @ flag.basis,
+                x_step @ flag.basis,
+            )
+        )
+    return result
+
+
+def _inside(problem: SpanProblem, names: tuple[str, ...], tau_ridge: float | None) -> Array:
+    """What rows that carry only some blocks see of each direction, (r_x, r): tau, in orthonormal coordinates.
+
+    Functions of what is there are seen as they are, of others conditional expectations.
+    """
+    x = problem.x
+    columns, flag = x.seen(names)
+    basis = x.flag.basis
+    inside: Array = basis.T @ x.gram[:, columns] @ flag.basis
+    if tau_ridge is not None:
+        own = basis[columns].T @ x.gram[np.ix_(columns, columns)] @ flag.basis
+        inside = own + (inside - own) * flag.shrinkage(tau_ridge) ** 2
+        for start, end, reach in zip((0, *x.flag.ends), x.flag.ends, flag.ends, strict=False):
+            inside[start:end, reach:] = 0
+    return inside
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KnownMetric(SpanProblem):
+    """The dependence that fits all kinds of rows best, the metric taken for known.
+
+    Attributes:
+        precision: Sum of eta_D P_D, (r_x, r_x): how much the rows see of each direction.
+    """
+
+    precision: Array
+
+    @classmethod
+    def of(cls, empty: SpanProblem, rows: Sequence[Kind]) -> KnownMetric:
+        """Solve for the dependence."""
+        precision, right = np.zeros((len(empty.core), len(empty.core))), np.zeros(empty.core.shape)
+        for kind in rows:
+            precision += kind.share * kind.placed(kind.seen(np.eye(len(precision))))
+            right += kind.share * kind.placed(kind.covariance)
+        core, beyond = _possible(_solved(precision, right))
+        return cls(empty.x, empty.y, core, max(empty.removed, beyond), precision=precision)
+
+    def best_directions(self, choices: Sequence[LevelChoice]) -> list[Directions]:
+        """The best fit among functions of the chosen directions, all levels together."""
+        chosen = [self.chosen(i, choice) for i, choice in enumerate(choices)]
+        every = np.hstack([left for left, _ in chosen])
+        fitted = _solved(every.T @ self.precision @ every, every.T @ self.precision @ self.core)
+        ends = np.cumsum([left.shape[1] for left, _ in chosen])
+        result = []
+        for (left, right), rows in zip(chosen, np.split(fitted, ends[:-1]), strict=True):
+            u, sigma, vt = np.linalg.svd(rows @ right, full_matrices=False)
+            result.append((left @ u, sigma.clip(max=1), right @ vt.T))
+        return result
+
+    def under_ridge(self, ridge: float) -> list[Directions]:
+        """The modes of each level of the ridge solution L of (precision + ridge / energies) L = right.
+
+        With G^T G the matrix of a level, G L has the modes that a rank-limited maximiser takes; G^-1 leads back.
+        """
+        if ridge in self.memo:
+            return list(self.memo[ridge])
+        x, y_length = self.x.flag, self.y.flag.shrinkage(ridge)
+        levels = [slice(start, end) for start, end in pairwise((0, *x.ends))]
+        # A length of sqrt(e / (e + ridge)) says 1 + ridge / e. Where rows see little of a level, so much less is 1.
+        visible = np.diag(self.precision)
+        seen = np.concatenate([np.full(part.stop - part.start, _mean(visible[part])) for part in levels])
+        system = self.precision + np.diag((1 / x.shrinkage(ridge) ** 2 - 1) * seen)
+        solution = _solved(system, self.precision @ self.core)
+        back, shrunk = np.zeros_like(system), np.zeros_like(solution)
+        for part in levels:
+            energies, turn = np.linalg.eigh(system[part, part])
+            root = np.sqrt(energies.clip(min=SMALLEST_PRECISION))
+            shrunk[part] = (turn * root) @ turn.T @ solution[part]
+            back[part, part] = (turn / root) @ turn.T
+        modes = level_modes(shrunk * y_length, x.ends, self.y.flag.ends)
+        self.memo[ridge] = [(back @ left, sigma, y_length[:, None] * right) for left, sigma, right in modes]
+        return list(self.memo[ridge])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FilledIn(SpanProblem):
+    """The rows themselves fitted, what they miss filled in under a ridge.
+
+    Attributes:
+        precision: The left side of their equation, (r_x, r_x).
+        right: The right side, (r_x, r_y).
+        rows: What they say.
+    """
+
+    precision: Array
+    right: Array
+    rows: tuple[Kind, ...]
+
+    @classmethod
+    def of(cls, empty: SpanProblem, rows: Sequence[Kind]) -> FilledIn:
+        """Add up what all kinds of rows say."""
+        precision, right = np.zeros((len(empty.core), len(empty.core))), np.zeros(empty.core.shape)
+        for kind in rows:
+            gram = kind.placed(kind.gram)
+            precision += kind.share * (gram if kind.inside is None else gram @ kind.inside.T)
+            right += kind.share * kind.placed(kind.covariance)
+        return cls(empty.x, empty.y, empty.core, empty.removed, precision=precision, right=right, rows=tuple(rows))
+
+    def under(self, tau_ridge: float) -> FilledIn:
+        """The same rows filled in under another ridge."""
+        return FilledIn.of(self, [kind.under(self, tau_ridge) for kind in self.rows])
+
+    def best_directions(self, choices: Sequence[LevelChoice]) -> list[Directions]:
+        """Levels fitted one after the other, each to what those before it left over."""
+        plain = tuple(LevelChoice(None) if choice.n_modes is None else choice for choice in choices)
+        return [self._after(plain[:i], plain[i])[0] for i in range(len(plain))]
+
+    def _after(self, before: tuple[LevelChoice, ...], choice: LevelChoice) -> tuple[Directions, Array]:
+        """The directions of the next level, and the right side that it leaves over."""
+        key = (*before, choice)
+        if key not in self.memo:
+            start = (0, *self.x.flag.ends)[len(before)]
+            part = slice(start, self.x.flag.ends[len(before)])
+            strongest, left_over = self._strongest(before, choice.ridge, part)
+            left, right = (np.linalg.qr(side[:, : choice.n_modes])[0] for side in strongest)
+            seen = self.precision[part, part]
+            u, sigma, vt = np.linalg.svd(
+                _solved(left.T @ seen @ left, left.T @ left_over[part]) @ right, full_matrices=False
+            )
+            sigma, right = sigma.clip(max=1), right @ vt.T
+            placed = np.zeros((len(self.core), len(sigma)))
+            placed[part] = left @ u
+            self.memo[key] = (placed, sigma, right), left_over - self.precision @ (placed * sigma) @ right.T
+        fitted: tuple[Directions, Array] = self.memo[key]
+        return fitted
+
+    def _strongest(
+        self, before: tuple[LevelChoice, ...], ridge: float, part: slice
+    ) -> tuple[tuple[Array, Array], Array]:
+        """Directions of all modes of the next level under a ridge, strongest first, and the right side before it."""
+        key = (before, ridge)
+        if key not in self.memo:
+            left_over = self._after(before[:-1], before[-1])[1] if before else self.right
+            seen = self.precision[part, part]
+            # Rows see at most all of a direction: more is noise of directions that hardly vary in the metric.
+            typical = _mean(np.minimum(np.diag(seen), 1))
+            y_length = self.y.flag.shrinkage(ridge)
+            back = _inverse_root(seen + np.diag((1 / self.x.flag.shrinkage(ridge)[part] ** 2 - 1) * typical))
+            u, _, vt = np.linalg.svd(back.T @ left_over[part] * y_length, full_matrices=False)
+            self.memo[key] = (back @ u, y_length[:, None] * vt.T), left_over
+        found: tuple[tuple[Array, Array], Array] = self.memo[key]
+        return found
+
+
+def _possible(core: Array) -> tuple[Array, float]:
+    """No correlation exceeds 1; estimates from rows of different kinds may, where these do not fit together.
+
+    Returns:
+        The core without what is beyond, and the share of energy that this is.
+    """
+    u, sigma, vt = np.linalg.svd(core, full_matrices=False)
+    beyond = float((sigma**2 - 1).clip(min=0).sum() / max(np.sum(sigma**2), 1e-300))
+    return (u * sigma.clip(max=1)) @ vt, beyond
+
+
+def _mean(values: Array) -> float:
+    return float(values.sum() / max(len(values), 1))
+
+
+def _solved(system: Array, right: Array) -> Array:
+    """The solution of a positive semidefinite system; 0 in directions that it does not reach."""
+    back = _inverse_root(system)
+    return back @ (back.T @ right)
+
+
+def _inverse_root(system: Array) -> Array:
+    """B with B B^T the inverse of a positive semidefinite system, in the directions that it reaches."""
+    size = np.sqrt(np.diag(system).clip(min=SMALLEST_PRECISION))  # a ridge can make some rows huge
+    energies, turn = np.linalg.eigh(system / size / size[:, None])
+    kept = energies > SMALLEST_PRECISION
+    return turn[:, kept] / size[:, None] / np.sqrt(energies[kept])
+
+
+def _growth(spaces: Sequence[tuple[str, ...]], side: str) -> tuple[tuple[str, ...], ...]:
+    """What each level adds to the level before."""
+    if not spaces:
+        raise ValueError("A decomposition needs at least one level, got none. Pass [(x blocks, y blocks)].")
+    check_growth(spaces, side)
+    return tuple(tuple(name for name in after if name not in before) for before, after in pairwise([(), *spaces]))
