@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
 
+from featgeo.features.space import Wrapped
 from featgeo.paper import cosine
 
 SEEDS = (0, 1, 2)
@@ -121,3 +124,13 @@ def cosine_samples(n, seed):
     """Pairs from the paper's cosine density."""
     data = cosine.draw(seed, n)
     return data.x, data.y
+
+
+@dataclass(eq=False, repr=False)
+class Computed(Wrapped):
+    """A space of whatever a function makes of rows."""
+
+    function: Callable[[Any], np.ndarray]
+
+    def values(self, rows: Any) -> np.ndarray:
+        return self.function(rows)

@@ -6,11 +6,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+import torch
 from numpy.polynomial.hermite_e import hermegauss
+from support import Computed
 
-from featgeo.features import blocks, combined, spaces
+from featgeo.features import blocks, spaces
+from featgeo.features.encoding import Encoding
 from featgeo.features.parts import Parts
-from featgeo.features.spaces import KernelSpace, LinearSpace, SplineSpace, TableSpace
+from featgeo.features.spaces import KernelSpace, SplineSpace, TableSpace
 from featgeo.features.variables import Variable
 
 RNG = np.random.default_rng(0)
@@ -21,41 +24,46 @@ def _rows(values, name="X"):
     return Variable.seen(values, name).rows(values)
 
 
+SEVEN = _rows(np.arange(7.0))
+OF_A, OF_B = Computed(lambda _: A), Computed(lambda _: B)
+
+
 def test_products_of_one_column_of_each():
     expected = np.column_stack([A[:, i] * B[:, j] * C[:, k] for i, j, k in product(range(2), range(3), range(2))])
     np.testing.assert_allclose(blocks.products_of([A, B, C]), expected)
-    interaction = blocks.InteractionSpace((lambda _: A, lambda _: B))
-    np.testing.assert_allclose(interaction(None), np.column_stack([A[:, [i]] * B for i in range(2)]))
+    interaction = blocks.ProductSpace((OF_A, OF_B), (False, False))
+    np.testing.assert_allclose(interaction(SEVEN), np.column_stack([A[:, [i]] * B for i in range(2)]))
 
 
 def test_a_product_space_holds_the_second_factor_alone_too():
-    space = blocks.ProductSpace(lambda _: A, lambda _: B)
-    np.testing.assert_allclose(space(None), np.hstack([B, A[:, :1] * B, A[:, 1:] * B]))
-    alone = blocks.ProductSpace(blocks.NoFunctions(), lambda _: B)
-    np.testing.assert_allclose(alone(np.zeros(7)), B)
+    space = blocks.ProductSpace((OF_A, OF_B), (True, False))
+    np.testing.assert_allclose(space(SEVEN), np.hstack([B, A[:, :1] * B, A[:, 1:] * B]))
+    alone = blocks.ProductSpace((blocks.SideBySide(()), OF_B), (True, False))
+    np.testing.assert_allclose(alone(SEVEN), B)
 
 
 def test_joint_spaces_hold_all_products_with_1_but_1_itself():
     ones = np.ones((7, 1))
     with_one = [np.hstack([ones, z]) for z in (A, B)]
-    np.testing.assert_allclose(combined.products([A, B]), blocks.products_of(with_one)[:, 1:])
-    assert combined.products([A, B, C]).shape == (7, 3 * 4 * 3 - 1)
-    np.testing.assert_allclose(combined.products([A]), A)
+    joint = blocks.ProductSpace((OF_A, OF_B), (True, True))
+    np.testing.assert_allclose(joint(SEVEN), blocks.products_of(with_one)[:, 1:])
+    assert blocks.ProductSpace((OF_A, OF_B, OF_A), (True,) * 3)(SEVEN).shape == (7, 3 * 4 * 3 - 1)
+    np.testing.assert_allclose(blocks.ProductSpace((OF_A,), (True,))(SEVEN), A)
 
 
 @pytest.mark.parametrize(("sizes", "allowed"), [([2000], True), ([2001], False), ([43, 44], True), ([44, 44], False)])
 def test_no_more_products_than_a_gram_matrix_should_hold(sizes, allowed):
     if allowed:  # (43 + 1) (44 + 1) - 1 = 1979
-        combined.check_few_products(sizes)
+        blocks.check_few_products(sizes)
     else:
         with pytest.raises(ValueError, match=r"more than 2000"):
-            combined.check_few_products(sizes)
+            blocks.check_few_products(sizes)
 
 
 def test_spaces_read_their_parts_side_by_side():
     side = Parts({"a": _rows(A, "a"), "b": _rows(B, "b")})
-    both = blocks.PartSpace(("a", "b"), LinearSpace.fit(side.of("a", "b")))
-    one = blocks.PartSpace(("b",), LinearSpace.fit(side.of("b")))
+    both = blocks.PartSpace(("a", "b"), Encoding.fit(side.of("a", "b")))
+    one = blocks.PartSpace(("b",), Encoding.fit(side.of("b")))
     standard = [(z - z.mean(axis=0)) / z.std(axis=0) for z in (A, B)]
     np.testing.assert_allclose(one(side), standard[1])
     np.testing.assert_allclose(both(side), np.hstack(standard))
@@ -82,7 +90,7 @@ def test_splines_hold_every_cubic_of_the_scores():
     x = np.random.default_rng(1).standard_normal(2000)
     space = SplineSpace.fit(_rows(x), "normal")
     features = space(_rows(x))
-    z = space.encoding.numbers(_rows(x))[:, 0]
+    z = space.encoding.numbers(_rows(x))[:, 0].numpy()
     for power in range(4):
         weights = np.linalg.lstsq(features, z**power, rcond=None)[0]
         np.testing.assert_allclose(features @ weights, z**power, atol=1e-7)
@@ -94,7 +102,7 @@ def test_smooth_splines_span_the_same_but_for_the_constant_and_prefer_hermite_po
     x = np.random.default_rng(1).standard_normal(3000)
     plain, smooth = (SplineSpace.fit(_rows(x), "normal", smooth=is_smooth) for is_smooth in (False, True))
     z, mass = hermegauss(spaces.QUADRATURE_NODES)
-    splines = plain.splines.bsplines_[0](z)
+    splines = plain.splines(torch.from_numpy(z)[:, None])[:, 0].numpy()
     features = splines @ smooth.mix
     mass = mass / mass.sum()
     np.testing.assert_allclose(mass @ features, 0, atol=1e-9)  # nothing of the constant
@@ -103,8 +111,7 @@ def test_smooth_splines_span_the_same_but_for_the_constant_and_prefer_hermite_po
     lengths = np.sqrt(mass @ features**2)
     np.testing.assert_allclose(lengths, lengths[0], rtol=1e-9)  # no feature is larger than another
     assert np.linalg.matrix_rank(features, tol=1e-8) == splines.shape[1] - 1
-    direct = smooth(_rows(x))
-    np.testing.assert_allclose(direct, plain(_rows(x)) @ smooth.mix, atol=1e-9)
+    np.testing.assert_allclose(smooth(_rows(x)), plain(_rows(x)) @ smooth.mix, atol=1e-9)
 
 
 def test_kernel_features_reproduce_the_kernel_at_their_centres():
@@ -125,4 +132,4 @@ def test_kernels_of_several_columns_come_with_sums_of_functions_of_each():
     assert space(_rows(X)).shape[1] == additive.shape[1] + 10
     assert KernelSpace.fit(_rows(X[:, 0])).additive is None
     many = np.random.default_rng(3).standard_normal((20, spaces.MOST_SPLINES))
-    assert isinstance(KernelSpace.fit(_rows(many), features=5).additive, LinearSpace)
+    assert isinstance(KernelSpace.fit(_rows(many), features=5).additive, Encoding)

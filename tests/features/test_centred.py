@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import Computed
 
 from featgeo.features import centred
-from featgeo.features.centred import CentredSpace, MeanGiven
+from featgeo.features.centred import CentredSpace, mean_given
 from featgeo.features.parts import Parts
 from featgeo.features.variables import Variable
 
@@ -31,7 +32,7 @@ def finite():
 
 def test_means_given_a_finite_variable_are_the_means_of_its_groups(finite):
     values = _of_s_and_y(finite)
-    found = MeanGiven.fit("s", finite, values, seed=0)(finite)
+    found = mean_given("s", finite, values, seed=0)(finite)
     groups = finite.of("s").table.codes[:, 0]
     for group in np.unique(groups):
         rows = groups == group
@@ -39,7 +40,7 @@ def test_means_given_a_finite_variable_are_the_means_of_its_groups(finite):
 
 
 def test_centred_functions_are_orthogonal_to_every_function_of_the_variable(finite):
-    space = CentredSpace.fit(_of_s_and_y, "s", finite, seed=0)
+    space = CentredSpace.fit(Computed(_of_s_and_y), "s", finite, seed=0)
     values = space(finite)
     indicators = np.eye(4)[finite.of("s").table.codes[:, 0]]
     np.testing.assert_allclose(indicators.T @ values / 300, 0, atol=1e-9)
@@ -50,7 +51,7 @@ def test_centred_functions_are_orthogonal_to_every_function_of_the_variable(fini
 
 def test_targets_that_do_not_vary_keep_their_mean(finite):
     values = np.column_stack([np.full(300, 7.0), finite.of("y").table.numbers[:, 0]])
-    found = MeanGiven.fit("s", finite, values, seed=0)(finite)
+    found = mean_given("s", finite, values, seed=0)(finite)
     np.testing.assert_allclose(found[:, 0], 7.0, rtol=1e-12)
 
 
@@ -61,7 +62,7 @@ def test_means_given_a_number_follow_the_regression_function(n, used, monkeypatc
     s = rng.standard_normal(n)
     y = np.sin(2 * s) + 0.3 * rng.standard_normal(n)
     side = _side(s=s, y=y)
-    found = MeanGiven.fit("s", side, np.column_stack([y, 100 * y + 5]), seed=0)(side)
+    found = mean_given("s", side, np.column_stack([y, 100 * y + 5]), seed=0)(side)
     inside = np.abs(s) < 2
     error = np.sqrt(np.mean((found[inside, 0] - np.sin(2 * s[inside])) ** 2))
     assert error < 2 / np.sqrt(used)  # noise of 0.3 and some ten functions: 0.95 over the root of the rows
@@ -75,8 +76,8 @@ def test_errors_are_small_beside_every_sum_of_the_targets():
     small = 1e-3 * (np.cos(2 * s) + 0.2 * rng.standard_normal(1000))
     large = rng.standard_normal(1000)
     side = _side(s=s)
-    both = MeanGiven.fit("s", side, np.column_stack([large, large + small]), seed=0)(side)
-    alone = MeanGiven.fit("s", side, small[:, None], seed=0)(side)[:, 0]
+    both = mean_given("s", side, np.column_stack([large, large + small]), seed=0)(side)
+    alone = mean_given("s", side, small[:, None], seed=0)(side)[:, 0]
     difference = both[:, 1] - both[:, 0]
     assert np.sqrt(np.mean((difference - alone) ** 2)) < 0.15 * alone.std()
 
@@ -84,8 +85,5 @@ def test_errors_are_small_beside_every_sum_of_the_targets():
 def test_images_are_no_variables_to_regress_on():
     images = np.zeros((10, 4, 4, 3), dtype=np.float32) + np.arange(10)[:, None, None, None]
     side = _side(s=images, y=np.arange(10.0))
-
-    def space(parts):
-        return parts.of("y").table.numbers
-
+    space = Computed(lambda parts: parts.of("y").table.numbers)
     assert CentredSpace.fit(space, "s", side, seed=0) is space

@@ -80,5 +80,5 @@ def test_kernel_features_times_a_matrix_are_what_the_features_give():
 def test_many_rows_get_the_values_that_few_get(monkeypatch):
     model = fg.ModalDecomposition(2, x_space="kernel", random_state=0).fit(X, y)
     whole = model.transform(X)
-    monkeypatch.setattr("featgeo.features.functions.ROWS_AT_ONCE", 100)
+    monkeypatch.setattr("featgeo.features.space.ROWS_AT_ONCE", 100)
     np.testing.assert_allclose(model.transform(X), whole, atol=1e-12)

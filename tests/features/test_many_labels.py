@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.linear_model import LinearRegression
 
 import featgeo as fg
@@ -155,8 +156,10 @@ def test_regressors_read_the_means_of_their_own_target_and_no_more():
     inputs = Encoding.fit(rows, "standard")(rows)
     out = fold_of_row == 1
     means, own = LabelMeans.fit(rows.variable, rows.table.codes[~out], targets[~out], 0)
-    model = LinearRegression().fit(np.hstack([inputs[~out], own[1]]), targets[~out, 1])
-    read = np.hstack([inputs[out], means(rows.table.codes[out])[1]])
+    assert means.read_by(1) == [0, 2]  # the rows of a label, and the means of the second target
+    model = LinearRegression().fit(np.hstack([inputs[~out], own[:, [0, 2]]]), targets[~out, 1])
+    told = means.forward(torch.from_numpy(rows.table.codes[out])).numpy()
+    read = np.hstack([inputs[out], told[:, [0, 2]]])
     np.testing.assert_allclose(unseen[out, 1], model.predict(read))
     assert np.corrcoef(unseen[:, 1], targets[:, 1])[0, 1] > 0.5
 
@@ -247,8 +250,8 @@ def test_many_labels_and_a_number_either_way(many, tmp_path):
     assert abs(unknown[0, 0]) < 0.1  # about the mean of all, 0
     model.save(tmp_path / "model.fg")
     np.testing.assert_array_equal(fg.load(tmp_path / "model.fg").transform(labels), model.transform(labels))
-    with pytest.raises(NotImplementedError, match="save"):
-        as_module(model, "f")
+    exported = as_module(model, "f")(encode_inputs(model, labels))
+    np.testing.assert_allclose(exported.numpy(), model.transform(labels), atol=1e-12)
 
 
 def test_labels_of_few_rows_do_not_make_up_a_dependence(many):

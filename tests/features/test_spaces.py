@@ -11,11 +11,14 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 
+from featgeo.features import space as space_module
 from featgeo.features import spaces
 from featgeo.features.encoding import Encoding
+from featgeo.features.functions import SpanFunction
 from featgeo.features.parts import Parts
-from featgeo.features.spaces import KernelSpace, LinearSpace, NetworkSpace, SplineSpace, TableSpace, TransformerSpace
+from featgeo.features.spaces import KernelSpace, NetworkSpace, SplineSpace, TableSpace, TransformerSpace
 from featgeo.features.variables import Variable
+from featgeo.geometry.spans import AffineFeatures
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -86,14 +89,15 @@ def test_the_kernel_of_several_columns_is_as_wide_as_they_vary_together_beside_s
     np.testing.assert_allclose(values[:, -N:] @ values[:, -N:].T, kernel, atol=1e-3)
     np.testing.assert_allclose(values[:, :-N], SplineSpace.fit(rows, "uniform")(rows))
     weight = RNG.standard_normal((values.shape[1], 2))
-    np.testing.assert_allclose(space.times(rows, weight), values @ weight, atol=1e-6)
+    function = SpanFunction(space, AffineFeatures(values[0], weight, np.ones(2)))
+    np.testing.assert_allclose(function(rows), (values - values[0]) @ weight + 1, atol=1e-6)
     assert KernelSpace.fit(rows)(rows).shape[1] == values.shape[1] - N + 300
 
 
 def test_sums_over_very_many_columns_are_linear(monkeypatch):
     (rows,) = read(FRAME)
     n_splines = SplineSpace.fit(rows, "uniform")(rows).shape[1]
-    for most, kind in ((n_splines, SplineSpace), (n_splines - 1, LinearSpace)):
+    for most, kind in ((n_splines, SplineSpace), (n_splines - 1, Encoding)):
         monkeypatch.setattr(spaces, "MOST_SPLINES", most)
         assert type(KernelSpace.fit(rows).additive) is kind
 
@@ -110,7 +114,7 @@ def test_splines_are_cubic_over_knots_well_inside(scores):
     expected = [BSpline.design_matrix(z, padded, 3, extrapolate=True).toarray() for z in values.T]
     np.testing.assert_allclose(space(rows), np.hstack([*expected, indicators(FRAME["c"])]), atol=1e-9)
     (many,) = read(RNG.standard_normal(6000))
-    assert SplineSpace.fit(many).splines.bsplines_[0].t[3] == pytest.approx(norm.ppf(0.05))
+    assert SplineSpace.fit(many).knots[0] == pytest.approx(norm.ppf(0.05))
     (labels,) = read(FRAME[["c"]])
     np.testing.assert_array_equal(SplineSpace.fit(labels)(labels), indicators(FRAME["c"]))
 
@@ -120,7 +124,7 @@ def test_linear_features_are_standard_scores_and_indicators():
     numbers = FRAME[["u", "v"]].to_numpy()
     standard = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
     expected = np.column_stack([standard, indicators(FRAME["c"]) / np.sqrt(2)])
-    np.testing.assert_allclose(LinearSpace.fit(rows)(rows), expected, atol=1e-12)
+    np.testing.assert_allclose(Encoding.fit(rows)(rows), expected, atol=1e-12)
 
 
 class Texts(TransformerMixin, BaseEstimator):
@@ -155,12 +159,12 @@ def test_networks_are_read_some_rows_at_a_time_in_single_precision(monkeypatch):
     space = NetworkSpace(module, encoding, "x")
     expected = module(torch.from_numpy(encoding(rows)).float()).detach().double().numpy()
     for size in (4096, 150):
-        monkeypatch.setattr(spaces, "NETWORK_ROWS", size)
+        monkeypatch.setattr(space_module, "ROWS_AT_ONCE", size)
         np.testing.assert_allclose(space(rows), expected, rtol=1e-5)
     assert space(rows).dtype == np.float64
     for kind, due in ((torch.uint8, torch.uint8), (torch.float64, torch.float32), (torch.int64, torch.float32)):
         (images,) = read(torch.ones((5, 2, 2), dtype=kind))
-        assert NetworkSpace(module, None, "x").inputs(images).dtype == due
+        assert spaces.network_inputs(images, None).dtype == due
 
 
 def test_what_a_module_must_give():

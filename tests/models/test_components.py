@@ -85,7 +85,7 @@ def test_functions_of_products_at_all_pairs_are_those_at_each(centred, monkeypat
     of_s = PartSpace(("s",), SplineSpace.fit(side.of("s")))
     of_y = PartSpace(("y",), KernelSpace.fit(side.of("y"), features=4))
     second = CentredSpace.fit(of_y, "s", side, seed=0) if centred else of_y
-    space = SideBySide((of_s, ProductSpace(of_s, second)))
+    space = SideBySide((of_s, ProductSpace((of_s, second), (True, False))))
     d = space(side).shape[1]
     affine = AffineFeatures(rng.standard_normal(d), rng.standard_normal((d, 3)), rng.standard_normal(3))
     function = SpanFunction(space, affine)

@@ -143,7 +143,7 @@ def test_pickles_inside_arrays_are_not_opened(tmp_path):
 def test_what_is_trusted_are_classes_and_each_by_itself():
     made = {**SAVED, **objects.CLASSES}
     assert all(isinstance(cls, type) and cls.__name__ == name for name, cls in made.items())
-    assert {*objects.CLASSES, "HistGradientBoostingRegressor", "BSpline"} == objects.NAMES
+    assert {*objects.CLASSES, "BSpline"} == objects.NAMES
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -152,26 +152,21 @@ def test_featgeo_itself_writes_no_other_types(kind):
 
 
 def test_nodes_that_point_outside_of_their_tree_are_refused():
-    from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
-
-    def where(parts: Parts) -> tuple[str, np.ndarray]:
-        (state, *_) = crafted_files._of_kind(parts.manifest["attributes"], "object")
-        name = dict(state["state"]["dict"])["nodes"]["array"]
-        return name, parts.tensors[name].view(PREDICTOR_RECORD_DTYPE)
-
     for field, value in (
-        ("left", 10**6),
-        ("right", 0),
-        ("feature_idx", 10**6),
-        ("feature_idx", -1),
-        ("bitset_idx", 99),
+        (1, 10**6),  # where rows go
+        (2, 0),
+        (0, 10**6),  # the column
+        (0, -1),
+        (3, 99_999),  # the set of labels
     ):
         parts = Parts.of(honest("trees"))
-        name, nodes = where(parts)
-        inner = np.flatnonzero((nodes["is_leaf"] == 0) & ((field != "bitset_idx") | (nodes["is_categorical"] == 1)))
-        nodes = nodes.copy()
-        nodes[field][inner[0]] = value
-        parts.tensors[name] = nodes.view(np.uint8)
+        records = crafted_files._of_kind(parts.manifest["attributes"], "record")
+        forest = next(part["fields"] for part in records if part["record"] == "Forest")
+        name = forest["nodes"]["array"]
+        nodes = parts.tensors[name].copy()
+        inner = np.flatnonzero(nodes[:, 1] != np.arange(len(nodes)))
+        nodes[inner[0], field] = value
+        parts.tensors[name] = nodes
         assert outcome(parts.packed(), "trees") == "refused", field
 
 

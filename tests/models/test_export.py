@@ -16,15 +16,18 @@ import pandas as pd
 import pytest
 import torch
 from scipy.special import ndtri
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.preprocessing import PolynomialFeatures
 
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, nearest_density
 from featgeo.features import networks
+from featgeo.features.combined import Sum
 from featgeo.features.encoding import Encoding
 from featgeo.features.functions import SpanFunction
 from featgeo.features.spaces import NetworkSpace, TableSpace
+from featgeo.features.tensors import rational_quantile
 from featgeo.features.variables import Variable
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.models import (
@@ -32,7 +35,7 @@ from featgeo.models import (
     FeatureClassifier,
     FeatureRegressor,
     ModalDecomposition,
-    torch_parts,
+    export,
 )
 from featgeo.models.export import as_module, encode_inputs, to_onnx, to_torch
 
@@ -233,7 +236,7 @@ def test_networks_of_images() -> None:
 
 def test_networks_of_columns() -> None:
     torch.manual_seed(0)
-    width = sum(share.size for share in classifier("linear")._main.f.space.encoding.shares) + 3
+    width = sum(share.size for share in classifier("linear")._main.f.space.shares) + 3
     model = with_network(networks.mlp(width, width=8), frame(), encoded=True)
     np.testing.assert_allclose(exported(model, "f", new_frame()), model.transform(new_frame()), rtol=0, atol=1e-9)
 
@@ -293,9 +296,18 @@ def test_nan_is_a_missing_label() -> None:
     assert torch.equal(as_module(model, "f")(as_nan), as_module(model, "f")(inputs))
 
 
-@pytest.mark.parametrize(
-    "space", [HistGradientBoostingRegressor(max_iter=2), PolynomialFeatures()], ids=["trees", "transformer"]
-)
+class Mean(RegressorMixin, BaseEstimator):
+    """A regressor of the user's own."""
+
+    def fit(self, X: Any, y: Any) -> Mean:
+        self.mean_ = float(np.mean(y))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.full(len(X), self.mean_) + np.asarray(X)[:, 0]
+
+
+@pytest.mark.parametrize("space", [Mean(), PolynomialFeatures()], ids=["regressor", "transformer"])
 def test_what_cannot_be_exported_says_the_way_out(space: Any, tmp_path: Path) -> None:
     x, y, _ = numbers()
     model = ModalDecomposition(1, x_space=space, y_space="linear").fit(x[:, None], y)
@@ -304,6 +316,30 @@ def test_what_cannot_be_exported_says_the_way_out(space: Any, tmp_path: Path) ->
             write(model, "f", tmp_path / "model")
     assert as_module(model, "g")(torch.zeros(1, 1)).shape == (1, 1)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("space", ["trees", "index", HistGradientBoostingRegressor(max_iter=2)], ids=str)
+def test_trees_and_indices(space: Any) -> None:
+    model = ModalDecomposition(2, x_space=space, y_space="linear", random_state=0).fit(frame(), target())
+    np.testing.assert_allclose(exported(model, "f", new_frame()), model.transform(new_frame()), rtol=0, atol=1e-12)
+
+
+def test_files_of_trees(tmp_path: Path) -> None:
+    model = ModalDecomposition(2, x_space="trees", y_space="linear", random_state=0).fit(frame(), target())
+    for values in in_files(model, "f", encode_inputs(model, new_frame()), tmp_path):
+        np.testing.assert_allclose(values, model.transform(new_frame()), rtol=0, atol=1e-12)
+
+
+def test_files_of_sums_windows_and_given_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    steps = rng.integers(0, 2, (N, 6)).astype(float)
+    y = steps[:, 0] + steps[:, 1] * steps[:, 2] + rng.normal(size=N)
+    for space, given in ((Sum([(0, "table"), ([1, 2], "spline")]), None), ("windows", None), ("linear", [0, 3])):
+        model = ModalDecomposition(1, x_space=space, y_space="linear", orthogonal_to=given, random_state=0).fit(
+            steps, y
+        )
+        for values in in_files(model, "f", encode_inputs(model, steps), tmp_path):
+            np.testing.assert_allclose(values, model.transform(steps), rtol=0, atol=1e-9)
 
 
 def test_an_unknown_part_is_refused() -> None:
@@ -335,7 +371,7 @@ def test_without_the_extra_the_message_names_it(tmp_path: Path, monkeypatch: pyt
 def test_normal_quantiles() -> None:
     tail = np.logspace(-11, -1, 200)
     ranks = np.concatenate([tail, np.linspace(0.01, 0.99, 501), 1 - tail])
-    found = torch_parts._NormalQuantile()(torch.from_numpy(ranks)).numpy()
+    found = rational_quantile(torch.from_numpy(ranks)).numpy()
     np.testing.assert_allclose(found, ndtri(ranks), rtol=1e-13, atol=1e-15)
 
 
@@ -343,7 +379,7 @@ def test_normal_quantiles() -> None:
 def test_projections_onto_densities(m: int) -> None:
     rng = np.random.default_rng(m)
     ratio, mass = 1 + 3 * rng.normal(size=(200, m)), rng.dirichlet(np.ones(m))
-    found = torch_parts._nearest_density(torch.from_numpy(ratio), torch.from_numpy(mass)).numpy()
+    found = export.nearest_density(torch.from_numpy(ratio), torch.from_numpy(mass)).numpy()
     np.testing.assert_allclose(found, nearest_density(ratio, mass), rtol=1e-10, atol=1e-12)
 
 
@@ -352,7 +388,7 @@ def test_recalibration_at_ties() -> None:
     recalibration = Recalibration.fit(rng.choice([0.2, 0.5, 0.9], 100))
     weights = rng.random((50, 8))
     weights[:, 3] = 0
-    found = torch_parts._Recalibration(recalibration)(torch.from_numpy(weights)).numpy()
+    found = export.recalibrated(*map(torch.from_numpy, (weights, recalibration.predicted, recalibration.observed)))
     np.testing.assert_allclose(found, recalibration(weights), rtol=0, atol=1e-9)
 
 

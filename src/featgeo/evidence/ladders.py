@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 
 from featgeo.evidence.kernels import landmark_features, landmarks
 from featgeo.evidence.scored import Ranks, Scored, Symbols, cosines_of, indicators, orthonormal, scored_columns
-from featgeo.features.spaces import LinearSpace
+from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR_ENERGY
 from featgeo.geometry.validation import Array
@@ -60,7 +60,7 @@ def smooth_ladders(rows: Rows, seed: int) -> tuple[Ladder, ...]:
 
 def linear_ladder(rows: Rows) -> Ladder:
     """The columns themselves, labels as indicators, as a single rung."""
-    features, rungs = orthonormal(LinearSpace.fit(rows)(rows))
+    features, rungs = orthonormal(Encoding.fit(rows)(rows))
     return Ladder(features, rungs)
 
 

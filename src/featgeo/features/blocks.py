@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from featgeo.features.combined import check_few_products
-from featgeo.features.spaces import Space
+from featgeo.features.space import Space
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 
 LARGEST = 1e100  # sums of squares of numbers between this and its inverse are numbers, with much to spare
+MOST_PRODUCTS = 2000
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class PartSpace:
+@dataclass(eq=False, repr=False)
+class PartSpace(Space):
     """Functions of some of the variables of a side.
 
     Attributes:
@@ -29,26 +31,28 @@ class PartSpace:
     names: tuple[str, ...]
     space: Space
 
-    def __call__(self, rows: Any) -> Array:
+    def forward(self, rows: Any) -> Tensor:
         """Features of those parts, (n, d)."""
-        return self.space(rows.of(*self.names))
+        return self.space.forward(rows.of(*self.names))
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class SideBySide:
-    """The sum of several spaces of the same side: their features side by side."""
+@dataclass(eq=False, repr=False)
+class SideBySide(Space):
+    """The sum of several spaces of the same side: their features side by side; of no space, none."""
 
     spaces: tuple[Space, ...]
 
-    def __call__(self, rows: Any) -> Array:
+    def forward(self, rows: Any) -> Tensor:
         """All features, (n, d_1 + d_2 + ...)."""
-        return np.hstack([space(rows) for space in self.spaces])
+        if not self.spaces:
+            return torch.empty((len(rows), 0), dtype=torch.float64, device=rows.device)
+        return torch.cat([space.forward(rows) for space in self.spaces], dim=1)
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class ScaledSpace:
+@dataclass(eq=False, repr=False)
+class ScaledSpace(Space):
     """A space with its features divided by fixed numbers: the span is the same.
 
     Attributes:
@@ -59,9 +63,9 @@ class ScaledSpace:
     space: Space
     scale: Array
 
-    def __call__(self, rows: Any) -> Array:
+    def forward(self, rows: Any) -> Tensor:
         """Features of ordinary size, (n, d)."""
-        return self.space(rows) / self.scale
+        return self.space.forward(rows) / self.tensor("scale")
 
 
 def in_reach(space: Space, rows: Any) -> Space:
@@ -72,59 +76,46 @@ def in_reach(space: Space, rows: Any) -> Space:
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class NoFunctions:
-    """The space of constants: a product with it is the other factor alone."""
-
-    def __call__(self, rows: Any) -> Array:
-        """No features, (n, 0)."""
-        return np.empty((len(rows), 0))
-
-
-@saved
-@dataclass(frozen=True, eq=False)
-class ProductSpace:
-    """Functions of two variables together: those of the second, alone and times each of the first.
-
-    Attributes:
-        first: Functions of the first variable, d_1 of them.
-        second: Functions of the second, d_2 of them.
-    """
-
-    first: Space
-    second: Space
-
-    def __call__(self, rows: Any) -> Array:
-        """All products, (n, (d_1 + 1) d_2), those with 1 first."""
-        first, second = self.first(rows), self.second(rows)
-        check_few_products([first.shape[1], second.shape[1]])
-        return products_of([with_one(first), second])
-
-
-@saved
-@dataclass(frozen=True, eq=False)
-class InteractionSpace:
-    """Products of one function of each of several variables: what no sum of functions of fewer holds.
+@dataclass(eq=False, repr=False)
+class ProductSpace(Space):
+    """Products of one function of each of several variables.
 
     Attributes:
         factors: Functions of each variable.
+        or_one: Whether a product may go without each factor; never without all. Without the first of two, those of the
+            second come alone as well; without none, there is only what no sum of functions of fewer holds.
     """
 
     factors: tuple[Space, ...]
+    or_one: tuple[bool, ...]
 
-    def __call__(self, rows: Any) -> Array:
-        """All products of one feature of each, (n, d_1 d_2 ...)."""
-        return products_of([factor(rows) for factor in self.factors])
+    def forward(self, rows: Any) -> Tensor:
+        """All products of one feature of each, (n, d), those with 1 first."""
+        blocks = [space.forward(rows) for space in self.factors]
+        if any(self.or_one):  # others are counted by whoever multiplies them
+            check_few_products([block.shape[1] for block in blocks])
+        result = products_of([with_one(z) if one else z for z, one in zip(blocks, self.or_one, strict=True)])
+        return result[:, 1:] if all(self.or_one) else result
 
 
-def products_of(factors: Sequence[Array]) -> Array:
-    """All products of one column of each, (n, d_1 d_2 ...)."""
+def check_few_products(sizes: Sequence[int]) -> None:
+    """Refuse more products of features of several blocks, and 1, than a Gram matrix should hold."""
+    n_products = int(np.prod([size + 1 for size in sizes])) - 1
+    if n_products > MOST_PRODUCTS:
+        raise ValueError(
+            f"A joint space of {list(sizes)} features has {n_products} products, more than {MOST_PRODUCTS}. Use "
+            "smaller spaces, or 'kernel' or 'trees' for all columns together."
+        )
+
+
+def products_of(factors: Sequence[Any]) -> Any:
+    """All products of one column of each, (n, d_1 d_2 ...), of arrays or of tensors."""
     result = factors[0]
     for factor in factors[1:]:
-        result = (result[:, :, None] * factor[:, None, :]).reshape(len(factor), -1)
+        result = (result[:, :, None] * factor[:, None, :]).reshape(factor.shape[0], -1)
     return result
 
 
-def with_one(features: Array) -> Array:
+def with_one(features: Tensor) -> Tensor:
     """The constant 1 before the other features, (n, 1 + d)."""
-    return np.hstack([np.ones((len(features), 1)), features])
+    return torch.nn.functional.pad(features, (1, 0), value=1.0)

@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LinearRegression, RidgeCV
+from torch import Tensor
 
+from featgeo.features.blocks import PartSpace
+from featgeo.features.functions import SpanFunction
 from featgeo.features.recipes import is_finite
-from featgeo.features.spaces import KernelSpace, Space, TableSpace
+from featgeo.features.space import Space
+from featgeo.features.spaces import KernelSpace, TableSpace
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
@@ -27,48 +31,28 @@ SMALLEST = 1e-8  # relative to the largest: smaller directions are rounding
 RIDGES = (1e-5, 1e-3, 1e-1, 1.0, 10.0)
 
 
-@saved
-@dataclass(frozen=True, eq=False)
-class MeanGiven:
+def mean_given(name: str, side: Any, targets: Array, seed: int) -> SpanFunction:
     """Conditional means given a variable, by ridge regression; leave-one-out errors choose its space and its ridges.
 
-    Attributes:
-        name: The variable, among those of a side.
-        space: Functions of it.
-        affine: From those to the means.
+    Args:
+        name: The variable that is given, among those of a side.
+        side: Rows of the side.
+        targets: Functions on the same rows, (n, k).
+        seed: Of the choice of rows and of centres.
     """
-
-    name: str
-    space: Space
-    affine: AffineFeatures
-
-    @classmethod
-    def fit(cls, name: str, side: Any, targets: Array, seed: int) -> MeanGiven:
-        """Regress.
-
-        Args:
-            name: The variable that is given.
-            side: Rows of the side.
-            targets: Functions on the same rows, (n, k).
-            seed: Of the choice of rows and of centres.
-        """
-        rows: Rows = side.of(name)
-        if len(rows) > REGRESSION_ROWS:
-            some = np.random.default_rng(seed).choice(len(rows), REGRESSION_ROWS, replace=False)
-            rows, targets = rows.take(some), targets[some]
-        # Uncorrelated functions of equal variance, each with a ridge of its own: so the error of every sum of the
-        # targets is small beside that very sum.
-        left, scale, right = np.linalg.svd(targets - targets.mean(axis=0), full_matrices=False)
-        unit = left[:, scale > SMALLEST * scale[0]] * np.sqrt(len(left))
-        back = (scale[:, None] * right)[scale > SMALLEST * scale[0]] / np.sqrt(len(left))
-        space, regression = _regression(rows, unit, seed)
-        weight = np.atleast_2d(regression.coef_).T @ back
-        offset = np.atleast_1d(regression.intercept_) @ back + targets.mean(axis=0)
-        return cls(name, space, AffineFeatures(np.zeros(len(weight)), weight, offset))
-
-    def __call__(self, side: Any) -> Array:
-        """The means at each row, (n, k)."""
-        return self.affine(self.space(side.of(self.name)))
+    rows: Rows = side.of(name)
+    if len(rows) > REGRESSION_ROWS:
+        some = np.random.default_rng(seed).choice(len(rows), REGRESSION_ROWS, replace=False)
+        rows, targets = rows.take(some), targets[some]
+    # Uncorrelated functions of equal variance, each with a ridge of its own: so the error of every sum of the
+    # targets is small beside that very sum.
+    left, scale, right = np.linalg.svd(targets - targets.mean(axis=0), full_matrices=False)
+    unit = left[:, scale > SMALLEST * scale[0]] * np.sqrt(len(left))
+    back = (scale[:, None] * right)[scale > SMALLEST * scale[0]] / np.sqrt(len(left))
+    space, regression = _regression(rows, unit, seed)
+    weight = np.atleast_2d(regression.coef_).T @ back
+    offset = np.atleast_1d(regression.intercept_) @ back + targets.mean(axis=0)
+    return SpanFunction(PartSpace((name,), space), AffineFeatures(np.zeros(len(weight)), weight, offset))
 
 
 def _regression(rows: Rows, targets: Array, seed: int) -> tuple[Space, Any]:
@@ -84,8 +68,8 @@ def _regression(rows: Rows, targets: Array, seed: int) -> tuple[Space, Any]:
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class CentredSpace:
+@dataclass(eq=False, repr=False)
+class CentredSpace(Space):
     """Functions of a side less their means given one of its variables.
 
     Attributes:
@@ -94,15 +78,15 @@ class CentredSpace:
     """
 
     space: Space
-    mean: MeanGiven
+    mean: SpanFunction
 
     @classmethod
     def fit(cls, space: Space, name: str, side: Any, seed: int) -> Space:
         """Learn the means, from rows of the side; images and sequences are no variables to regress on."""
         if side.of(name).variable.is_tensor:
             return space
-        return cls(space, MeanGiven.fit(name, side, space(side), seed))
+        return cls(space, mean_given(name, side, space(side), seed))
 
-    def __call__(self, rows: Any) -> Array:
+    def forward(self, rows: Any) -> Tensor:
         """Features of mean 0 given the variable, (n, d)."""
-        return self.space(rows) - self.mean(rows)
+        return self.space.forward(rows) - self.mean.forward(rows)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from torch import Tensor
 
-from featgeo.features.spaces import KernelSpace, Space, TableSpace
+from featgeo.features.space import Space
+from featgeo.features.spaces import TableSpace
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.threads import bounded_threads
-
-ROWS_AT_ONCE = 8192
 
 
 class FeatureFunction(Protocol):
@@ -23,34 +24,34 @@ class FeatureFunction(Protocol):
         """Values at each row, (n, k)."""
 
 
-class LearnedFunction(FeatureFunction, Protocol):
+class LearnedFunction(Space):
     """Features in order, the strongest first."""
 
+    @abstractmethod
     def first(self, k: int) -> LearnedFunction:
         """The first k of the features."""
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class SpanFunction:
+@dataclass(eq=False, repr=False)
+class SpanFunction(LearnedFunction):
     """An affine function of the features of a space."""
 
+    in_chunks = True
     space: Space
     affine: AffineFeatures
 
-    def __call__(self, rows: Any) -> Array:
-        """Values at each row, (n, k); some rows at a time, since a space may have many more features than these."""
-        starts = range(0, len(rows), ROWS_AT_ONCE)
-        with bounded_threads(rows.cells):
-            if len(starts) <= 1:
-                return self._values(rows)
-            return np.vstack([self._values(rows.take(slice(at, at + ROWS_AT_ONCE))) for at in starts])
+    def __post_init__(self) -> None:
+        self.centre, self.weight, self.offset = self.affine.centre, self.affine.weight, self.affine.offset
 
-    def _values(self, rows: Any) -> Array:
-        if isinstance(self.space, KernelSpace):  # the same, without the products of all features in between
-            affine = self.affine
-            return self.space.times(rows, affine.weight) + (affine.offset - affine.centre @ affine.weight)
-        return self.affine(self.space(rows))
+    def forward(self, rows: Any) -> Tensor:
+        """Values at each row, (n, k)."""
+        return self.space.mapped(rows, *map(self.tensor, ("centre", "weight", "offset")))
+
+    def __call__(self, rows: Any) -> Array:
+        """Values at each row, (n, k)."""
+        with bounded_threads(rows.cells):
+            return super().__call__(rows)
 
     def first(self, k: int) -> SpanFunction:
         """The first k of the features."""
@@ -58,8 +59,8 @@ class SpanFunction:
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class TableFunction:
+@dataclass(eq=False, repr=False)
+class TableFunction(LearnedFunction):
     """One value for each symbol of a finite alphabet, (m, k); 0 for symbols that the fit never saw: no change.
 
     Attributes:
@@ -72,9 +73,12 @@ class TableFunction:
     values: Array
     of: tuple[str, ...] = ()
 
-    def __call__(self, rows: Any) -> Array:
+    def __post_init__(self) -> None:
+        self.or_zero = np.vstack([self.values, np.zeros(self.values.shape[1])])
+
+    def forward(self, rows: Any) -> Tensor:
         """Values at each row, (n, k)."""
-        return np.vstack([self.values, np.zeros(self.values.shape[1])])[self.space.index(rows.of(*self.of))]
+        return self.tensor("or_zero")[self.space.position(rows.of(*self.of))]
 
     def first(self, k: int) -> TableFunction:
         """The first k of the features."""

@@ -13,23 +13,25 @@ import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from featgeo.features.combined import CombinedSpace, as_columns, group_of
+from featgeo.features.combined import ColumnsSpace, as_columns
+from featgeo.features.encoding import Encoding
 from featgeo.features.raw import is_frame
 from featgeo.features.recipes import Recipe
-from featgeo.features.spaces import LinearSpace, NetworkSpace, Space, TransformerSpace, check_module
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.space import Wrapped
+from featgeo.features.spaces import NetworkSpace, TransformerSpace, check_module
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class FunctionSpace:
+@dataclass(eq=False, repr=False)
+class FunctionSpace(Wrapped):
     """The values of a function of the rows as they came."""
 
     function: Callable[[Any], Any]
 
-    def __call__(self, rows: Rows) -> Array:
+    def values(self, rows: Rows) -> Array:
         """Numbers, one row a sample, (n, d)."""
         values = self.function(rows.raw)
         values = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
@@ -58,7 +60,7 @@ def given_recipe(features: Any) -> Recipe:
             variable themselves.
     """
     if features is None:
-        return Recipe("given", lambda rows, seed: LinearSpace.fit(rows), given=True)
+        return Recipe("given", lambda rows, seed: Encoding.fit(rows), given=True)
     _check_kind(features)
     if isinstance(features, torch.nn.Module):
         frozen = copy.deepcopy(features).eval().requires_grad_(False)
@@ -70,7 +72,8 @@ def given_recipe(features: Any) -> Recipe:
         return Recipe(name, lambda rows, seed: FunctionSpace(features), given=True)
     columns = _as_names(features)
     if columns:
-        return Recipe(", ".join(map(str, columns)), lambda rows, seed: _columns(rows, columns), given=True)
+        name = ", ".join(map(str, columns))
+        return Recipe(name, lambda rows, seed: ColumnsSpace(columns, Encoding.fit(rows.select(columns))), given=True)
     raise ValueError(
         "Given features must be column names, a function of the rows, a torch module or a scikit-learn transformer, "
         f"got {type(features).__name__}{getattr(features, 'shape', '')}. Values of features are passed to `fit` as Z."
@@ -121,9 +124,3 @@ def _transformer(rows: Rows, transformer: Any) -> TransformerSpace:
     except NotFittedError:
         return TransformerSpace.fit(rows, transformer)
     return TransformerSpace(copy.deepcopy(transformer))  # the user may fit it again
-
-
-def _columns(rows: Rows, columns: tuple[Any, ...]) -> Space:
-    values = group_of(rows, columns)
-    variable = Variable.seen(values, rows.variable.name)
-    return CombinedSpace((columns,), (variable,), (LinearSpace.fit(variable.rows(values)),), products=False)

@@ -15,16 +15,18 @@ line would look better than the true curve. So the curve is fitted to indices of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.interpolate import make_lsq_spline
 from scipy.optimize import least_squares
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.preprocessing import SplineTransformer
-from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from featgeo.features.dealing import copies_of, deal
+from featgeo.features.space import Fields
+from featgeo.features.tensors import interpolated
 from featgeo.geometry.validation import Array
+from featgeo.schema import saved
 
 PARTS = 5  # each is left out once, and sees the direction of the others
 RIDGES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of the direction, as a share of the mean variance of a column
@@ -35,35 +37,40 @@ STEP_WIDTHS = np.array([0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
 STEP_PARAMETERS = 4
 
 
-class IndexRegressor(RegressorMixin, BaseEstimator):
+@saved
+@dataclass(eq=False, repr=False)
+class IndexRegressor(Fields):
     """A curve along one direction of the columns.
 
     Attributes:
-        centre_: Means of the columns, (d,).
-        direction_: b, (d,).
-        at_: Points along the index, (m,), ascending; predictions are constant beyond the outermost.
-        curve_: The prediction at each point, (m,).
+        centre: Means of the columns, (d,).
+        direction: b, (d,).
+        at: Points along the index, (m,), ascending; predictions are constant beyond the outermost.
+        curve: The prediction at each point, (m,).
     """
 
-    def fit(self, X: Any, y: Any) -> IndexRegressor:
+    centre: Array
+    direction: Array
+    at: Array
+    curve: Array
+
+    @classmethod
+    def fit(cls, values: Array, target: Array) -> IndexRegressor:
         """Find the direction by least squares, then the curve.
 
         Args:
-            X: Columns of numbers, (n, d).
-            y: The target, (n,).
+            values: Columns of numbers, (n, d).
+            target: Shape (n,).
         """
-        values, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        self.centre_ = values.mean(axis=0)
-        part = deal(len(values), PARTS, 0, copies_of(values, np.asarray(target, dtype=np.float64)[:, None]))
-        self.direction_, index = _direction(values - self.centre_, target - target.mean(), part)
-        self.at_, self.curve_ = _curve(index, np.asarray(target, dtype=np.float64))
-        return self
+        centre = values.mean(axis=0)
+        part = deal(len(values), PARTS, 0, copies_of(values, target[:, None]))
+        direction, index = _direction(values - centre, target - target.mean(), part)
+        return cls(centre, direction, *_curve(index, target))
 
-    def predict(self, X: Any) -> Array:
+    def forward(self, inputs: Tensor) -> Tensor:
         """The curve at the index of each row, (n,)."""
-        check_is_fitted(self)
-        values = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.interp((values - self.centre_) @ self.direction_, self.at_, self.curve_)
+        index = (inputs - self.tensor("centre")) @ self.tensor("direction")
+        return interpolated(index[:, None], self.tensor("at")[None], self.tensor("curve")[None])[:, 0]
 
 
 def _direction(values: Array, target: Array, part: np.ndarray) -> tuple[Array, Array]:
@@ -144,12 +151,5 @@ def _splines(at: Array, means: Array, weight: Array) -> Iterator[tuple[Array, in
     for size in KNOTS:
         knots = np.unique(np.quantile(at, np.linspace(0, 1, size)))
         if len(knots) == size and len(at) > 2 * (size + 2):
-            splines = SplineTransformer(knots=knots[:, None], extrapolation="linear").fit_transform(at[:, None])
-            yield _least_squares(splines, means, weight), splines.shape[1]
-
-
-def _least_squares(features: Array, target: Array, weight: Array) -> Array:
-    root = np.sqrt(weight)
-    weights = np.linalg.lstsq(features * root[:, None], target * root, rcond=None)[0]
-    fitted: Array = features @ weights
-    return fitted
+            padded = np.pad(knots, 3, mode="edge")
+            yield make_lsq_spline(at, means, padded, w=np.sqrt(weight))(at), size + 2

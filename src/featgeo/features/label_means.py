@@ -20,9 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.encoding import ROWS_A_LABEL, has_many
+from featgeo.features.space import Fields
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -92,8 +95,8 @@ def cross_fitted(codes: np.ndarray, targets: Array, n_labels: int, fold_of_row: 
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class LabelMeans:
+@dataclass(eq=False, repr=False)
+class LabelMeans(Fields):
     """Means of targets for the labels of each column that has many.
 
     Attributes:
@@ -105,8 +108,8 @@ class LabelMeans:
     tables: tuple[Array, ...]
 
     @classmethod
-    def fit(cls, variable: Variable, codes: np.ndarray, targets: Array, seed: int) -> tuple[LabelMeans, list[Array]]:
-        """Learn the means, and give what its own rows read, by folds that left them out.
+    def fit(cls, variable: Variable, codes: np.ndarray, targets: Array, seed: int) -> tuple[LabelMeans, Array]:
+        """Learn the means, and give what its own rows read, by folds that left them out, (n, columns (1 + k)).
 
         Args:
             variable: Tells how many labels each column has.
@@ -115,23 +118,26 @@ class LabelMeans:
             seed: Of the folds.
         """
         fold_of_row = np.random.default_rng(seed).permutation(len(codes)) % N_FOLDS
-        columns, tables, values = columns_of_many_labels(variable), [], []
+        columns, tables, values = columns_of_many_labels(variable), [], [np.empty((len(codes), 0))]
         for j in columns:
             n_labels = len(variable.labels[j].categories) + variable.labels[j].missing
             table, of_rows = cross_fitted(codes[:, j], targets, n_labels, fold_of_row)
             tables.append(table)
             values.append(of_rows)
-        return cls(columns, tuple(tables)), _by_target(values)
+        return cls(columns, tuple(tables)), np.hstack(values)
 
-    def __call__(self, codes: np.ndarray) -> list[Array]:
-        """For each target what rows with these labels read: the rows behind the means, and these, (n, 2 columns)."""
-        return _by_target([table[codes[:, j]] for j, table in zip(self.columns, self.tables, strict=True)])
+    def forward(self, codes: Tensor) -> Tensor:
+        """What rows with these labels read, (n, columns (1 + k)): the rows of each label, and its means of targets."""
+        blocks = [codes[:, :0].double()]
+        for i, (j, table) in enumerate(zip(self.columns, self.tables, strict=True)):
+            code, unknown = codes[:, j], len(table) - 1
+            blocks.append(self.tensor("tables", i)[torch.where((code >= 0) & (code < unknown), code, unknown)])
+        return torch.cat(blocks, dim=1)
 
-
-def _by_target(values: list[Array]) -> list[Array]:
-    """From (n, 1 + k) for each column to (n, 2 columns) for each target."""
-    n_targets = values[0].shape[1] - 1
-    return [np.hstack([of_column[:, [0, 1 + j]] for of_column in values]) for j in range(n_targets)]
+    def read_by(self, target: int) -> list[int]:
+        """Which of these a regressor of one target reads: the rows behind the means of it, and these."""
+        widths = [table.shape[1] for table in self.tables]
+        return [start + j for start in np.cumsum([0, *widths[:-1]])[: len(widths)] for j in (0, 1 + target)]
 
 
 def columns_of_many_labels(variable: Variable) -> tuple[int, ...]:

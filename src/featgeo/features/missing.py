@@ -11,7 +11,6 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 import torch
-from sklearn.utils import _safe_indexing
 
 from featgeo.features.exact_numbers import is_missing
 from featgeo.features.raw import (
@@ -60,13 +59,6 @@ def _missing(column: np.ndarray) -> np.ndarray:
     if column.dtype.kind == "O":
         return np.array([is_missing(value) for value in column.tolist()], dtype=bool)
     return np.zeros(len(column), dtype=bool)
-
-
-def taken(values: Any, index: np.ndarray) -> Any:
-    """Some of the rows, as they came."""
-    if isinstance(values, torch.Tensor):
-        return values[torch.from_numpy(index)]
-    return values[index] if isinstance(values, np.ndarray) else _safe_indexing(values, index)
 
 
 def counted(sample_weight: Any, **variables: Any) -> list[Any]:

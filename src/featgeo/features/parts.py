@@ -41,6 +41,11 @@ class Parts:
         return len(next(iter(self.rows.values())))
 
     @property
+    def device(self) -> torch.device:
+        """Where the tensors are that spaces read."""
+        return next(iter(self.rows.values())).device
+
+    @property
     def cells(self) -> int:
         """How many numbers and labels these rows hold."""
         return sum(rows.cells for rows in self.rows.values())
@@ -56,6 +61,10 @@ class Parts:
     def take(self, index: np.ndarray | slice) -> Parts:
         """Some of the rows."""
         return Parts({name: rows.take(index) for name, rows in self.rows.items()})
+
+    def on(self, device: torch.device) -> Parts:
+        """The same rows, for spaces on a device."""
+        return self if device == self.device else Parts({name: rows.on(device) for name, rows in self.rows.items()})
 
     def of(self, *names: str) -> Any:
         """The rows of one part, or of several side by side; all parts as they are when none is named."""
@@ -73,7 +82,7 @@ def _side_by_side(parts: list[Rows]) -> Rows:
     name = ", ".join(rows.variable.name for rows in parts)
     if all(rows.variable.is_tensor for rows in parts):
         flat = torch.cat([rows.tensor.flatten(1) for rows in parts], dim=1)
-        return Rows(Variable(f"({name})", shape=tuple(flat.shape[1:])), flat)
+        return Rows(Variable(f"({name})", shape=tuple(flat.shape[1:])), flat, flat.device)
     columns = tuple(
         replace(column, name=f"{rows.variable.name} {column.name}")
         for rows in parts
@@ -81,6 +90,4 @@ def _side_by_side(parts: list[Rows]) -> Rows:
     )
     tables = [rows.table for rows in parts]
     table = Table(np.hstack([t.numbers for t in tables]), np.hstack([t.codes for t in tables]))
-    rows = Rows(Variable(f"({name})", columns, named=True), table)
-    rows.__dict__["table"] = table
-    return rows
+    return Rows(Variable(f"({name})", columns, named=True), table, parts[0].device)

@@ -13,6 +13,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import torch
 from scipy import sparse
+from sklearn.utils import _safe_indexing
 
 from featgeo.features.exact_numbers import ALL_EXACT, is_missing
 from featgeo.geometry.validation import check_tensor
@@ -193,6 +194,13 @@ def _in_microseconds(array: np.ndarray, what: str) -> np.ndarray:
             "the first of them, as a time span or a number."
         )
     return dates
+
+
+def taken(values: Any, index: np.ndarray | slice) -> Any:
+    """Some of the rows, as they came."""
+    if isinstance(values, torch.Tensor):
+        return values[torch.from_numpy(index) if isinstance(index, np.ndarray) else index]
+    return values[index] if isinstance(values, np.ndarray) else _safe_indexing(values, np.arange(len(values))[index])
 
 
 def list_as_array(values: Any, name: str) -> np.ndarray:

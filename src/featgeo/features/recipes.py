@@ -14,11 +14,13 @@ import torch
 from sklearn.base import is_regressor
 from sklearn.linear_model import LinearRegression
 
-from featgeo.features.combined import CombinedSpace, Joint, Sum, as_columns, group_of
-from featgeo.features.encoding import ROWS_A_LABEL, has_many
+from featgeo.features.blocks import ProductSpace, SideBySide
+from featgeo.features.combined import ColumnsSpace, Joint, Sum, as_columns
+from featgeo.features.encoding import ROWS_A_LABEL, Encoding, has_many
 from featgeo.features.index import IndexRegressor
-from featgeo.features.spaces import KernelSpace, LinearSpace, Space, SplineSpace, TableSpace, TransformerSpace
-from featgeo.features.variables import Rows, Variable, distinct
+from featgeo.features.space import Space
+from featgeo.features.spaces import KernelSpace, SplineSpace, TableSpace, TransformerSpace
+from featgeo.features.variables import Rows, distinct
 from featgeo.features.windows import WindowSpace
 from featgeo.geometry.validation import shown
 
@@ -69,8 +71,8 @@ class Recipe:
 
 TABLE = Recipe("table", lambda rows, seed: TableSpace.fit(rows))
 # For a single column of many labels: its frequent ones, and the means of the other variable for each of them.
-FREQUENT = Recipe("labels", lambda rows, seed: LinearSpace.fit(rows))
-MEANS = Recipe("means", None, "regressor", LinearRegression(), lambda rows, seed: LinearSpace.fit(rows))
+FREQUENT = Recipe("labels", lambda rows, seed: Encoding.fit(rows))
+MEANS = Recipe("means", None, "regressor", LinearRegression(), lambda rows, seed: Encoding.fit(rows))
 
 
 def recipes(space: Any, rows: Rows) -> list[Recipe]:
@@ -97,7 +99,7 @@ def recipes(space: Any, rows: Rows) -> list[Recipe]:
     )
 
 
-def _combined(space: Sum | Joint, rows: Rows, seed: int) -> CombinedSpace:
+def _combined(space: Sum | Joint, rows: Rows, seed: int) -> Space:
     """Fit the space of each group of columns."""
     pairs = isinstance(space.parts, list | tuple) and all(
         isinstance(part, list | tuple) and len(part) == 2 for part in space.parts
@@ -107,17 +109,16 @@ def _combined(space: Sum | Joint, rows: Rows, seed: int) -> CombinedSpace:
             f"A {type(space).__name__} needs at least one pair of columns and a space, got {shown(space.parts)}. Write "
             f"{type(space).__name__}([('column', 'spline'), ...])."
         )
-    groups = tuple(as_columns(columns) for columns, _ in space.parts)
-    variables, spaces = [], []
-    for columns, (_, part) in zip(groups, space.parts, strict=True):
-        values = group_of(rows, columns)
-        variables.append(Variable.seen(values, rows.variable.name))
-        group = variables[-1].rows(values)
+    spaces = []
+    for columns, part in space.parts:
+        group = rows.select(as_columns(columns))
         given = [recipe for recipe in recipes(part, group) if recipe.fit is not None]
         if not given or given[0].fit is None:
             raise ValueError(f"Each part of a {type(space).__name__} needs a space that is given, got {part!r}.")
-        spaces.append(given[0].fit(group, seed))
-    return CombinedSpace(groups, tuple(variables), tuple(spaces), isinstance(space, Joint))
+        spaces.append(ColumnsSpace(as_columns(columns), given[0].fit(group, seed)))
+    if isinstance(space, Joint):
+        return ProductSpace(tuple(spaces), or_one=(True,) * len(spaces))
+    return SideBySide(tuple(spaces))
 
 
 def is_finite(rows: Rows) -> bool:
@@ -145,12 +146,10 @@ def _named(name: str, rows: Rows) -> list[Recipe]:
     simple: dict[str, Recipe] = {
         "table": TABLE,
         "spline": Recipe("spline", lambda rows, seed: SplineSpace.fit(rows)),
-        "linear": Recipe("linear", lambda rows, seed: LinearSpace.fit(rows)),
-        "index": Recipe(
-            "index", None, "regressor", IndexRegressor(), lambda rows, seed: LinearSpace.fit(rows, "bounded")
-        ),
+        "linear": Recipe("linear", lambda rows, seed: Encoding.fit(rows)),
+        "index": Recipe("index", None, "regressor", IndexRegressor, lambda rows, seed: Encoding.fit(rows, "bounded")),
         "trees": Recipe("trees", learned="regressor"),
-        "windows": Recipe("windows", None, "regressor", IndexRegressor(), lambda rows, seed: WindowSpace.fit(rows)),
+        "windows": Recipe("windows", None, "regressor", IndexRegressor, lambda rows, seed: WindowSpace.fit(rows)),
         "network": Recipe("network", learned="network"),
         "image": Recipe("image", learned="network"),
         "sequence": Recipe("sequence", learned="network"),
@@ -161,11 +160,6 @@ def _named(name: str, rows: Rows) -> list[Recipe]:
             f"A space must be one of {NAMES}, a scikit-learn transformer or regressor, or a torch module, got {name!r}."
         )
     return [simple[name]]
-
-
-def _bounded(rows: Rows, seed: int) -> LinearSpace:
-    """Columns in which no row lies so far away from all others that it would turn an index towards itself."""
-    return LinearSpace.fit(rows, "bounded")
 
 
 def _automatic(rows: Rows) -> list[Recipe]:

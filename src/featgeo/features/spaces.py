@@ -1,15 +1,13 @@
 """Feature spaces: which functions of a variable are allowed.
 
 A space is the span of a few features of the rows of a variable; `space(rows)` gives their values, (n, d). Wherever the
-spans are given, the best functions in them have a closed form (`featgeo.learning.solve`).
-
-The features themselves are those of scikit-learn: kernels through `Nystroem`, splines through `SplineTransformer`, or
-whatever transformer the user brings. Spaces of labels and of finite alphabets are indicators.
+spans are given, the best functions in them have a closed form (`featgeo.learning.solve`). Spaces of labels and of
+finite alphabets are indicators; those of numbers the numbers themselves (`Encoding`), splines of them, or kernels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,10 +18,11 @@ from scipy.linalg import eigh, hadamard
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
-from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.preprocessing import SplineTransformer
+from torch import Tensor
 
 from featgeo.features.encoding import Encoding, Scores
+from featgeo.features.space import Space, Wrapped
+from featgeo.features.tensors import bisected, last_at_most
 from featgeo.features.variables import Rows, Table, symbol_keys
 from featgeo.geometry.validation import Array, shown
 from featgeo.schema import saved
@@ -34,21 +33,13 @@ UNIFORM_KNOTS = 8
 NORMAL_KNOTS = 5
 QUADRATURE_NODES = 60
 ROWS_BEYOND_KNOTS = 300  # of normal scores, on either side
-NETWORK_ROWS = 4096  # at once
 MOST_SYMBOLS = 2000
 MOST_SPLINES = 500  # beyond, a Gram matrix of all of them costs more than it tells
 
 
-class Space(Protocol):
-    """A fitted space of functions of a variable, or of the variables of a side (`Parts`)."""
-
-    def __call__(self, rows: Any) -> Array:
-        """Values of the features that span it, (n, d)."""
-
-
 @saved
-@dataclass(frozen=True, eq=False)
-class TableSpace:
+@dataclass(eq=False, repr=False)
+class TableSpace(Space):
     """All functions of a variable with finitely many values: one indicator a value.
 
     Attributes:
@@ -71,16 +62,20 @@ class TableSpace:
 
     def index(self, rows: Rows) -> np.ndarray:
         """The position of each row's value among the symbols, (n,); -1 where the fit never saw it."""
-        keys = symbol_keys(rows.table)
-        if keys.shape[1] == 1:  # the same, sooner
-            position = np.searchsorted(self.symbols[:, 0], keys[:, 0]).clip(max=len(self.symbols) - 1)
-            return np.where(self.symbols[position, 0] == keys[:, 0], position, -1)
-        symbols, where = np.unique(np.vstack([self.symbols, keys]), axis=0, return_inverse=True)
-        position = np.full(len(symbols), -1)
-        position[where.reshape(-1)[: len(self.symbols)]] = np.arange(len(self.symbols))
-        return position[where.reshape(-1)[len(self.symbols) :]]
+        position = self.position(rows.on(self.device)).cpu().numpy()
+        return np.where(position < len(self.shares), position, -1)
 
-    def __call__(self, rows: Rows) -> Array:
+    def position(self, rows: Rows) -> Tensor:
+        """The position of each row's value among the symbols, (n,); their number where the fit never saw it."""
+        symbols, m = self.tensor("symbols"), len(self.symbols)
+        keys = torch.cat([torch.where(torch.isnan(rows.numbers), torch.inf, rows.numbers), rows.codes], dim=1)
+        if keys.shape[1] == 1:  # the same, sooner
+            found = last_at_most(symbols.T, keys)[:, 0]
+        else:
+            found = bisected(lambda at: _at_most(symbols[at], keys), torch.zeros_like(keys[:, 0], dtype=torch.int64), m)
+        return torch.where((symbols[found] == keys).all(dim=1), found, m)
+
+    def forward(self, rows: Rows) -> Tensor:
         """One indicator a value."""
         if len(self.shares) > MOST_SYMBOLS:
             raise ValueError(
@@ -88,29 +83,22 @@ class TableSpace:
                 "Group the rare ones, use solver='exact' where both variables are finite, or ModalDecomposition, which "
                 "takes any number of texts as labels."
             )
-        return np.vstack([np.eye(len(self.shares)), self.shares])[self.index(rows)]
+        shares = self.tensor("shares")
+        indicators = torch.eye(len(self.shares), dtype=shares.dtype, device=shares.device)
+        return torch.nn.functional.embedding(self.position(rows), torch.cat([indicators, shares[None]]))
+
+
+def _at_most(rows: Tensor, others: Tensor) -> Tensor:
+    """Whether each row comes before the other, or is the same, in lexicographic order, (n,)."""
+    result = rows[:, -1] <= others[:, -1]
+    for j in reversed(range(rows.shape[1] - 1)):
+        result = (rows[:, j] < others[:, j]) | ((rows[:, j] == others[:, j]) & result)
+    return result
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class LinearSpace:
-    """The columns themselves: with it and without ridge, the modal decomposition is canonical correlation analysis."""
-
-    encoding: Encoding
-
-    @classmethod
-    def fit(cls, rows: Rows, scores: Scores = "standard") -> LinearSpace:
-        """Learn centre and scale of the columns."""
-        return cls(Encoding.fit(rows, scores))
-
-    def __call__(self, rows: Rows) -> Array:
-        """Numbers, standardised, and indicators of labels."""
-        return self.encoding(rows)
-
-
-@saved
-@dataclass(frozen=True, eq=False)
-class SplineSpace:
+@dataclass(eq=False, repr=False)
+class SplineSpace(Space):
     """Sums of a smooth function of each number (a cubic spline of its score) and any function of each label.
 
     Few knots, well inside, and cubics that go on beyond them: so functions of normal scores can follow the growth of
@@ -121,13 +109,18 @@ class SplineSpace:
 
     Attributes:
         encoding: How numbers are scored.
-        splines: The splines of each number; None without numbers.
-        mix: From the splines of a number to its features, (splines, features); None where they are the features.
+        knots: Evenly spread, (r,), the same for every number.
+        mix: From the splines of a number to its features, (r + 2, features); None where they are the features.
     """
 
     encoding: Encoding
-    splines: SplineTransformer | None
+    knots: Array
     mix: Array | None = None
+
+    def __post_init__(self) -> None:
+        # On each piece four splines: cubics in the distance from its start, highest power last, in steps.
+        self.cubics = np.array([[1, 4, 1, 0], [-3, 0, 3, 0], [3, -6, 3, 0], [-1, 3, -3, 1]]) / 6
+        self.step = float(self.knots[1] - self.knots[0])
 
     @classmethod
     def fit(cls, rows: Rows, scores: Scores = "normal", smooth: bool = False) -> SplineSpace:
@@ -138,32 +131,31 @@ class SplineSpace:
             scores: How numbers are scored.
             smooth: Whether a ridge is to prefer smooth functions, of normal scores.
         """
-        encoding = Encoding.fit(rows, scores)
-        values = encoding.numbers(rows)
-        if values.shape[1] == 0:
-            return cls(encoding, None)
         if scores == "normal":
-            outermost = -ndtri(min(ROWS_BEYOND_KNOTS / len(values), 0.1))
-            knots = np.linspace(-outermost, outermost, NORMAL_KNOTS)
+            outermost, n_knots = -ndtri(min(ROWS_BEYOND_KNOTS / len(rows), 0.1)), NORMAL_KNOTS
         else:
-            knots = np.linspace(-np.sqrt(3), np.sqrt(3), UNIFORM_KNOTS)
-        in_columns = np.tile(knots[:, None], values.shape[1])
-        splines = SplineTransformer(knots=in_columns, extrapolation="continue").fit(values)
-        # The knots are those of every column, and so is the mixture.
-        return cls(encoding, splines, _smooth_first(splines.bsplines_[0]) if smooth else None)
+            outermost, n_knots = np.sqrt(3), UNIFORM_KNOTS
+        space = cls(Encoding.fit(rows, scores), np.linspace(-outermost, outermost, n_knots))
+        return replace(space, mix=_smooth_first(space)) if smooth else space
 
-    def __call__(self, rows: Rows) -> Array:
+    def splines(self, scores: Tensor) -> Tensor:
+        """Cubic splines of each score, (n, p, r + 2); beyond the outermost knots the cubics go on."""
+        n_pieces = len(self.knots) - 1
+        steps = (scores - self.tensor("knots")[0]) / self.tensor("step")
+        piece = steps.floor().clamp(0, n_pieces - 1)
+        within = (steps - piece)[:, :, None]
+        values = torch.cat([torch.ones_like(within), within, within**2, within**3], dim=2) @ self.tensor("cubics")
+        at = piece.long()[:, :, None] + torch.arange(4, device=scores.device)
+        return scores.new_zeros((*scores.shape, n_pieces + 3)).scatter(2, at, values)
+
+    def forward(self, rows: Rows) -> Tensor:
         """Splines of the numbers and indicators of the labels."""
-        labels = self.encoding.labels(rows)
-        if self.splines is None:
-            return labels
-        values = self.splines.transform(self.encoding.numbers(rows))
-        if self.mix is not None:
-            values = (values.reshape(-1, len(self.mix)) @ self.mix).reshape(len(values), -1)
-        return np.hstack([values, labels])
+        values = self.splines(self.encoding.numbers(rows))
+        features = values if self.mix is None else values @ self.tensor("mix")
+        return torch.cat([features.flatten(1), self.encoding.labels(rows)], dim=1)
 
 
-def _smooth_first(splines: BSpline) -> Array:
+def _smooth_first(space: SplineSpace) -> Array:
     """Mix the splines of a standard normal z into features that vary along smooth functions the most.
 
     Let phi_i be the functions in the span with E[phi_i phi_j] = 1{i = j} and E[phi_i' phi_j'] = r_i 1{i = j}; r_0 = 0,
@@ -180,6 +172,8 @@ def _smooth_first(splines: BSpline) -> Array:
     """
     z, mass = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
     mass = mass / mass.sum()
+    n_knots = len(space.knots)
+    splines = BSpline(space.knots[0] + space.step * np.arange(-3, n_knots + 3), np.eye(n_knots + 2), 3)
     values, slopes = splines(z), splines(z, nu=1)
     roughness, functions = eigh((slopes.T * mass) @ slopes, (values.T * mass) @ values)
     roughness, functions = roughness[1:], functions[:, 1:]
@@ -188,17 +182,26 @@ def _smooth_first(splines: BSpline) -> Array:
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class KernelSpace:
+@dataclass(eq=False, repr=False)
+class KernelSpace(Space):
     """Smooth functions of all columns together: features of a Gaussian kernel.
 
     With several columns, sums of functions of one column each are added: most dependence is additive, and no kernel of
     many columns sees that as clearly.
+
+    Attributes:
+        encoding: How columns become numbers, d of them.
+        centres: Encoded rows, (k, d).
+        normalization: From the kernel at the centres to features whose inner products are the kernel, (k, k).
+        gamma: Inverse squared width of the kernel.
+        additive: The sums; None where there is a single number.
     """
 
     encoding: Encoding
-    kernel: Nystroem
-    additive: SplineSpace | LinearSpace | None
+    centres: Array
+    normalization: Array
+    gamma: float
+    additive: SplineSpace | Encoding | None
 
     @classmethod
     def fit(
@@ -219,25 +222,32 @@ class KernelSpace:
         size = min(features or (KERNEL_FEATURES if single else JOINT_FEATURES), len(encoded))
         width = gamma / max(1.0, float(encoded.var(axis=0).sum()))
         kernel = Nystroem(gamma=width, n_components=size, random_state=seed).fit(encoded)
-        return cls(encoding, kernel, None if single else _additive(rows, scores))
+        additive = None if single else _additive(rows, scores)
+        return cls(encoding, kernel.components_, kernel.normalization_.T, width, additive)
 
-    def __call__(self, rows: Rows) -> Array:
+    def kernel(self, rows: Rows) -> Tensor:
+        """The kernel of each row and each centre, (n, k)."""
+        encoded, centres = self.encoding.forward(rows), self.tensor("centres")
+        squares = torch.addmm(centres.square().sum(dim=1), encoded, centres.T, alpha=-2)
+        squares += encoded.square().sum(dim=1, keepdim=True)
+        return squares.clamp_(min=0).mul_(-self.tensor("gamma")).exp_()
+
+    def forward(self, rows: Rows) -> Tensor:
         """Kernel features, after the additive ones where there are several columns."""
-        smooth = self.kernel.transform(self.encoding(rows))
-        return smooth if self.additive is None else np.hstack([self.additive(rows), smooth])
+        smooth = self.kernel(rows) @ self.tensor("normalization")
+        return smooth if self.additive is None else torch.cat([self.additive.forward(rows), smooth], dim=1)
 
-    def times(self, rows: Rows, weight: Array) -> Array:
-        """The features times a matrix (d, k), (n, k), by fewer products than the features themselves take."""
-        n_smooth = len(self.kernel.components_)
-        values = rbf_kernel(self.encoding(rows), self.kernel.components_, gamma=self.kernel.gamma)
-        result: Array = values @ (self.kernel.normalization_.T @ weight[len(weight) - n_smooth :])
-        return result if self.additive is None else result + self.additive(rows) @ weight[: len(weight) - n_smooth]
+    def mapped(self, rows: Rows, centre: Tensor, weight: Tensor, offset: Tensor) -> Tensor:
+        """By fewer products than the features themselves take: the normalization is multiplied with the matrix."""
+        of_sums, of_kernel = weight.tensor_split([len(weight) - len(self.centres)])
+        result = self.kernel(rows) @ (self.tensor("normalization") @ of_kernel) + (offset - centre @ weight)
+        return result if self.additive is None else result + self.additive.forward(rows) @ of_sums
 
 
-def _additive(rows: Rows, scores: Scores) -> SplineSpace | LinearSpace:
+def _additive(rows: Rows, scores: Scores) -> SplineSpace | Encoding:
     """Sums of functions of single columns: smooth ones, or, of very many columns, those linear in them."""
     splines = SplineSpace.fit(rows, scores)
-    return splines if splines(rows.take(slice(0, 1))).shape[1] <= MOST_SPLINES else LinearSpace.fit(rows)
+    return splines if splines(rows.take(slice(0, 1))).shape[1] <= MOST_SPLINES else Encoding.fit(rows)
 
 
 class Transformer(Protocol):
@@ -248,8 +258,8 @@ class Transformer(Protocol):
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class TransformerSpace:
+@dataclass(eq=False, repr=False)
+class TransformerSpace(Wrapped):
     """The outputs of a scikit-learn transformer of the rows as they came."""
 
     transformer: Transformer
@@ -259,7 +269,7 @@ class TransformerSpace:
         """Fit a copy of the transformer."""
         return cls(clone(transformer).fit(two_dimensional(rows)))
 
-    def __call__(self, rows: Rows) -> Array:
+    def values(self, rows: Rows) -> Array:
         """The transformed rows."""
         features = self.transformer.transform(two_dimensional(rows))
         if sparse.issparse(features):
@@ -274,8 +284,8 @@ class TransformerSpace:
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class NetworkSpace:
+@dataclass(eq=False, repr=False)
+class NetworkSpace(Space):
     """The outputs of a network, trained or given.
 
     Attributes:
@@ -284,27 +294,20 @@ class NetworkSpace:
         side: The argument it came from: "x" or "y", "s", "orthogonal_to".
     """
 
+    in_chunks = True
     module: torch.nn.Module = field(metadata={"named_by": "side"})  # as what one of the user is handed in again
     encoding: Encoding | None
     side: str
 
-    def inputs(self, rows: Rows) -> torch.Tensor:
-        """What the network reads."""
-        return network_inputs(rows, self.encoding)
-
-    def __call__(self, rows: Rows) -> Array:
-        """Outputs of the network, some rows at a time."""
-        inputs = self.inputs(rows)
-        with torch.inference_mode():
-            parts = [self.module(inputs[i : i + NETWORK_ROWS]) for i in range(0, len(inputs), NETWORK_ROWS)]
-        return torch.cat(parts).double().numpy()
+    def forward(self, rows: Rows) -> Tensor:
+        """Outputs of the network."""
+        features: Tensor = self.module(network_inputs(rows, self.encoding))
+        return features.double()
 
 
-def network_inputs(rows: Rows, encoding: Encoding | None) -> torch.Tensor:
+def network_inputs(rows: Rows, encoding: Encoding | None) -> Tensor:
     """Encoded columns, or the values as they came, in single precision; whole numbers of 8 bits stay small."""
-    if encoding is not None:
-        return torch.from_numpy(encoding(rows)).float()
-    tensor = rows.tensor
+    tensor = rows.tensor if encoding is None else encoding.forward(rows)
     return tensor if tensor.dtype in (torch.uint8, torch.float32) else tensor.float()
 
 

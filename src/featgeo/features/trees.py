@@ -17,13 +17,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
+from torch import Tensor
 
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.encoding import Encoding
+from featgeo.features.forest import Forest
+from featgeo.features.index import IndexRegressor
 from featgeo.features.label_means import LabelMeans, columns_of_many_labels
-from featgeo.features.spaces import Space
+from featgeo.features.space import Fields, Space
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -38,6 +43,19 @@ FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
 MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are read by their means alone
 
 
+@saved
+@dataclass(eq=False, repr=False)
+class Line(Fields):
+    """A fitted linear regression."""
+
+    weight: Array
+    bias: float
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Predictions, (n,)."""
+        return inputs @ self.tensor("weight") + self.tensor("bias")
+
+
 class Regressor(Protocol):
     """What scikit-learn calls so."""
 
@@ -46,20 +64,63 @@ class Regressor(Protocol):
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class RegressorSpace:
+@dataclass(eq=False, repr=False)
+class Foreign(Fields):
+    """A fitted regressor of the user's own."""
+
+    is_ours = False
+    regressor: Regressor
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Predictions, (n,)."""
+        return torch.from_numpy(np.asarray(self.regressor.predict(inputs.cpu().numpy()))).to(inputs)
+
+
+def fitted(regressor: Any, inputs: Array, target: Array) -> Fields:
+    """A copy of a regressor, fitted, as a module: by its numbers alone where they are all that there is to it."""
+    if regressor is IndexRegressor:
+        return IndexRegressor.fit(inputs, target)
+    regressor = clone(regressor).fit(inputs, target)
+    if type(regressor) is LinearRegression:
+        return Line(regressor.coef_, float(regressor.intercept_))
+    forest = Forest.of(regressor) if type(regressor) is HistGradientBoostingRegressor else None
+    return Foreign(regressor) if forest is None else forest
+
+
+@saved
+@dataclass(eq=False, repr=False)
+class Regressions(Fields):
+    """Regressors of several targets.
+
+    Attributes:
+        models: One for each target.
+        means: The means of the targets for labels of columns that have many; a regressor reads those of its own target
+            besides.
+    """
+
+    models: tuple[Fields, ...]
+    means: LabelMeans
+
+    def forward(self, inputs: Tensor, codes: Tensor) -> Tensor:
+        """Predictions of each target, (n, k)."""
+        means = self.means.forward(codes)
+        read = [torch.cat([inputs, means[:, self.means.read_by(j)]], dim=1) for j in range(len(self.models))]
+        found = [model.forward(z) for model, z in zip(self.models, read, strict=True)]
+        return torch.stack(found, dim=1) if found else inputs[:, :0]
+
+
+@saved
+@dataclass(eq=False, repr=False)
+class RegressorSpace(Space):
     """Conditional expectations of given functions of the other variable, by any scikit-learn regressor.
 
     Attributes:
-        regressors: One fitted regressor a target; several such sets are averaged.
+        sets: Fitted regressors of all targets; several such sets are averaged.
         encoding: How rows become inputs; None for trees, which read labels and missing values as they are.
-        means: For each set the means of the targets for labels of columns that have many; a regressor reads those of
-            its own target besides. None where there is no such column.
     """
 
-    regressors: tuple[tuple[Regressor, ...], ...]
+    sets: tuple[Regressions, ...]
     encoding: Space | None = None
-    means: tuple[LabelMeans | None, ...] = ()
 
     @classmethod
     def fit(
@@ -92,51 +153,32 @@ class RegressorSpace:
         width = inputs.shape[1] + 2 * len(columns_of_many_labels(rows.variable))
         most = GROWN_CELLS // max(1, width * targets.shape[1] * (len(folds) + 1)) if regressor is None else None
 
-        def fitted(index: np.ndarray) -> tuple[tuple[Any, ...], LabelMeans | None]:
-            means, read = _with_means(rows, inputs, targets, index, seed)
+        def of_rows(index: np.ndarray) -> Regressions:
+            means, told = LabelMeans.fit(rows.variable, rows.table.codes[index], targets[index], seed)
             some = _some(np.arange(len(index)), most, seed)  # means cost nothing, and rest on all rows
-            models = zip(read, targets[index[some]].T, strict=True)
-            return tuple(clone(start).fit(z[some], t) for z, t in models), means
+            at = index[some]
+            models = [
+                fitted(start, np.hstack([inputs[at], told[some][:, means.read_by(j)]]), target)
+                for j, target in enumerate(targets[at].T)
+            ]
+            return Regressions(tuple(models), means)
 
         unseen = np.empty_like(targets)
         grown = []
         for i, fold in enumerate(folds):
             tell(f"{_name(start)}, part {i + 1} of {len(folds)}")
             out = fold_of_row == fold
-            grown.append(fitted(np.flatnonzero(~out)))
-            unseen[out] = _predictions(*grown[-1], inputs[out], rows.table.codes[out])
+            grown.append(of_rows(np.flatnonzero(~out)))
+            unseen[out] = grown[-1].forward(*map(torch.from_numpy, (inputs[out], rows.table.codes[out]))).numpy()
         if targets.shape[1] > 1:
             tell(f"{_name(start)} of all rows")
-            grown = [fitted(np.arange(len(inputs)))]
-        models, means = zip(*grown[:AVERAGED], strict=True)
-        return cls(models, encoding, means), unseen
+            grown = [of_rows(np.arange(len(inputs)))]
+        return cls(tuple(grown[:AVERAGED]), encoding), unseen
 
-    def __call__(self, rows: Rows) -> Array:
+    def forward(self, rows: Rows) -> Tensor:
         """The average over the sets of regressors, (n, k)."""
-        inputs = as_matrix(rows) if self.encoding is None else self.encoding(rows)
-        sets = zip(self.regressors, self.means or [None] * len(self.regressors), strict=True)
-        return np.mean([_predictions(models, means, inputs, rows.table.codes) for models, means in sets], axis=0)
-
-
-def _with_means(
-    rows: Rows, inputs: Array, targets: Array, index: np.ndarray, seed: int
-) -> tuple[LabelMeans | None, list[Array]]:
-    """What a regressor of each target is fitted to on some rows: their inputs and, of many labels, the target's means.
-
-    Args:
-        rows: All rows.
-        inputs: Shape (n, d).
-        targets: Shape (n, k).
-        index: Positions of the rows to fit to.
-        seed: Of the folds by which rows do not see themselves in the means.
-
-    Returns:
-        The means, for other rows, and what these rows read, (len(index), d + 2 columns of many labels), k times.
-    """
-    if not columns_of_many_labels(rows.variable):
-        return None, [inputs[index]] * targets.shape[1]
-    means, values = LabelMeans.fit(rows.variable, rows.table.codes[index], targets[index], seed)
-    return means, [np.hstack([inputs[index], of_target]) for of_target in values]
+        inputs = _matrix(rows) if self.encoding is None else self.encoding.forward(rows)
+        return torch.stack([regressions.forward(inputs, rows.codes) for regressions in self.sets]).mean(dim=0)
 
 
 def _size(n_functions: int) -> dict[str, Any]:
@@ -154,23 +196,18 @@ def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegresso
 
 def as_matrix(rows: Rows) -> Array:
     """Numbers and codes side by side, NaN where missing or unknown; without columns of too many labels for a set."""
-    codes = rows.table.codes[:, _columns_as_sets(rows)]
-    return np.hstack([rows.table.numbers, np.where(codes == UNKNOWN, np.nan, codes.astype(np.float64))])
+    matrix: Array = _matrix(rows).numpy()
+    return matrix
+
+
+def _matrix(rows: Rows) -> Tensor:
+    codes = rows.codes[:, _columns_as_sets(rows)]
+    return torch.cat([rows.numbers, torch.where(codes == UNKNOWN, torch.nan, codes.double())], dim=1)
 
 
 def _columns_as_sets(rows: Rows) -> list[int]:
     sizes = [len(column.categories) + column.missing for column in rows.variable.labels]
     return [j for j, size in enumerate(sizes) if size <= MAX_CATEGORIES]
-
-
-def _predictions(models: tuple[Any, ...], means: LabelMeans | None, inputs: Array, codes: np.ndarray) -> Array:
-    """Of each model from the inputs and, of many labels, the means of its target, (n, k)."""
-    if not models:
-        return np.empty((len(inputs), 0))
-    if means is None:
-        return np.stack([model.predict(inputs) for model in models], axis=1)
-    read = [np.hstack([inputs, of_target]) for of_target in means(codes)]
-    return np.stack([model.predict(z) for model, z in zip(models, read, strict=True)], axis=1)
 
 
 def _some(index: np.ndarray, most: int | None, seed: int) -> np.ndarray:
@@ -181,4 +218,4 @@ def _some(index: np.ndarray, most: int | None, seed: int) -> np.ndarray:
 
 def _name(regressor: Any) -> str:
     name = type(regressor).__name__
-    return {"HistGradientBoostingRegressor": "trees", "IndexRegressor": "index"}.get(name, name)
+    return {"HistGradientBoostingRegressor": "trees", "type": "index"}.get(name, name)

@@ -10,7 +10,8 @@ code -1, and every space answers it with what is true on average: it says nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +21,7 @@ from sklearn.utils import _safe_indexing
 
 from featgeo.features.columns import Column, codes_of, column_of, numbers_of
 from featgeo.features.identifiers import identifiers
-from featgeo.features.raw import as_tensor, columns_of, is_frame, plain, shape_of
+from featgeo.features.raw import as_tensor, columns_of, is_frame, plain, shape_of, taken
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 
@@ -93,6 +94,35 @@ class Variable:
         """The columns of labels."""
         return [column for column in self.columns if column.kind == "label"]
 
+    @property
+    def owners(self) -> tuple[list[int], list[int]]:
+        """Positions of the columns that numbers come from, a date's several times; and those of labels."""
+        is_label = [column.kind == "label" for column in self.columns]
+        numbers = [i for i, column in enumerate(self.columns) if not is_label[i] for _ in range(1 + len(column.parts))]
+        return numbers, [i for i, label in enumerate(is_label) if label]
+
+    @property
+    def came(self) -> list[str]:
+        """The names of all columns as they came, those that are set aside too."""
+        names = [column.name for column in self.columns]
+        for i, name in self.set_aside:
+            names.insert(i, name)
+        return names
+
+    def positions(self, columns: Sequence[str | int]) -> list[int]:
+        """Positions, among the columns that are read, of some by name, or by position among those that came."""
+        read, came = [column.name for column in self.columns], self.came
+        names: list[Any] = [came[c] if isinstance(c, int) and -len(came) <= c < len(came) else c for c in columns]
+        if not set(names) <= set(read) or (not self.named and any(isinstance(column, str) for column in columns)):
+            way_out = (
+                "Use these names, or positions from 0 on."
+                if self.named
+                else "Columns came without names: use positions from 0 on, or keep the names, which scalers drop, by "
+                "set_output(transform='pandas')."
+            )
+            raise ValueError(f"{self.name} has no columns {list(columns)}; it has {read}. {way_out}")
+        return [read.index(name) for name in names]
+
     def rows(self, values: Any) -> Rows:
         """Rows of this variable, checked against what the fit saw."""
         return Rows(self, plain(values))
@@ -100,32 +130,26 @@ class Variable:
     def read(self, values: Any) -> Table:
         """The columns of the given rows as numbers and codes."""
         raw, named = columns_of(values, self.name)
-        by_name = self.named and named
-        if by_name:  # what identifies rows need not be there
-            aside = {name for _, name in self.set_aside}
-            raw = {key: column for key, column in raw.items() if key not in aside}
-        if by_name and set(raw) != {column.name for column in self.columns}:
+        read, aside = [column.name for column in self.columns], {name for _, name in self.set_aside}
+        if not (self.named and named):
+            if len(raw) != len(self.came):
+                raise ValueError(
+                    f"{self.name} has {len(raw)} features, but the fit had {len(self.came)}. Pass the same columns. "
+                    "Reshape your data with .reshape(1, -1) if it is a single row."
+                )
+            raw = dict(zip(self.came, raw.values(), strict=True))
+        if raw.keys() - aside != set(read):  # what identifies rows need not be there
             raise ValueError(
-                f"{self.name} must have the columns of the fit, {[column.name for column in self.columns]}, "
-                f"got {list(raw)}. Add the missing ones and drop the others."
+                f"{self.name} must have the columns of the fit, {read}, got "
+                f"{[name for name in raw if name not in aside]}. Add the missing ones and drop the others."
             )
-        due = len(self.columns) + (0 if by_name else len(self.set_aside))
-        if len(raw) != due:
-            raise ValueError(
-                f"{self.name} has {len(raw)} features, but the fit had {due}. Pass the same columns. "
-                "Reshape your data with .reshape(1, -1) if it is a single row."
-            )
-        if not by_name:
-            positions = {i for i, _ in self.set_aside}
-            raw = {key: column for i, (key, column) in enumerate(raw.items()) if i not in positions}
-        in_order = [raw[column.name] for column in self.columns] if by_name else list(raw.values())
         numbers, codes = [], []
-        for column, came in zip(self.columns, in_order, strict=True):
+        for column in self.columns:
             if column.kind == "label":
-                codes.append(codes_of(column, came, self.name))
+                codes.append(codes_of(column, raw[column.name], self.name))
             else:
-                numbers += numbers_of(column, came, self.name)
-        n = len(in_order[0].values)
+                numbers += numbers_of(column, raw[column.name], self.name)
+        n = len(raw[read[0]].values)
         return Table(
             np.stack(numbers, axis=1) if numbers else np.empty((n, 0)),
             np.stack(codes, axis=1) if codes else np.empty((n, 0), dtype=np.int64),
@@ -139,11 +163,13 @@ class Rows:
     Attributes:
         variable: How the variable was given in the fit.
         raw: The rows as they came; a `Table` where variables were put side by side.
+        device: Where the tensors are that spaces read.
         memo: What was already computed of these rows and serves several spaces.
     """
 
     variable: Variable
     raw: Any
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     memo: dict[Any, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -164,11 +190,21 @@ class Rows:
                 f"{self.variable.name} has rows of shape {self.variable.shape}, which only networks read. Use the "
                 "space 'image' or 'sequence', a torch module, or flatten the rows."
             )
-        return self.variable.read(self.raw)
+        return self.raw if isinstance(self.raw, Table) else self.variable.read(self.raw)
+
+    @cached_property
+    def numbers(self) -> torch.Tensor:
+        """The numbers on the device, (n, p)."""
+        return torch.as_tensor(self.table.numbers, device=self.device)
+
+    @cached_property
+    def codes(self) -> torch.Tensor:
+        """The codes of labels on the device, (n, q)."""
+        return torch.as_tensor(self.table.codes, device=self.device)
 
     @cached_property
     def tensor(self) -> torch.Tensor:
-        """The values as they came, as a float tensor; for networks."""
+        """The values as they came, as a float tensor on the device; for networks."""
         if not self.variable.is_tensor:
             table = self.table
             if table.codes.shape[1] or not np.isfinite(table.numbers).all():
@@ -176,14 +212,14 @@ class Rows:
                     f"{self.variable.name} holds labels or missing values, which a torch module cannot read as they "
                     "are. Use the space 'network', which encodes them."
                 )
-            return torch.from_numpy(table.numbers)
+            return self.numbers
         tensor = as_tensor(self.raw, self.variable.name)
         if tuple(tensor.shape[1:]) != self.variable.shape:
             raise ValueError(
                 f"{self.variable.name} must have rows of shape {self.variable.shape} as in the fit, got "
                 f"{tuple(tensor.shape[1:])}."
             )
-        return tensor
+        return tensor.to(self.device)
 
     @property
     def single_numbers(self) -> np.ndarray:
@@ -199,26 +235,38 @@ class Rows:
         """A single variable is all that there is on its side; see `Parts.of`."""
         return self
 
+    def select(self, columns: Sequence[str | int]) -> Rows:
+        """Some of the columns, by name or by position, as a variable of their own."""
+        chosen = self.variable.positions(columns)
+        numbers, labels = (
+            [j for i in chosen for j, owner in enumerate(owners) if owner == i] for owners in self.variable.owners
+        )
+        table = Table(self.table.numbers[:, numbers], self.table.codes[:, labels])
+        kept = tuple(self.variable.columns[i] for i in chosen)
+        raw = table if isinstance(self.raw, Table) else self.raw
+        if np.ndim(self.raw) > 1:
+            raw = _safe_indexing(self.raw, list(columns), axis=1)
+        return Rows(replace(self.variable, columns=kept, set_aside=()), raw, self.device)._read(table)
+
     def take(self, index: np.ndarray | slice) -> Rows:
         """Some of the rows."""
-        if isinstance(self.raw, Table):
-            part = Rows(self.variable, self.raw.take(index))
-            part.__dict__["table"] = part.raw
-            return part
-        if isinstance(self.raw, torch.Tensor | np.ndarray):
-            part = Rows(self.variable, self.raw[torch.from_numpy(index) if _selects(self.raw, index) else index])
-        else:
-            where = np.arange(len(self))[index]
-            part = Rows(self.variable, _safe_indexing(self.raw, where))
-        if "table" in self.__dict__:  # already read: do not read twice
-            part.__dict__["table"] = self.table.take(index)
+        raw = self.raw.take(index) if isinstance(self.raw, Table) else taken(self.raw, index)
+        part = Rows(self.variable, raw, self.device)
         if "tensor" in self.__dict__:
-            part.__dict__["tensor"] = self.tensor[torch.from_numpy(index) if isinstance(index, np.ndarray) else index]
-        return part
+            part.__dict__["tensor"] = taken(self.tensor, index)
+        return part._read(self.table.take(index)) if "table" in self.__dict__ else part
 
+    def on(self, device: torch.device) -> Rows:
+        """The same rows, for spaces on a device."""
+        if device == self.device:
+            return self
+        moved = Rows(self.variable, self.raw, device)
+        return moved._read(self.table) if "table" in self.__dict__ else moved
 
-def _selects(raw: Any, index: np.ndarray | slice) -> bool:
-    return isinstance(raw, torch.Tensor) and isinstance(index, np.ndarray)
+    def _read(self, table: Table) -> Rows:
+        """These rows, where they were read already: nothing is read twice."""
+        self.__dict__["table"] = table
+        return self
 
 
 def distinct(table: Table, at_most: int) -> np.ndarray | None:

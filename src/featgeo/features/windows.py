@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from featgeo.features.space import Space
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -19,12 +22,11 @@ from featgeo.schema import saved
 LONGEST_WINDOW = 4  # the width of the paper's convolution of sequences
 MOST_WINDOWS = 256
 MOST_SYMBOLS = 16  # then a window still holds two
-HEAD_ROWS = 256
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class WindowSpace:
+@dataclass(eq=False, repr=False)
+class WindowSpace(Space):
     """Shares of the windows of a sequence with one symbol a column.
 
     Attributes:
@@ -47,26 +49,36 @@ class WindowSpace:
         shares = cls(symbols, length, unset)(rows)
         return cls(symbols, length, shares[np.isfinite(shares).all(axis=1)].mean(axis=0))
 
-    def __call__(self, rows: Rows) -> Array:
+    def forward(self, rows: Rows) -> Tensor:
         """The share of each window, (n, m^w); windows with a symbol that is missing or unknown do not count."""
-        codes, m = _codes(rows, self.symbols), len(self.symbols)
-        n, positions = len(codes), codes.shape[1] - self.length + 1
-        pattern = np.zeros((n, positions), dtype=np.int64)
-        known = np.ones((n, positions), dtype=bool)
-        for step in range(self.length):
-            part = codes[:, step : step + positions]
-            pattern = m * pattern + part
-            known &= part >= 0
-        kinds = len(self.shares)
-        cell = np.arange(n)[:, None] * kinds + pattern
-        counts = np.bincount(cell[known], minlength=n * kinds).reshape(n, kinds)
-        total = known.sum(axis=1)[:, None]
-        return np.where(total > 0, counts / total.clip(min=1), self.shares)
+        windows = self._places(rows).unfold(1, self.length, 1)  # (n, positions, w)
+        weights = torch.tensor([len(self.symbols) ** i for i in reversed(range(self.length))], device=windows.device)
+        known = (windows >= 0).all(dim=2)
+        pattern = torch.where(known, (windows * weights).sum(dim=2), 0)
+        shares = self.tensor("shares")
+        counts = shares.new_zeros((windows.shape[0], len(self.shares))).scatter_add_(1, pattern, known.double())
+        total = known.sum(dim=1, keepdim=True)
+        return torch.where(total > 0, counts / total.clamp(min=1), shares)
+
+    def _places(self, rows: Rows) -> Tensor:
+        """The position of each symbol in the alphabet, (n, columns); -1 where it is missing or unknown."""
+        variable = rows.variable
+        if not variable.labels:
+            matches = torch.stack([rows.numbers == symbol for symbol in self.symbols], dim=2)
+            return torch.where(matches.any(dim=2), matches.int().argmax(dim=2), -1)
+        place = {symbol: i for i, symbol in enumerate(self.symbols)}
+        columns = []
+        for column, codes in zip(variable.labels, rows.codes.T, strict=True):
+            # A missing label has a code of its own, after the categories.
+            places = torch.tensor([*(place.get(label, -1) for label in column.categories), -1], device=rows.device)
+            n_labels = len(column.categories)
+            columns.append(places[torch.where((codes >= 0) & (codes < n_labels), codes, n_labels)])
+        return torch.stack(columns, dim=1)
 
 
 def _alphabet(rows: Rows) -> tuple[Any, ...]:
     """All symbols of all columns, in order."""
-    table, variable = rows.table, rows.variable
+    variable = rows.variable
     if variable.labels and variable.numbers:
         raise ValueError(
             f"Windows read sequences of symbols of one kind, and {variable.name} has {len(variable.labels)} columns of "
@@ -74,42 +86,12 @@ def _alphabet(rows: Rows) -> tuple[Any, ...]:
         )
     if variable.labels:
         found = {label for column in variable.labels for label in column.categories}
-        symbols = tuple(sorted(found, key=lambda label: (type(label).__name__, label)))
     else:
-        symbols = _numbers(table.numbers)
+        found = set(rows.table.numbers[np.isfinite(rows.table.numbers)].tolist())
+    symbols = tuple(sorted(found, key=lambda label: (type(label).__name__, label)))
     if len(symbols) > MOST_SYMBOLS:
         raise ValueError(
             f"Windows are made for alphabets of at most {MOST_SYMBOLS} symbols, and {variable.name} holds "
             f"{len(symbols) if variable.labels else 'more'}. Group the symbols, or use the space 'sequence'."
         )
     return symbols
-
-
-def _numbers(values: Array) -> tuple[float, ...]:
-    """The distinct numbers; where they are too many, some of them."""
-    symbols = np.unique(values[:HEAD_ROWS])
-    while len(symbols) <= MOST_SYMBOLS:
-        others = values[~_among(values, symbols[np.isfinite(symbols)])]
-        others = others[np.isfinite(others)]
-        if not len(others):
-            break
-        symbols = np.union1d(symbols, others[:HEAD_ROWS])
-    return tuple(symbols[np.isfinite(symbols)].tolist())
-
-
-def _among(values: Array, symbols: Array) -> np.ndarray:
-    return np.isin(values, symbols) if len(symbols) else np.zeros(values.shape, dtype=bool)
-
-
-def _codes(rows: Rows, symbols: tuple[Any, ...]) -> np.ndarray:
-    """The position of each symbol in the alphabet, (n, columns); -1 where it is missing or unknown."""
-    variable, table = rows.variable, rows.table
-    if not variable.labels:
-        codes = np.full(table.numbers.shape, -1, dtype=np.int8)
-        for i, symbol in enumerate(symbols):
-            codes[table.numbers == symbol] = i
-        return codes
-    place = {symbol: i for i, symbol in enumerate(symbols)}
-    # A missing label has a code of its own, after the categories.
-    maps = [np.array([*(place.get(label, -1) for label in column.categories), -1, -1]) for column in variable.labels]
-    return np.stack([where[codes] for where, codes in zip(maps, table.codes.T, strict=True)], axis=1)

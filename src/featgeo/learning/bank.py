@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from featgeo.features.recipes import Recipe
-from featgeo.features.spaces import Space
+from featgeo.features.space import Space
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs
 from featgeo.learning.learned import N_FOLDS, Learned, Unseen, from_solution, some_rows

@@ -317,7 +317,7 @@ def _orthogonal_as_deployed(components: tuple[Component, ...], data: Pairs, n_gi
     given = values[:, :n_given] - values[:, :n_given].mean(axis=0)
     result = list(components[:1])
     for component in components[1:]:
-        affine = component.f.affine  # type: ignore[attr-defined]
+        affine: Any = component.f.affine
         f: Array = affine(values)
         left = np.linalg.lstsq(given, f - f.mean(axis=0), rcond=None)[0]
         weight = affine.weight.copy()

@@ -11,8 +11,9 @@ import numpy as np
 
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.dealing import copies_of, deal, row_keys
-from featgeo.features.missing import rows_of, stacked, taken
+from featgeo.features.missing import rows_of, stacked
 from featgeo.features.parts import Parts
+from featgeo.features.raw import taken
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, Variable
 

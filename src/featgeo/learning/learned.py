@@ -9,7 +9,7 @@ import numpy as np
 
 from featgeo.features.blocks import SideBySide
 from featgeo.features.functions import LearnedFunction, SpanFunction
-from featgeo.features.spaces import Space
+from featgeo.features.space import Space
 from featgeo.geometry.problem import SpanModes
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array

@@ -14,7 +14,8 @@ from featgeo.features import networks
 from featgeo.features.dealing import deal
 from featgeo.features.encoding import Encoding
 from featgeo.features.recipes import Recipe, is_finite, recipes
-from featgeo.features.spaces import NetworkSpace, Space, check_module, network_inputs
+from featgeo.features.space import Space
+from featgeo.features.spaces import NetworkSpace, check_module, network_inputs
 from featgeo.features.variables import Rows
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, complement

@@ -18,7 +18,7 @@ from typing import Any
 from featgeo.features.blocks import PartSpace
 from featgeo.features.centred import CentredSpace
 from featgeo.features.recipes import Recipe, recipes
-from featgeo.features.spaces import Space
+from featgeo.features.space import Space
 from featgeo.learning.plan import ModeCount
 
 

@@ -16,11 +16,12 @@ import numpy as np
 import torch
 from scipy.fft import dct
 
-from featgeo.features.blocks import InteractionSpace, PartSpace, SideBySide, products_of
+from featgeo.features.blocks import PartSpace, ProductSpace, SideBySide, products_of
 from featgeo.features.functions import SpanFunction
 from featgeo.features.parts import Parts
 from featgeo.features.recipes import TABLE, Recipe, is_finite, recipes
-from featgeo.features.spaces import MOST_SYMBOLS, NetworkSpace, Space, SplineSpace, TableSpace
+from featgeo.features.space import Space
+from featgeo.features.spaces import MOST_SYMBOLS, NetworkSpace, SplineSpace, TableSpace
 from featgeo.features.variables import Rows, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
@@ -147,7 +148,7 @@ class SourceBlocks:
         for factor in self.factors[name]:
             parts = [SpanFunction(self.spaces[block], affine) for block, affine in factor]
             factors.append(parts[0] if len(parts) == 1 else SideBySide(tuple(parts)))
-        return [self._keep(name, group, InteractionSpace(tuple(factors)))]
+        return [self._keep(name, group, ProductSpace(tuple(factors), (False,) * len(factors)))]
 
     def n_products(self, name: str) -> int:
         """How many functions a block of products has."""

@@ -14,7 +14,8 @@ import numpy as np
 
 from featgeo.features.blocks import PartSpace
 from featgeo.features.parts import Parts
-from featgeo.features.spaces import Space, TableSpace
+from featgeo.features.space import Space
+from featgeo.features.spaces import TableSpace
 from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.modes import ZERO_CORRELATION
 from featgeo.geometry.observed import Metric

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from featgeo.features.label_means import columns_of_many_labels, told_apart
-from featgeo.features.spaces import Space, TableSpace
+from featgeo.features.space import Space
+from featgeo.features.spaces import TableSpace
 from featgeo.features.trees import as_matrix, trees
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array

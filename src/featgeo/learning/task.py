@@ -9,7 +9,7 @@ from typing import Any
 
 from featgeo.features.blocks import in_reach
 from featgeo.features.recipes import TABLE, Recipe
-from featgeo.features.spaces import Space
+from featgeo.features.space import Space
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.plan import Plan
 from featgeo.learning.setting import Block, Setting

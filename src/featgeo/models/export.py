@@ -16,6 +16,7 @@ precision, unless they are exact there.
 
 from __future__ import annotations
 
+import copy
 import io
 import os
 import warnings
@@ -26,29 +27,12 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from featgeo.assembly.links import ExponentialLink, LinearLink, Link
-from featgeo.assembly.support import Support
-from featgeo.features.functions import FeatureFunction, SpanFunction, TableFunction
-from featgeo.features.spaces import KernelSpace, LinearSpace, NetworkSpace, Space, SplineSpace, TableSpace
-from featgeo.features.variables import Variable
+from featgeo.assembly.links import ExponentialLink, LinearLink
+from featgeo.features.columns import UNKNOWN
+from featgeo.features.space import Fields, Space
+from featgeo.features.tensors import interpolated
+from featgeo.features.variables import Rows, Table, Variable
 from featgeo.files import write_whole
-from featgeo.geometry.validation import Array
-from featgeo.models.torch_parts import (
-    AffineModule,
-    EncodedNetwork,
-    EncodingModule,
-    ExponentialLinkModule,
-    KernelModule,
-    LinearLinkModule,
-    NetworkModule,
-    OfColumns,
-    Posterior,
-    SplinesModule,
-    SymbolIndicators,
-    SymbolValues,
-    are_labels,
-    frozen,
-)
 
 if TYPE_CHECKING:
     from featgeo.models.modal import ModalDecomposition
@@ -68,15 +52,15 @@ def as_module(model: ModalDecomposition, part: Part) -> nn.Module:
         A module from the tensor that `encode_inputs` makes to the part's values, in double precision.
 
     Raises:
-        NotImplementedError: If the features are made by trees or by objects of scikit-learn, or leave given ones out.
+        NotImplementedError: If the features are made by objects of scikit-learn or functions of the user's own, or read
+            given rows besides.
     """
     _check_kind(model)
     variable = _variable(model, part)
-    function = _function(model._main.g if part == "g" else model._main.f, variable)
-    if part == "posterior":
-        link = _link(model.link_, model.support_, model.singular_values_)
-        return frozen(Posterior(function, link, model.support_, model.recalibration_))
-    return frozen(function)
+    function = model._main.g if part == "g" else model._main.f
+    _check_ours(function, variable, with_given=hasattr(model, "z_variable_") and part != "g")
+    module = _OfInputs(variable, copy.deepcopy(function).cpu())
+    return (_Posterior(module, model) if part == "posterior" else module).eval().requires_grad_(False)
 
 
 def encode_inputs(model: ModalDecomposition, X: Any, part: Part = "posterior") -> Tensor:
@@ -92,9 +76,8 @@ def encode_inputs(model: ModalDecomposition, X: Any, part: Part = "posterior") -
     rows = variable.rows(model._as_y(X) if part == "g" else X)
     if variable.is_tensor:
         return rows.tensor.float()
-    numbers, codes = iter(rows.table.numbers.T), iter(rows.table.codes.T.astype(np.float64))
-    columns = [next(codes if is_label else numbers) for is_label in are_labels(variable)]
-    return torch.from_numpy(np.stack(columns, axis=1))
+    in_order = np.argsort(_places(variable), kind="stable")
+    return torch.from_numpy(np.hstack([rows.table.numbers, rows.table.codes])[:, in_order])
 
 
 def to_torch(model: ModalDecomposition, part: Part, path: str | os.PathLike[str]) -> None:
@@ -167,62 +150,133 @@ def _variable(model: ModalDecomposition, part: Part) -> Variable:
     return variable
 
 
+def _places(variable: Variable) -> list[int]:
+    """The column that each number and then each code comes from: in inputs they stand in the order of the columns."""
+    numbers, labels = variable.owners
+    return numbers + labels
+
+
 def _example(variable: Variable) -> Tensor:
     if variable.is_tensor:
         return torch.zeros(2, *variable.shape)
-    return torch.zeros(2, len(are_labels(variable)), dtype=torch.float64)
+    return torch.zeros(2, len(_places(variable)), dtype=torch.float64)
 
 
 def _any_number_of_rows() -> tuple[dict[int, Any]]:
     return ({0: torch.export.Dim("rows")},)
 
 
-def _function(function: FeatureFunction, variable: Variable) -> nn.Module:
-    if isinstance(function, TableFunction):
-        return OfColumns(variable, SymbolValues(function))
-    if isinstance(function, SpanFunction):
-        return nn.Sequential(_space(function.space, variable), AffineModule(function))
-    raise NotImplementedError(
-        f"Only functions inside a space and tables of values can be exported, got {type(function).__name__}. Keep the "
-        "model itself with `save`."
-    )
+def _check_ours(function: Any, variable: Variable, with_given: bool) -> None:
+    """Refuse functions of what is not ours, or of more than the tensor of inputs."""
+    if not isinstance(function, Space):
+        raise NotImplementedError(
+            f"Only functions inside a space and tables of values can be exported, got {type(function).__name__}. Keep "
+            "the model itself with `save`."
+        )
+    foreign = [type(part).__name__ for part in function.modules() if isinstance(part, Fields) and not part.is_ours]
+    if foreign or with_given:
+        raise NotImplementedError(
+            f"Spaces of featgeo's own can be exported, and the functions of {variable.name} are of "
+            f"{'given rows besides' if with_given else f'a {foreign[0]}'}: transformers and regressors of "
+            "scikit-learn, functions of your own and models with given rows Z cannot. Fit with "
+            f"{variable.name.lower()}_space='kernel' or another that has a name, or keep the model itself with `save`."
+        )
 
 
-def _space(space: Space, variable: Variable) -> nn.Module:
-    if isinstance(space, NetworkSpace) and space.encoding is None:
-        return NetworkModule(space.module, variable.shape or (len(are_labels(variable)),))
-    return OfColumns(variable, _space_of_columns(space, variable.name))
+class _OfInputs(nn.Module):
+    """A function of a variable as one of the input tensor."""
+
+    missing_codes: Tensor
+
+    def __init__(self, variable: Variable, function: Space) -> None:
+        super().__init__()
+        self.variable = variable
+        self.function = function
+        self.order = np.argsort(_places(variable), kind="stable").argsort().tolist()
+        # Where labels missed in the fit, missing is a label of its own.
+        codes = [len(column.categories) if column.missing else UNKNOWN for column in variable.labels]
+        self.register_buffer("missing_codes", torch.tensor(codes, dtype=torch.float64))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        shape = self.variable.shape or (len(self.order),)
+        if tuple(inputs.shape[1:]) != shape:
+            raise ValueError(
+                f"The input must have rows of shape {shape} as in the fit, got {tuple(inputs.shape)}. `encode_inputs` "
+                "makes it."
+            )
+        if self.variable.is_tensor:
+            rows = Rows(self.variable, None, inputs.device)
+            rows.__dict__["tensor"] = inputs
+            return self.function.forward(rows)
+        numbers, codes = inputs.double()[:, self.order].tensor_split([len(self.order) - len(self.missing_codes)], dim=1)
+        codes = torch.where(torch.isnan(codes), self.missing_codes, codes).long()
+        as_read: Any = (numbers, codes)
+        rows = Rows(self.variable, Table(*as_read), inputs.device)
+        rows.__dict__["tensor"] = numbers
+        return self.function.forward(rows)
 
 
-def _space_of_columns(space: Space, name: str) -> nn.Module:
-    if isinstance(space, TableSpace):
-        return SymbolIndicators(space)
-    if isinstance(space, LinearSpace):
-        return EncodingModule(space.encoding)
-    if isinstance(space, SplineSpace):
-        return SplinesModule(space)
-    if isinstance(space, KernelSpace):
-        return KernelModule(space)
-    if isinstance(space, NetworkSpace) and space.encoding is not None:
-        return EncodedNetwork(space.module, space.encoding)
-    raise NotImplementedError(
-        f"Tables, linear spaces, splines, kernels and networks can be exported, and the functions of {name} are of a "
-        f"{type(space).__name__}: trees, indices, windows, regressors, transformers of scikit-learn and models with "
-        f"given features cannot. Fit with {name.lower()}_space='kernel' or another of those, or keep the model itself "
-        "with `save`."
-    )
+class _Posterior(nn.Module):
+    """Features of X, the link to density ratios, and the prior."""
+
+    weight: Tensor
+    bias: Tensor
+    mass: Tensor
+    prior_share: Tensor
+    predicted: Tensor
+    observed: Tensor
+
+    def __init__(self, f: nn.Module, model: ModalDecomposition) -> None:
+        super().__init__()
+        link, support, recalibration = model.link_, model.support_, model.recalibration_
+        if not isinstance(link, LinearLink | ExponentialLink):
+            raise NotImplementedError(
+                f"LinearLink and ExponentialLink can be exported, got {type(link).__name__}. Export part 'f' and "
+                "assemble the probabilities yourself."
+            )
+        self.f = f
+        self.is_linear = isinstance(link, LinearLink)
+        self.is_recalibrated = recalibration is not None
+        weight, bias = (support.g, np.ones(support.m)) if isinstance(link, LinearLink) else (link.weight, link.bias)
+        constants = {
+            # sigma goes into the weights: onnxruntime would make a factor of a matrix product single precision.
+            "weight": (weight * model.singular_values_).T,
+            "bias": bias,
+            "mass": support.mass,
+            "prior_share": getattr(link, "prior_share", 0.0),
+            "predicted": () if recalibration is None else recalibration.predicted,
+            "observed": () if recalibration is None else recalibration.observed,
+        }
+        for name, value in constants.items():
+            self.register_buffer(name, torch.tensor(np.array(value, dtype=np.float64, order="C")))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        values = self.f(inputs) @ self.weight + self.bias
+        if self.is_linear:
+            ratio = (1 - self.prior_share) * nearest_density(values, self.mass) + self.prior_share
+        else:
+            ratio = torch.exp(values - values.amax(dim=1, keepdim=True))
+        weights = ratio * self.mass
+        if self.is_recalibrated:
+            weights = recalibrated(weights, self.predicted, self.observed)
+        return weights / weights.sum(dim=1, keepdim=True)
 
 
-def _link(link: Link, support: Support, sigma: Array) -> nn.Module:
-    # sigma goes into the weights: onnxruntime would make a factor of a matrix product single precision.
-    if isinstance(link, LinearLink):
-        return LinearLinkModule(link, support, sigma)
-    if isinstance(link, ExponentialLink):
-        return ExponentialLinkModule(link, sigma)
-    raise NotImplementedError(
-        f"LinearLink and ExponentialLink can be exported, got {type(link).__name__}. Export part 'f' and assemble the "
-        "probabilities yourself."
-    )
+def recalibrated(weights: Tensor, predicted: Tensor, observed: Tensor) -> Tensor:
+    """`Recalibration` of probabilities of ordered values, (n, m), by its knots."""
+    cumulative = torch.cumsum(weights / weights.sum(dim=1, keepdim=True), dim=1)
+    upper = interpolated(cumulative, predicted[None], observed[None])
+    lower = torch.cat([torch.zeros_like(upper[:, :1]), upper[:, :-1]], dim=1)
+    return (upper - lower).clamp(min=0)
+
+
+def nearest_density(ratio: Tensor, mass: Tensor) -> Tensor:
+    """`nearest_density` of each row, (n, m): the largest values stay, as many as lie above the shift that they need."""
+    ordered, order = torch.sort(ratio, dim=1, descending=True)
+    masses = mass[order]
+    shifts = (torch.cumsum(ordered * masses, dim=1) - 1) / torch.cumsum(masses, dim=1)
+    kept = (ordered > shifts).sum(dim=1, keepdim=True)
+    return (ratio - torch.gather(shifts, 1, kept - 1)).clamp(min=0)
 
 
 __all__ = ["as_module", "encode_inputs", "to_onnx", "to_torch"]

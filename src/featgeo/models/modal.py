@@ -221,7 +221,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         rows = self._x_side(X, Z if hasattr(self, "z_variable_") else None)
         if about is None and Z is None:
             self._component("aligned")
-            about = self.learned_.components[0].f.space(rows)  # type: ignore[attr-defined]
+            given: Any = self.learned_.components[0].f.space
+            about = given(rows)
         return leakage(self._main.f(rows), Z if about is None else about, seed_of(self.random_state))
 
     def report(self) -> Report:

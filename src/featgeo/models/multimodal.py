@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.features.missing import counted, present, rows_of, taken
+from featgeo.features.missing import counted, present, rows_of
 from featgeo.features.parts import Parts
+from featgeo.features.raw import taken
 from featgeo.features.variables import Variable
 from featgeo.geometry.arguments import check_count, check_whole
 from featgeo.geometry.validation import Array, check_same_rows

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from featgeo.features.blocks import ProductSpace, SideBySide, with_one
+from featgeo.features.blocks import ProductSpace, SideBySide
 from featgeo.features.centred import CentredSpace
 from featgeo.features.functions import FeatureFunction, SpanFunction
 from featgeo.features.parts import Parts
-from featgeo.features.spaces import Space
+from featgeo.features.space import Space
 from featgeo.features.variables import Rows, symbol_keys
 from featgeo.geometry.validation import Array
 
@@ -43,7 +43,7 @@ def _at_pairs(function: FeatureFunction, s: Rows, y: Rows) -> Array:
 def _of_products(function: SpanFunction, others: list[Space], space: ProductSpace, s: Rows, y: Rows) -> Array:
     """Products factor: no pair needs features of its own."""
     s_rows, y_rows = Parts({"s": s}), Parts({"y": y})
-    centred = space.second
+    first, centred = space.factors
     if isinstance(centred, CentredSpace):
         y_features, mean = centred.space(y_rows), centred.mean(s_rows)
     else:
@@ -53,7 +53,7 @@ def _of_products(function: SpanFunction, others: list[Space], space: ProductSpac
     n_alone, k = alone.shape[1], affine.weight.shape[1]
     n_products = (len(affine.weight) - n_alone) // y_features.shape[1]  # said, as there may be no mode
     weight = affine.weight[n_alone:].reshape(n_products, y_features.shape[1], k)
-    of_s = np.einsum("na,abk->nbk", with_one(space.first(s_rows)), weight)
+    of_s = np.einsum("na,abk->nbk", np.insert(first(s_rows), 0, 1.0, axis=1), weight)
     constant = affine.offset - affine.centre @ affine.weight
     of_s_alone = constant + alone @ affine.weight[:n_alone] - (of_s * mean[:, :, None]).sum(axis=1)
     return np.einsum("nbk,mb->nmk", of_s, y_features, optimize=True) + of_s_alone[:, None]

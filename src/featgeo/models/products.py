@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
-from featgeo.features.blocks import NoFunctions, ProductSpace
+from featgeo.features.blocks import ProductSpace, SideBySide
 from featgeo.features.recipes import Recipe, is_finite, recipes
-from featgeo.features.spaces import KernelSpace, Space, SplineSpace
+from featgeo.features.space import Space
+from featgeo.features.spaces import KernelSpace, SplineSpace
 from featgeo.features.variables import Rows
 from featgeo.learning.setting import Block
 
@@ -18,7 +19,7 @@ S_FEATURES, Y_FEATURES = 24, 12
 MOST_ADDITIVE = 80  # splines of all columns of S; beyond, functions linear in the columns
 NETWORKS = ("network", "image", "sequence", "causal")
 # Functions of y alone: all that is needed where y says the same whatever s is, and the safest with few rows.
-ALONE = Recipe("alone", lambda rows, seed: NoFunctions())
+ALONE = Recipe("alone", lambda rows, seed: SideBySide(()))
 
 
 def products_block(s_space: Any, y_space: Any, solver: str, s_rows: Rows, y_rows: Rows) -> Block:
@@ -80,7 +81,7 @@ def _centred(y: Recipe, side: Any, seed: int) -> Space:
 
 def _product(s: Recipe, y: Recipe) -> Recipe:
     def fit(side: Any, seed: int) -> Space:
-        return ProductSpace(Block(s, of=("s",)).fitted(s, side, seed), _centred(y, side, seed))
+        return ProductSpace((Block(s, of=("s",)).fitted(s, side, seed), _centred(y, side, seed)), or_one=(True, False))
 
     if s is ALONE:
         return Recipe(f"{y.name} of y", fit)
