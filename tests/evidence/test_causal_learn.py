@@ -62,16 +62,16 @@ def test_what_is_kept_between_questions_changes_no_digit(monkeypatch, room):
         S = data[:, list(given)] if given else None
         alone = conditional_independence_test(data[:, [x]], data[:, [y]], S, random_state=3)
         assert columns.pvalue([x], [y], given) == alone.pvalue
-    assert len(columns._conditions) <= room // (320 * 200)
+    assert columns._condition.cache_info().currsize <= room // (320 * 200)
 
 
-def test_conditions_of_one_size_are_kept_until_the_next(monkeypatch):
+def test_conditions_are_kept_as_long_as_there_is_room(monkeypatch):
+    monkeypatch.setattr(causal_learn, "MOST_KEPT", 2 * 60 * 200)
     columns = causal_learn.Columns(np.random.default_rng(0).standard_normal((60, 4)))
     for given in ([2], [3], [2]):
         columns.pvalue([0], [1], given)
-    assert list(columns._conditions) == [(2,), (3,)]
-    kept = columns._conditions[2,]
-    columns.pvalue([0], [3], [2])
-    assert columns._conditions[2,] is kept
-    columns.pvalue([0], [1], [2, 3])
-    assert list(columns._conditions) == [(2, 3)]
+    assert columns._condition.cache_info()[:2] == (1, 2)  # one was there already
+    kept = columns._condition((2,))
+    columns.pvalue([0], [1], [2, 3])  # the other one has to go
+    assert columns._condition((2,)) is kept
+    assert columns._condition.cache_info().currsize == 2

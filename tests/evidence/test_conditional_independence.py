@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, kstest
 
+from featgeo.evidence.condition import contrasts
 from featgeo.evidence.conditional import conditional_independence_test
-from featgeo.evidence.probes import contrasts
 from featgeo.evidence.scored import Symbols
 from featgeo.evidence.smoothing import Residuals, variance_ratio
 
@@ -285,7 +285,7 @@ def test_every_row_a_stratum_of_its_own_is_no_evidence() -> None:
 
 
 def test_level_holds_where_rows_are_too_many_to_permute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("featgeo.evidence.strata.MOST_PERMUTED", 50)
+    monkeypatch.setattr("featgeo.evidence.products.MOST_PERMUTED", 50)
     assert conditional_independence_test(*finite_condition(np.random.default_rng(0), 200)).method.startswith("products")
     assert_level(pvalues(finite_condition, 300, 80))
     assert (pvalues(label_determined, 200, 10) == 1).all()

@@ -27,7 +27,7 @@ def indices_of(side, s):
     if len(s) == 1:
         return [mid_ranks(s[0])]
     (rows,) = read_tables(S=frame(s))
-    return list(Condition(rows.table, 0).simple.indices(probes(side)[0][:, 0]))
+    return list(Condition(rows.table, 0).indices(probes(side)[0][:, 0]))
 
 
 def one_number(rng, n=150):

@@ -158,10 +158,10 @@ def test_evidence_of_all_arrangements_is_exact():
     def of_orders(orders):
         return (x * x[orders]).sum(axis=1)
 
-    found = Shuffling(500, np.random.default_rng(0)).evidence(of_orders, [np.arange(5)], "sum, {}orders")
+    found = Shuffling(500, np.random.default_rng(0)).evidence(of_orders, [np.arange(5)], "sum, ")
     assert found.statistic == 30
     assert found.pvalue == 1 / 120
-    assert found.method == "sum, all orders"
+    assert found.method == "sum, all arrangements of the rows"
 
 
 def test_pearsons_statistic_is_n_times_the_energy_of_the_table():

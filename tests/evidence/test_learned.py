@@ -11,7 +11,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from featgeo import ModalDecomposition, Training
 from featgeo.evidence import independence_test
 from featgeo.evidence.blocks import LIMIT_ROWS
-from featgeo.evidence.learned import score_evidence
+from featgeo.evidence.halves import score_evidence
 from featgeo.evidence.shuffling import Shuffling
 
 LINEAR = ModalDecomposition(1, solver="closed", x_space="linear", y_space="linear", random_state=0)

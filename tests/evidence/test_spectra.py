@@ -9,7 +9,7 @@ from scipy.stats import norm
 from featgeo import ModalDecomposition
 from featgeo.evidence import HeldOutSpectrum, held_out_spectrum
 from featgeo.evidence.blocks import LIMIT_ROWS
-from featgeo.evidence.spectra import studentised
+from featgeo.evidence.halves import studentised
 
 
 def linear(n_modes):

@@ -30,7 +30,7 @@ from scipy.special import chdtrc
 from featgeo.evidence.ladders import Ladder
 from featgeo.evidence.null import rests_on_few_rows
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import Shuffling, as_they_are
+from featgeo.evidence.shuffling import Shuffling
 from featgeo.geometry.validation import Array
 
 LIMIT_ROWS = 1000
@@ -49,20 +49,20 @@ def block_evidence(x: Sequence[Ladder], y: Sequence[Ladder], shuffling: Shufflin
     of_x, of_y = (np.hstack([ladder.features for ladder in ladders]) for ladders in (x, y))
     x_rungs, y_rungs = (tuple(ladder.rungs for ladder in ladders) for ladders in (x, y))
     n, n_blocks = len(of_x), sum(map(len, x_rungs)) * sum(map(len, y_rungs))
-    name = f"{n_blocks} block{'s' * (n_blocks != 1)}"
 
     def of_orders(orders: np.ndarray) -> Array:
         return surprise(cross_moments(of_x, of_y.take(orders, axis=0)), x_rungs, y_rungs)
 
-    if not all(limit_holds(one, other) for one in x for other in y):
-        return shuffling.evidence(of_orders, [np.arange(n)], f"{name}, {{}}arrangements of the rows")
-    statistic = as_they_are(of_orders, n)
-    if len(x) == len(y) == 1:
-        draws = lone_draws(x_rungs, y_rungs)
-    else:  # features of different ladders correlate: moments are normals between roots of covariances
+    def tail(statistic: float) -> float:
+        if len(x) == len(y) == 1:
+            return limit_pvalue(statistic, lone_draws(x_rungs, y_rungs))
+        # Features of different ladders correlate: moments are normals between roots of covariances.
         left, right = (np.real(sqrtm(features.T @ features / n)) for features in (of_x, of_y))
-        draws = limit_draws(left, right, x_rungs, y_rungs, SEVERAL_DRAWS)
-    return Evidence(statistic, limit_pvalue(statistic, draws), f"{name}, normal limit")
+        return limit_pvalue(statistic, limit_draws(left, right, x_rungs, y_rungs, SEVERAL_DRAWS))
+
+    normal = all(limit_holds(one, other) for one in x for other in y)
+    name = f"{n_blocks} block{'s' * (n_blocks != 1)}, "
+    return shuffling.evidence(of_orders, [np.arange(n)], name, (tail, "normal limit") if normal else None)
 
 
 def limit_holds(x: Ladder, y: Ladder) -> bool:

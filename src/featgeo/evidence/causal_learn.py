@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,10 @@ class Columns:
         self.seed = check_options(method, n_permutations, random_state)
         self.data, self.method, self.n_permutations = data, method, n_permutations
         self.varies = [varies(*read_rows(column=column)) for column in data.T]
-        self._sides: dict[tuple[int, ...], Side] = {}
-        self._conditions: dict[tuple[int, ...], Condition] = {}
+        self._side = cache(lambda columns: Side(self._table(columns)))
+        # A search goes round all conditions of one size before it comes to the next.
+        most = MOST_KEPT // (len(data) * LANDMARKS)
+        self._condition = lru_cache(most)(lambda columns: Condition(self._table(columns), self.seed))
 
     def pvalue(self, x: Sequence[int], y: Sequence[int], given: Sequence[int]) -> float:
         """Of the independence of columns x and y given others; 1 where x or y never varies."""
@@ -57,27 +60,8 @@ class Columns:
         if not any(self.varies[column] for column in given):
             X, Y = self.data[:, list(x)], self.data[:, list(y)]
             return independence_test(X, Y, n_permutations=self.n_permutations, random_state=self.seed).pvalue
-        sides, condition = (self._side(x), self._side(y)), self._condition(given)
+        sides, condition = (self._side(tuple(x)), self._side(tuple(y))), self._condition(tuple(given))
         return conditional_evidence(*sides, condition, self.method, self.n_permutations).pvalue
-
-    def _side(self, columns: Sequence[int]) -> Side:
-        key = tuple(columns)
-        if key not in self._sides:
-            self._sides[key] = Side(self._table(key))
-        return self._sides[key]
-
-    def _condition(self, columns: Sequence[int]) -> Condition:
-        """Searches go round all conditions of one size before they come to the next."""
-        key = tuple(columns)
-        if key in self._conditions:
-            return self._conditions[key]
-        if any(len(other) != len(key) for other in self._conditions):
-            self._conditions.clear()
-        condition = Condition(self._table(key), self.seed)
-        # Where there is no room for all, those that came first stay: on the next round the others would be gone too.
-        if len(self._conditions) < MOST_KEPT // (len(self.data) * LANDMARKS):
-            self._conditions[key] = condition
-        return condition
 
     def _table(self, columns: tuple[int, ...]) -> Table:
         (rows,) = read_rows(columns=self.data[:, list(columns)])

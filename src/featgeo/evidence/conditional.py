@@ -1,7 +1,7 @@
 """Whether X and Y are independent given S.
 
-Two methods. Given a finite S, rows are compared within its values (`featgeo.evidence.strata`): rows of Y are permuted
-there, which is exact, or, with ample counts or many rows, a limit is used. Otherwise what S explains is taken out of
+Two methods. Given a finite S, rows are compared within its values: rows of Y are permuted there, which is exact, or,
+with ample counts or many rows, a limit is used. Otherwise what S explains is taken out of
 functions of X and of Y, and the products of what is left are tested (`featgeo.evidence.products`). Numbers of X and of
 Y enter by rank, so strictly monotone maps of them change nothing; numbers of S enter by rank and as they are. Renaming
 labels changes nothing.
@@ -15,12 +15,11 @@ import numpy as np
 
 from featgeo.evidence.condition import Condition, Side
 from featgeo.evidence.independence import independence_test
-from featgeo.evidence.products import product_test
+from featgeo.evidence.products import product_test, stratified_probe_test
 from featgeo.evidence.reading import read_tables
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import scored_columns
 from featgeo.evidence.shuffling import Shuffling, check_permutations
-from featgeo.evidence.strata import stratified_probe_test
 from featgeo.evidence.tables import table_evidence
 from featgeo.geometry.arguments import check_choice, seed_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from featgeo.evidence.blocks import block_evidence
+from featgeo.evidence.halves import check_model, learned_evidence
 from featgeo.evidence.ladders import linear_ladder, smooth_ladders
-from featgeo.evidence.learned import check_model, learned_evidence
 from featgeo.evidence.rank import linear_evidence
 from featgeo.evidence.reading import check_rows, read_rows
 from featgeo.evidence.result import Evidence

@@ -26,7 +26,7 @@ from featgeo.evidence.ladders import Ladder, linear_ladder
 from featgeo.evidence.null import less_spread, weighted_chi_square_tail
 from featgeo.evidence.reading import read_tables
 from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import Shuffling, as_they_are, check_permutations
+from featgeo.evidence.shuffling import Shuffling, check_permutations
 from featgeo.geometry.arguments import generator_of
 from featgeo.geometry.validation import Array
 
@@ -71,16 +71,13 @@ def linear_evidence(x: Ladder, y: Ladder, shuffling: Shuffling) -> Evidence:
             f"{p} and {q} features need at least {p + q + 2} rows, got {n}: with fewer, some of their combinations "
             "agree whatever the rows. Pass fewer columns or more rows, or use method='smooth'."
         )
-    name = f"Bartlett's statistic of {p} x {q} features"
 
     def of_orders(orders: np.ndarray) -> Array:
         moments = cross_moments(x.features, y.features[orders]) / np.sqrt(n - 1)
         return bartlett_statistics(np.linalg.svd(moments, compute_uv=False), n, p, q)[:, 0]
 
-    if not limit_holds(x, y):
-        return shuffling.evidence(of_orders, [np.arange(n)], f"{name}, {{}}arrangements of the rows")
-    statistic = as_they_are(of_orders, n)
-    return Evidence(statistic, float(chi2.sf(statistic, p * q)), f"{name}, chi-square with {p * q} d.f.")
+    limit = (chi2(p * q).sf, f"chi-square with {p * q} d.f.") if limit_holds(x, y) else None
+    return shuffling.evidence(of_orders, [np.arange(n)], f"Bartlett's statistic of {p} x {q} features, ", limit)
 
 
 def bartlett_statistics(rho: Array, n_rows: int, p: int, q: int) -> Array:

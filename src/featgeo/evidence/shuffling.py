@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,8 @@ _BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in 
 _TIE = 1e-9  # statistics that differ by less, relatively, are equal: sums in another order
 
 OfOrders = Callable[[np.ndarray], Array]
+Limit = tuple[Callable[[float], Any], str]
+Groups = list[np.ndarray]
 
 
 def check_permutations(n_permutations: int) -> None:
@@ -42,14 +45,12 @@ class Shuffling:
     n_permutations: int
     rng: np.random.Generator
 
-    def is_complete(self, groups: list[np.ndarray]) -> bool:
+    def is_complete(self, groups: Groups) -> bool:
         """Whether rows that stay within these groups have so few orders that all are tried."""
-        orders = 1
-        for group in groups:
-            orders *= math.factorial(min(len(group), 20)) if orders <= self.n_permutations + 1 else 1
-        return orders <= self.n_permutations + 1
+        orders = sum(math.lgamma(len(group) + 1) for group in groups)  # the logarithm of their number
+        return orders < math.log(self.n_permutations + 1.5)
 
-    def orders(self, groups: list[np.ndarray]) -> Iterator[np.ndarray]:
+    def orders(self, groups: Groups) -> Iterator[np.ndarray]:
         """Orders of the rows that keep them within their groups, (b, n) at a time."""
         place = np.argsort(np.concatenate(groups))
         if self.is_complete(groups):
@@ -62,22 +63,22 @@ class Shuffling:
             parts = [self.rng.permuted(np.tile(group, (size, 1)), axis=1) for group in groups]
             yield np.hstack(parts)[:, place]
 
-    def evidence(self, of_orders: OfOrders, groups: list[np.ndarray], name: str) -> Evidence:
-        """Compare a statistic with itself over orders of the rows of one variable.
+    def evidence(self, of_orders: OfOrders, groups: Groups, name: str, limit: Limit | None = None) -> Evidence:
+        """Compare a statistic with its limit, or with itself over orders of the rows of one variable.
 
         Args:
             of_orders: The statistic for each order of the rows, (b, n) to (b,).
             groups: The rows that may change places with each other.
-            name: What the method is called, with a place for the word "all".
+            name: What the statistic is called.
+            limit: The tail of its null distribution, and what that is called, where it is known.
         """
-        statistic, complete = as_they_are(of_orders, sum(map(len, groups))), self.is_complete(groups)
+        statistic = float(of_orders(np.arange(sum(map(len, groups)))[None])[0])
+        if limit is not None:
+            return Evidence(statistic, float(limit[0](statistic)), f"{name}{limit[1]}")
+        complete = self.is_complete(groups)
         pvalue = permutation_pvalue(statistic, map(of_orders, self.orders(groups)), complete)
-        return Evidence(statistic, pvalue, name.format("all " * complete))
-
-
-def as_they_are(of_orders: OfOrders, n_rows: int) -> float:
-    """The statistic of the rows in their own order."""
-    return float(of_orders(np.arange(n_rows)[None])[0])
+        kind = "arrangements of the rows" if len(groups) == 1 else "permutations within strata"
+        return Evidence(statistic, pvalue, f"{name}{'all ' * complete}{kind}")
 
 
 def permutation_pvalue(statistic: float, draws: Iterable[Array], complete: bool) -> float:

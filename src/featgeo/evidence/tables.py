@@ -7,15 +7,13 @@ test, any other by orders of the rows within strata, which keep all margins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.stats import chi2, fisher_exact
 
 from featgeo.evidence.null import AMPLE_COUNT
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Symbols
-from featgeo.evidence.shuffling import Shuffling, as_they_are
+from featgeo.evidence.shuffling import Limit, Shuffling
 from featgeo.geometry.validation import Array
 
 _MOST_CELLS = 2**20  # tables with more are counted by sorting, which takes less memory
@@ -24,51 +22,28 @@ _MOST_CELLS = 2**20  # tables with more are counted by sorting, which takes less
 def table_evidence(x: Symbols, y: Symbols, shuffling: Shuffling, s: Symbols | None = None) -> Evidence:
     """Test the independence of two finite variables, within the strata of s if it is given."""
     strata = s or Symbols(np.zeros(len(x.codes), dtype=np.int64), 1)
-    n, size = len(x.codes), np.bincount(strata.codes)
-    of_x, of_y = _Margin.of(x, strata), _Margin.of(y, strata)
-    expected = of_x.counts / size[strata.codes]  # of each row's cell, but for the count of its y
+    of_s, inside = np.bincount(strata.codes), strata.codes * x.size + x.codes
+    of_x, of_y = _counts(inside), _counts(strata.codes * y.size + y.codes)
 
     def of_orders(orders: np.ndarray) -> Array:
-        cells = of_x.cells * y.size + y.codes[orders]
-        seen = np.array([_counts(one) for one in cells])
-        return np.sum(seen / (expected * of_y.counts[orders]), axis=1) - n
+        seen = np.array([_counts(cells) for cells in inside * y.size + y.codes[orders]])
+        return np.sum(seen * (of_s[strata.codes] / of_x) / of_y[orders], axis=1) - len(inside)
 
-    table = "" if s else f"{x.size} x {y.size} table, "
-    if (of_x.fewest * of_y.fewest >= AMPLE_COUNT * size).all():
-        statistic, freedom = as_they_are(of_orders, n), int(((of_x.values - 1) * (of_y.values - 1)).sum())
-        method = "chi-square within strata" if s else f"{table}chi-square with {freedom} d.f."
-        return Evidence(statistic, float(chi2.sf(statistic, freedom)) if freedom else 1.0, method)
-    if s is None and x.size == y.size == 2:
-        counts = np.bincount(2 * x.codes + y.codes, minlength=4).reshape(2, 2)
-        exact = float(fisher_exact(counts).pvalue)
-        return Evidence(as_they_are(of_orders, n), exact, f"{table}Fisher's exact test")
-    kind = "permutations within strata" if s else "arrangements of the rows"
-    return shuffling.evidence(of_orders, strata.groups, f"{table}{{}}{kind}")
-
-
-@dataclass(frozen=True, eq=False)
-class _Margin:
-    """How often each value comes in each stratum.
-
-    Attributes:
-        cells: The value and stratum of each row, numbered, (n,).
-        counts: How many rows have the value and stratum of each row, (n,).
-        fewest: The rows of the rarest value in each stratum, (strata,).
-        values: How many values come in each stratum, (strata,).
-    """
-
-    cells: np.ndarray
-    counts: np.ndarray
-    fewest: np.ndarray
-    values: np.ndarray
-
-    @classmethod
-    def of(cls, x: Symbols, s: Symbols) -> _Margin:
-        """Of a variable."""
-        seen, cells, counts = np.unique(s.codes * x.size + x.codes, return_inverse=True, return_counts=True)
-        stratum = seen // x.size  # in order
-        fewest = np.minimum.reduceat(counts, np.searchsorted(stratum, np.arange(s.size)))
-        return cls(cells, counts[cells], fewest, np.bincount(stratum))
+    fewest, values = np.ones((2, len(of_s)))
+    for counts in (of_x, of_y):  # of each row
+        rarest = np.full(len(of_s), np.inf)
+        np.minimum.at(rarest, strata.codes, counts)
+        fewest *= rarest
+        values *= np.bincount(strata.codes, 1 / counts) - 1  # every value adds up to one
+    limit: Limit | None = None
+    if (fewest >= AMPLE_COUNT * of_s).all():
+        freedom = round(values.sum())
+        named = "chi-square within strata" if s else f"chi-square with {freedom} d.f."
+        limit = (chi2(freedom).sf if freedom else lambda statistic: 1.0, named)
+    elif s is None and x.size == y.size == 2:
+        exact = fisher_exact(np.bincount(2 * x.codes + y.codes, minlength=4).reshape(2, 2)).pvalue
+        limit = (lambda statistic: exact, "Fisher's exact test")
+    return shuffling.evidence(of_orders, strata.groups, "" if s else f"{x.size} x {y.size} table, ", limit)
 
 
 def _counts(cells: np.ndarray) -> np.ndarray:

@@ -13,7 +13,6 @@ there goes without one:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -38,49 +37,32 @@ FEWEST_BESIDE = 5  # rows on either side of a jump
 _TINY = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class SimpleFunctions:
-    """What is simple in S, whatever is regressed on it.
+def free_terms(lines: Array, numbers: Sequence[Array], indices: Sequence[Array], target: Array, width: int) -> Array:
+    """All that goes without penalty for the sake of a target: an orthonormal basis, (n, r).
 
-    Attributes:
-        lines: An orthonormal basis of lines and of indicators of labels, (n, r), the strongest first.
-        curves: One of lines and curves of single columns, (n, c); None where rows are too few for it.
+    Args:
+        lines: An orthonormal basis of lines and of indicators of labels, (n, q).
         numbers: Ranks along each column that is a number, (n,).
-        width: The number of columns.
+        indices: Ranks along combinations of columns that the target follows; the number itself where S is one.
+        target: The leading function of X or Y, (n,).
+        width: The number of columns of S.
     """
+    n = len(target)
+    most = int(MOST_FREE * n) - lines.shape[1]
+    waves = max(0, min(INDEX_WAVES, most // len(indices)))
+    rest = most - waves * len(indices)
+    single = max(0, min(COLUMN_WAVES, n // (ROWS_PER_WAVE * width), rest // width))
+    along = [(index, waves) for index in indices] + [(number, single) for number in numbers]
+    terms, _ = orthonormal(np.hstack([lines, *(cosines_of(one, count) for one, count in along)]))
+    if int(MOST_FREE * n) - terms.shape[1] < MOST_JUMPS:
+        return terms
+    return with_jumps(terms, lines, numbers if width == 1 else [*numbers, *indices], target)
 
-    lines: Array
-    curves: Array | None
-    numbers: tuple[Array, ...]
-    width: int
 
-    @classmethod
-    def of(cls, columns: Sequence[Scored], n: int) -> SimpleFunctions:
-        """Those of the columns of S, of which there is at least one."""
-        width = len(columns)
-        lines, _ = orthonormal(np.hstack([_lines(column, max(1, int(MOST_FREE * n) // width)) for column in columns]))
-        numbers = tuple(column.values for column in columns if isinstance(column, Ranks))
-        return cls(lines, _curves(lines, numbers, n // width), numbers, width)
-
-    def indices(self, target: Array) -> tuple[Array, ...]:
-        """Ranks along the combinations of columns that a target, (n,), follows: of lines, and of sums of curves."""
-        if self.width == 1 and self.numbers:
-            return self.numbers
-        straight = _index(self.lines, target, even=True)
-        return (straight,) if self.curves is None else (straight, _index(self.curves, target, even=False))
-
-    def terms(self, target: Array, indices: Sequence[Array]) -> Array:
-        """All that goes without penalty for the sake of a target, (n,), that follows these indices: orthonormal."""
-        n, lines, width = len(target), self.lines, self.width
-        most = int(MOST_FREE * n)
-        waves = max(0, min(INDEX_WAVES, (most - lines.shape[1]) // len(indices)))
-        parts = [lines, *(cosines_of(index, waves) for index in indices)]
-        left = most - lines.shape[1] - waves * len(indices)
-        waves = max(0, min(COLUMN_WAVES, n // (ROWS_PER_WAVE * width), left // width))
-        terms, _ = orthonormal(np.hstack([*parts, *(cosines_of(number, waves) for number in self.numbers)]))
-        if most - terms.shape[1] < MOST_JUMPS:
-            return terms
-        return with_jumps(terms, lines, self.numbers if width == 1 else (*self.numbers, *indices), target)
+def lines_of(columns: Sequence[Scored], n: int) -> Array:
+    """An orthonormal basis of the lines in numbers and of the indicators of labels, (n, r), the strongest first."""
+    most = max(1, int(MOST_FREE * n) // len(columns))
+    return orthonormal(np.hstack([_lines(column, most) for column in columns]))[0]
 
 
 def _lines(column: Scored, most: int) -> Array:
@@ -91,16 +73,16 @@ def _lines(column: Scored, most: int) -> Array:
     return np.column_stack([column.numbers] if same else [column.numbers, column.scores])
 
 
-def _curves(lines: Array, numbers: Sequence[Array], rows_per_column: int) -> Array | None:
+def curves_of(lines: Array, numbers: Sequence[Array], rows_per_column: int) -> Array | None:
     """A basis of lines and of curves of single columns; None where rows are too few, or no column is a number."""
     waves = min(CURVE_WAVES, rows_per_column // ROWS_PER_CURVE)
     if waves < 2 or not numbers:
         return None
     scores = np.nan_to_num(ndtri(np.column_stack(numbers)))
-    return orthonormal(np.hstack([lines, scores**2, scores**3, *(cosines_of(ranks, waves) for ranks in numbers)]))[0]
+    return orthonormal(np.hstack([lines, scores**2, scores**3, *(cosines_of(number, waves) for number in numbers)]))[0]
 
 
-def _index(z: Array, target: Array, even: bool) -> Array:
+def index_of(z: Array, target: Array, even: bool) -> Array:
     """Ranks along the combination of orthonormal terms z, (n, d), that waves along it explain best, (n,).
 
     Gauss-Newton steps from the best straight fit, and, where rows suffice, from the direction of the strongest
@@ -119,47 +101,38 @@ def _index(z: Array, target: Array, even: bool) -> Array:
             direction = direction / max(float(np.linalg.norm(direction)), _TINY)
             along = z @ direction
             order = np.argsort(along)
-            position = sorted_positions(along[order])
-            waves, slopes = (values[position] for values in wave_table(n))
+            rising, sought = along[order], target[order]
+            twice = np.searchsorted(rising, rising) + np.searchsorted(rising, rising, side="right")  # the mid-ranks
+            waves = _waves(n)[twice]
             # Ties may make waves collinear.
             gram = waves.T @ waves + COLLINEAR_ENERGY * n * np.eye(INDEX_WAVES)
-            curve = np.linalg.solve(gram, waves.T @ target[order])
-            rest, slope = np.empty((2, n))  # what the curve leaves, and how steep the curve is, row by row
-            rest[order] = target[order] - waves @ curve
-            error = float(rest @ rest)
+            fitted = waves @ np.linalg.solve(gram, waves.T @ sought)
+            error = float(np.square(sought - fitted).sum())
             if error < least:
                 best, least = np.empty(n), error
-                best[order] = (position + 1) / (2 * n)
+                best[order] = twice / (2 * n)
             if error >= (1 - GAIN) * before:
                 break
             before = error
-            slope[order] = slopes @ curve * density(along[order])
-            moves = slope[:, None] * z
+            moves = slopes(rising, fitted)[:, None] * z[order]
             gram = moves.T @ moves
             gram[np.diag_indices(d)] += DAMPING * np.trace(gram) / d + _TINY
-            direction = direction + np.linalg.solve(gram, moves.T @ rest)
+            direction = direction + np.linalg.solve(gram, moves.T @ (sought - fitted))
     return best
 
 
-def sorted_positions(rising: Array) -> np.ndarray:
-    """Where the mid-ranks over n of values in order lie among 1 / 2n, 2 / 2n, 3 / 2n, ..., (n,)."""
-    return np.searchsorted(rising, rising) + np.searchsorted(rising, rising, side="right") - 1
-
-
 @lru_cache(maxsize=4)
-def wave_table(n: int) -> tuple[Array, Array]:
-    """Waves and their derivatives where mid-ranks of n rows may lie, (2 n - 1, INDEX_WAVES) each."""
-    index, orders = np.arange(1, 2 * n) / (2 * n), np.arange(1, INDEX_WAVES + 1)
-    slopes: Array = -np.sqrt(2) * np.pi * np.sin(np.pi * np.outer(index, orders)) * orders
-    return cosines_of(index, INDEX_WAVES), slopes
+def _waves(n: int) -> Array:
+    """Waves wherever mid-ranks of n rows may lie, (2 n, INDEX_WAVES)."""
+    return cosines_of(np.arange(2 * n) / (2 * n), INDEX_WAVES)
 
 
-def density(rising: Array) -> Array:
-    """How fast ranks rise along values in order, (n,): neighbours on either side over the distance between them."""
+def slopes(rising: Array, fitted: Array) -> Array:
+    """How steep a curve is along values in order, (n,): from the root of n neighbours below to as many above."""
     n, reach = len(rising), int(np.sqrt(len(rising)))
     low, high = (np.arange(n) - reach).clip(min=0), (np.arange(n) + reach).clip(max=n - 1)
-    rise: Array = (high - low) / n / np.maximum(rising[high] - rising[low], _TINY)
-    return rise
+    steep: Array = (fitted[high] - fitted[low]) / np.maximum(rising[high] - rising[low], _TINY)
+    return steep
 
 
 def with_jumps(terms: Array, lines: Array, along: Sequence[Array], target: Array) -> Array:
@@ -172,7 +145,7 @@ def with_jumps(terms: Array, lines: Array, along: Sequence[Array], target: Array
     before = np.arange(1, n)
     weight = n / (before * (n - before))
     weight[: FEWEST_BESIDE - 1] = weight[n - FEWEST_BESIDE :] = 0
-    orders = np.array([np.argsort(ranks) for ranks in along])
+    orders = np.array([np.argsort(one) for one in along])
     noise = np.square(_left(terms, target)).mean()
     for _ in range(MOST_JUMPS if len(orders) else 0):
         rest = _left(lines, target)
