@@ -68,7 +68,7 @@ def block_evidence(x: Sequence[Ladder], y: Sequence[Ladder], shuffling: Shufflin
 def limit_holds(x: Ladder, y: Ladder) -> bool:
     """Whether rows are many, and no feature and no block rests on few of them, so that cross-moments are normal."""
     n = len(x.features)
-    if n <= LIMIT_ROWS or rests_on_few_rows(x.kurtosis, y.kurtosis, n):
+    if n <= LIMIT_ROWS or rests_on_few_rows(x.features, y.features):
         return False
     return bool((added_variance(x, y) <= MOST_ADDED_VARIANCE).all())
 

@@ -41,11 +41,6 @@ class Ladder:
     rungs: tuple[int, ...]
 
     @cached_property
-    def kurtosis(self) -> float:
-        """The largest fourth moment of a feature: 1.5 for cosines, n / m for a label of m rows."""
-        return float(np.max(np.mean(np.square(np.square(self.features)), axis=0)))  # ** 4 is slow
-
-    @cached_property
     def rung_kurtosis(self) -> Array:
         """E|f|^4 of the leading k features of each rung, (rungs,): k^2 where all rows weigh alike."""
         energy = np.square(self.features).cumsum(axis=1)[:, np.array(self.rungs) - 1]
@@ -72,7 +67,8 @@ def linear_ladder(rows: Rows) -> Ladder:
 def _column_ladder(columns: Sequence[Scored], n: int, width: int) -> Ladder:
     """Functions of single columns: of all the first waves and the labels, then of all the second waves, and so on."""
     most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE))
-    waves = [_waves(column, min(MOST_WAVES, max(1, most // width))) for column in columns if isinstance(column, Ranks)]
+    most_waves = min(MOST_WAVES, max(1, most // width))
+    waves = [_waves(column, most_waves) for column in columns if isinstance(column, Ranks)]
     labels = [indicators(column, MOST_FEATURES) for column in columns if isinstance(column, Symbols)]
     spans = [[*labels, *(wave[:, :1] for wave in waves)]]
     spans += [[wave[:, i : i + 1] for wave in waves] for i in range(1, max((w.shape[1] for w in waves), default=0))]

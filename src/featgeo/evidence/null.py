@@ -24,12 +24,15 @@ _EDGE = 0.5  # where K ends, once the largest weight is 1
 _STEPS = np.linspace(0, 12, 240)  # along the path, as arguments of sinh: close and far enough for eight digits
 
 
-def rests_on_few_rows(kurtosis_x: float, kurtosis_y: float, n_rows: int) -> bool:
-    """Whether products of two features, of these kurtoses, vary on too few rows for their mean to be normal.
+def rests_on_few_rows(x: Array, y: Array) -> bool:
+    """Whether products of centred features, (n, k) and (n, l), vary on too few rows for their means to be normal."""
+    return AMPLE_COUNT * kurtosis(x) * kurtosis(y) > len(x)
 
-    The kurtosis of an indicator of m rows is about n / m: for two of them this is the rule of expected counts.
-    """
-    return AMPLE_COUNT * kurtosis_x * kurtosis_y > n_rows
+
+def kurtosis(features: Array) -> float:
+    """The largest fourth moment of a feature of variance 1: 1.5 for cosines, n / m for an indicator of m rows."""
+    squares = np.square(features)
+    return float(np.max(np.mean(np.square(squares), axis=0) / np.mean(squares, axis=0) ** 2, initial=0))
 
 
 def less_spread(spectrum: Array, same_row: float, n_rows: int) -> Array:

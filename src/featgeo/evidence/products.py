@@ -106,16 +106,11 @@ def moment_evidence(x: Array, y: Array, modulating: Array, ratios: Array, name: 
     """
     statistic, weights = _quadratic_form(x, y, modulating, ratios)
     pvalue = weighted_chi_square_tail(statistic, weights)
-    if rests_on_few_rows(_kurtosis(x), _kurtosis(y), len(x)):
+    if rests_on_few_rows(x, y):
         # Residuals rest on few rows: where these never meet, the products hardly vary, and their own variance says too
         # little. Then the variance that independence implies must not be exceeded either.
         pvalue = max(pvalue, weighted_chi_square_tail(statistic, _implied_weights(x, y, modulating)))
     return Evidence(statistic, pvalue, name)
-
-
-def _kurtosis(values: Array) -> float:
-    squares = np.square(values)
-    return float((np.mean(np.square(squares), axis=0) / np.mean(squares, axis=0) ** 2).max())
 
 
 def _implied_weights(x: Array, y: Array, modulating: Array) -> Array:
