@@ -36,6 +36,7 @@ def conditional_independence_test(
     method: Literal["auto", "products", "strata"] = "auto",
     n_permutations: int = 999,
     random_state: Any = None,
+    sample_weight: Any = None,
 ) -> Evidence:
     """Test whether X and Y are independent given S.
 
@@ -51,6 +52,7 @@ def conditional_independence_test(
             the smallest p-value is then 1 / (n_permutations + 1).
         random_state: Seed of permutations and of the choice of kernel centres; None is 0. The same seed gives the same
             answer.
+        sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice. Once when None.
 
     Returns:
         Statistic, p-value and the method that gave them.
@@ -60,12 +62,13 @@ def conditional_independence_test(
     are right: what they miss of a function of S that X and Y share looks like dependence. The guide has measured cases.
     """
     seed = check_options(method, n_permutations, random_state)
+    plain = {"n_permutations": n_permutations, "random_state": seed, "sample_weight": sample_weight}
     if S is None:
-        return independence_test(X, Y, n_permutations=n_permutations, random_state=seed)
-    x, y, s = (rows.table for rows in read_tables(X=X, Y=Y, S=S))
+        return independence_test(X, Y, **plain)
+    x, y, s = (rows.table for rows in read_tables(sample_weight, X=X, Y=Y, S=S))
     condition = Condition(s, seed)
     if not condition.columns and len(s) >= FEWEST_ROWS:
-        return independence_test(X, Y, n_permutations=n_permutations, random_state=seed)
+        return independence_test(X, Y, **plain)
     return conditional_evidence(Side(x), Side(y), condition, method, n_permutations)
 
 

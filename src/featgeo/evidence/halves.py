@@ -166,6 +166,7 @@ def held_out_spectrum(
     *,
     n_permutations: int = 999,
     random_state: Any = None,
+    sample_weight: Any = None,
 ) -> HeldOutSpectrum:
     """Learn modes on one half of the rows, measure them on the other, and the other way round.
 
@@ -177,6 +178,7 @@ def held_out_spectrum(
         n_permutations: Random arrangements that the modes of a half are compared with, where rows are few; no p-value
             is then below 2 / (n_permutations + 1).
         random_state: Seed of the halves and of shuffling; None is always the same.
+        sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice. Once when None.
 
     Returns:
         For each mode its held-out correlation, a confidence interval and a p-value. They speak of the modes that half
@@ -186,7 +188,7 @@ def held_out_spectrum(
     check_level(level, "level", "0.95 is usual.")
     check_permutations(n_permutations)
     check_model(model)
-    x, y = read_rows(X=X, Y=Y)
+    x, y = read_rows(sample_weight, X=X, Y=Y)
     shuffling = Shuffling(n_permutations, generator_of(random_state))
     ways = halves(x, y, shuffling.rng, "ask `independence_test` whether there is any dependence")
     measured = []

@@ -30,6 +30,7 @@ def independence_test(
     model: ModalDecomposition | None = None,
     n_permutations: int = 999,
     random_state: Any = None,
+    sample_weight: Any = None,
 ) -> Evidence:
     """Test whether two variables are independent.
 
@@ -54,6 +55,7 @@ def independence_test(
             smallest p-value is then 1 / (n_permutations + 1), for "learned" twice that. With many rows the limit is
             known, and none are needed.
         random_state: Seed of the arrangements and of the halves; None is always the same.
+        sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice. Once when None.
 
     Returns:
         The statistic, its p-value and how it was found. The statistic is Pearson's for tables, Bartlett's for "linear";
@@ -70,7 +72,7 @@ def independence_test(
     check_model(model)
     rng = generator_of(random_state)
     shuffling = Shuffling(int(n_permutations), rng)
-    x, y = read_rows(X=X, Y=Y)
+    x, y = read_rows(sample_weight, X=X, Y=Y)
     learns = method == "learned" or (method == "auto" and (x.variable.is_tensor or y.variable.is_tensor))
     check_rows(x, y, tensors=learns)
     if learns:

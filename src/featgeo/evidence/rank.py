@@ -34,7 +34,9 @@ MOST_PRODUCTS = 1024  # beyond, the weights are taken as equal, with the same su
 MOST_ROWS = 2000  # that sums of squares come from
 
 
-def mode_pvalues(X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any = None) -> Array:
+def mode_pvalues(
+    X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any = None, sample_weight: Any = None
+) -> Array:
     """How many modes do given features have? Tests inside their spans, one after the other.
 
     Args:
@@ -43,6 +45,7 @@ def mode_pvalues(X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any
         n_permutations: Random arrangements of the rows that "there are no modes" is compared with, where rows are few;
             no p-value is then below 1 / (n_permutations + 1).
         random_state: Seed of the arrangements; None is always the same.
+        sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice. Once when None.
 
     Returns:
         P-values of "there are no more than i modes" for i = 0, 1, ..., (min(p, q),). They never fall along the row, so
@@ -52,7 +55,7 @@ def mode_pvalues(X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any
     """
     check_permutations(n_permutations)
     shuffling = Shuffling(n_permutations, generator_of(random_state))
-    x, y = (linear_ladder(rows) for rows in read_tables(X=X, Y=Y))
+    x, y = (linear_ladder(rows) for rows in read_tables(sample_weight, X=X, Y=Y))
     # The larger of two: one is right where X and Y are independent, the other in the limit where they are uncorrelated.
     independent = linear_evidence(x, y, shuffling).pvalue
     pvalues = rank_pvalues(x.features, y.features)

@@ -1,23 +1,40 @@
-"""Variables as users hand them in, read as rows and checked."""
+"""Variables as users hand them in, read as rows and checked.
+
+Weights of a test count rows: a weight of 2 is the row twice, in the statistic, in its null distribution and in how many
+rows there are. So rows are taken as often as they count before anything is computed of them, and every test, also by
+arrangements of the rows, means the same by them.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from featgeo.features.variables import Rows, Variable, symbol_keys
-from featgeo.geometry.validation import check_same_rows
+from featgeo.geometry.validation import as_weights, check_same_rows, shown
 
 
-def read_rows(**variables: Any) -> tuple[Rows, ...]:
-    """Rows of each variable, as many of all."""
+def read_rows(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
+    """Rows of each variable, as many of all, each as often as it counts; once when `sample_weight` is None."""
     every = {name: Variable.seen(values, name).rows(values) for name, values in variables.items()}
     check_same_rows(**every)
-    return tuple(every.values())
+    rows = tuple(every.values())
+    if sample_weight is None:
+        return rows
+    counts = as_weights(sample_weight, len(rows[0]))
+    if (counts % 1).any() or not counts.any():
+        raise ValueError(
+            f"`sample_weight` must count rows: whole numbers, not all 0, got {shown(counts.tolist())}. What is known of "
+            "a dependence grows with the rows, and half a row is none. Pass counts, or leave it out."
+        )
+    again = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
+    return read_rows(**{name: one.take(again).raw for name, one in every.items()})
 
 
-def read_tables(**variables: Any) -> tuple[Rows, ...]:
-    """Rows of each variable; all must be tables, and X and Y must vary."""
-    every = read_rows(**variables)
+def read_tables(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
+    """The same of variables that must be tables, and of which X and Y must vary."""
+    every = read_rows(sample_weight, **variables)
     check_rows(*every)
     return every
 
