@@ -25,8 +25,8 @@ def read_rows(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
     counts = as_weights(sample_weight, len(rows[0]))
     if (counts % 1).any() or not counts.any():
         raise ValueError(
-            f"`sample_weight` must count rows: whole numbers, not all 0, got {shown(counts.tolist())}. What is known of "
-            "a dependence grows with the rows, and half a row is none. Pass counts, or leave it out."
+            f"`sample_weight` must count rows: whole numbers, not all 0, got {shown(counts.tolist())}. What is known "
+            "of a dependence grows with the rows, and half a row is none. Pass counts, or leave it out."
         )
     again = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
     return read_rows(**{name: one.take(again).raw for name, one in every.items()})
