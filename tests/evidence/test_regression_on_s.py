@@ -7,7 +7,7 @@ from scipy.stats import norm, rankdata
 from featgeo.evidence import condition, kernels, null, products, smoothing, terms
 from featgeo.evidence.condition import Probes
 from featgeo.evidence.reading import read_tables
-from featgeo.evidence.scored import Ranks, Symbols, orthonormal, ranks, same
+from featgeo.evidence.scored import Ranks, Symbols, cosines_of, orthonormal, ranks, same
 
 N = 120
 
@@ -114,12 +114,17 @@ def test_an_index_of_ties_has_mid_ranks():
     assert len(np.unique(found)) <= 16  # as many as there are different rows
 
 
-def test_slopes_are_those_of_the_curve():
-    rng = np.random.default_rng(0)
-    along = np.sort(rng.uniform(-1, 1, 400))
-    np.testing.assert_allclose(terms.slopes(along, 3 * along), 3)
-    np.testing.assert_allclose(terms.slopes(along, along**2), 2 * along, atol=0.2)
-    np.testing.assert_allclose(terms.slopes(np.zeros(9), np.zeros(9)), 0)
+def test_waves_and_their_slopes_at_all_mid_ranks():
+    waves, slopes = terms.wave_table(30)
+    index, h = np.arange(60) / 60, 1e-6
+    np.testing.assert_allclose(waves[:, 1], np.sqrt(2) * np.cos(2 * np.pi * index))
+    above, below = (cosines_of(index + step, terms.INDEX_WAVES) for step in (h, -h))
+    np.testing.assert_allclose(slopes, (above - below) / (2 * h), atol=1e-6)
+
+
+def test_density_is_how_fast_ranks_rise():
+    np.testing.assert_allclose(terms.density(np.arange(50) / 50 * 2.0), 0.5)
+    np.testing.assert_allclose(terms.density(np.array([0.0, 1.0, 3.0, 3.0])), [1 / 6, 1 / 4, 1 / 4, 1 / 4])
 
 
 @pytest.mark.parametrize("turned", [1, -1])

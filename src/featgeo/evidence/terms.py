@@ -103,36 +103,38 @@ def index_of(z: Array, target: Array, even: bool) -> Array:
             order = np.argsort(along)
             rising, sought = along[order], target[order]
             twice = np.searchsorted(rising, rising) + np.searchsorted(rising, rising, side="right")  # the mid-ranks
-            waves = _waves(n)[twice]
+            waves, slopes = (values[twice] for values in wave_table(n))
             # Ties may make waves collinear.
             gram = waves.T @ waves + COLLINEAR_ENERGY * n * np.eye(INDEX_WAVES)
-            fitted = waves @ np.linalg.solve(gram, waves.T @ sought)
-            error = float(np.square(sought - fitted).sum())
+            curve = np.linalg.solve(gram, waves.T @ sought)
+            rest = sought - waves @ curve
+            error = float(rest @ rest)
             if error < least:
                 best, least = np.empty(n), error
                 best[order] = twice / (2 * n)
             if error >= (1 - GAIN) * before:
                 break
             before = error
-            moves = slopes(rising, fitted)[:, None] * z[order]
+            moves = (slopes @ curve * density(rising))[:, None] * z[order]
             gram = moves.T @ moves
             gram[np.diag_indices(d)] += DAMPING * np.trace(gram) / d + _TINY
-            direction = direction + np.linalg.solve(gram, moves.T @ (sought - fitted))
+            direction = direction + np.linalg.solve(gram, moves.T @ rest)
     return best
 
 
 @lru_cache(maxsize=4)
-def _waves(n: int) -> Array:
-    """Waves wherever mid-ranks of n rows may lie, (2 n, INDEX_WAVES)."""
-    return cosines_of(np.arange(2 * n) / (2 * n), INDEX_WAVES)
+def wave_table(n: int) -> tuple[Array, Array]:
+    """Waves and their derivatives wherever mid-ranks of n rows may lie, (2 n, INDEX_WAVES) each."""
+    at, orders = np.arange(2 * n) / (2 * n), np.arange(1, INDEX_WAVES + 1)
+    return cosines_of(at, INDEX_WAVES), -np.sqrt(2) * np.pi * np.sin(np.pi * np.outer(at, orders)) * orders
 
 
-def slopes(rising: Array, fitted: Array) -> Array:
-    """How steep a curve is along values in order, (n,): from the root of n neighbours below to as many above."""
+def density(rising: Array) -> Array:
+    """How fast ranks rise along values in order, (n,): neighbours on either side over the distance between them."""
     n, reach = len(rising), int(np.sqrt(len(rising)))
     low, high = (np.arange(n) - reach).clip(min=0), (np.arange(n) + reach).clip(max=n - 1)
-    steep: Array = (fitted[high] - fitted[low]) / np.maximum(rising[high] - rising[low], _TINY)
-    return steep
+    rise: Array = (high - low) / n / np.maximum(rising[high] - rising[low], _TINY)
+    return rise
 
 
 def with_jumps(terms: Array, lines: Array, along: Sequence[Array], target: Array) -> Array:
