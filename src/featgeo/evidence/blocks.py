@@ -29,8 +29,7 @@ from scipy.special import chdtrc
 
 from featgeo.evidence.ladders import Ladder
 from featgeo.evidence.null import rests_on_few_rows
-from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import Shuffling
+from featgeo.evidence.shuffling import Evidence, Shuffling
 from featgeo.geometry.validation import Array
 
 LIMIT_ROWS = 1000

@@ -17,8 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
-from featgeo.evidence.kernels import kernel_features, narrow_features
 from featgeo.evidence.ladders import kernel_components
+from featgeo.evidence.regression import Residuals, curves_of, free_terms, index_of, lines_of, residuals
 from featgeo.evidence.scored import (
     Ranks,
     Scored,
@@ -26,12 +26,12 @@ from featgeo.evidence.scored import (
     cosines_of,
     indicators,
     joint_symbols,
+    kernel_features,
+    narrow_features,
     orthonormal,
     same,
     scored_columns,
 )
-from featgeo.evidence.smoothing import Residuals, residuals
-from featgeo.evidence.terms import curves_of, free_terms, index_of, lines_of
 from featgeo.features.variables import Table
 from featgeo.geometry.validation import Array
 

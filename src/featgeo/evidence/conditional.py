@@ -17,9 +17,8 @@ from featgeo.evidence.condition import Condition, Side
 from featgeo.evidence.independence import independence_test
 from featgeo.evidence.products import product_test, stratified_probe_test
 from featgeo.evidence.reading import read_tables
-from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import scored_columns
-from featgeo.evidence.shuffling import Shuffling, check_permutations
+from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
 from featgeo.evidence.tables import table_evidence
 from featgeo.geometry.arguments import check_choice, seed_of
 

@@ -15,8 +15,17 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from featgeo.evidence.kernels import landmark_features, landmarks
-from featgeo.evidence.scored import Ranks, Scored, Symbols, cosines_of, indicators, orthonormal, scored_columns
+from featgeo.evidence.scored import (
+    Ranks,
+    Scored,
+    Symbols,
+    cosines_of,
+    indicators,
+    landmark_features,
+    landmarks,
+    orthonormal,
+    scored_columns,
+)
 from featgeo.features.spaces import LinearSpace
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR_ENERGY
