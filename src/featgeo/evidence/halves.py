@@ -42,7 +42,7 @@ from featgeo.geometry.validation import Array, shown
 from featgeo.learning.data import Pairs
 from featgeo.models import ModalDecomposition
 
-FEWEST_ROWS = 20
+FEWEST_ROWS = 20  # ten to learn from, and ten to show it
 
 Half = tuple[Rows, Rows]
 

@@ -31,9 +31,9 @@ from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR_ENERGY
 from featgeo.geometry.validation import Array
 
-MOST_WAVES = 12  # of a number
+MOST_WAVES = 12  # half-waves of a number: rougher functions take more rows than tests get
 MOST_FEATURES = 32  # of single columns, all together, of a column of labels, and of a kernel
-ROWS_PER_FEATURE = 4
+ROWS_PER_FEATURE = 4  # at least: the roughest features of few rows are noise
 KERNEL_GAMMA = 0.3  # inverse squared width of the kernel of several columns, over their total variance
 
 

@@ -30,8 +30,8 @@ from featgeo.evidence.scored import Ranks, Scored, Symbols, ranks
 from featgeo.evidence.shuffling import Evidence, Shuffling
 from featgeo.geometry.validation import Array
 
-MODULATED = 4  # leading probes of X and of Y
-CHUNK = 8192
+MODULATED = 4  # leading probes of X and of Y: all of them times all functions of S would drown the rest
+CHUNK = 8192  # rows at once; it bounds the memory
 NAME = "products of residuals"
 MOST_PERMUTED = 5000  # rows; with more the limit is as good and faster
 

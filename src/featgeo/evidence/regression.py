@@ -25,6 +25,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
+from featgeo.evidence.null import AMPLE_COUNT
 from featgeo.evidence.scored import Ranks, Scored, cosines_of, indicators, orthonormal
 from featgeo.geometry.spans import COLLINEAR_ENERGY
 from featgeo.geometry.validation import Array
@@ -35,16 +36,14 @@ HARDLY = 0.05  # share of an eigenvector that a regression takes out
 MOST_DEGREES = 0.5  # of freedom, over n: beyond it cross-validation mistakes interpolation for a good fit
 MOST_FREE = 0.25  # terms, over n; beyond it the rarest labels of a column count as one
 SAME = 0.97  # squared correlation of a number and its normal score from which one of them does
-INDEX_WAVES = 5  # half-waves
-COLUMN_WAVES = 8
+INDEX_WAVES = 5  # half-waves: a curve that turns up to four times
+COLUMN_WAVES = 8  # at most: what is rougher is left to the kernel
 ROWS_PER_WAVE = 80  # along a column
 CURVE_WAVES = 4  # of the columns whose sum is an index
-ROWS_PER_CURVE = 50
-STEPS = 5  # of Gauss and Newton, at most
-GAIN = 1e-3  # share of the error; a step that gains less is the last: products of residuals forgive as much
-DAMPING = 1e-3
-MOST_JUMPS = 4
-FEWEST_BESIDE = 5  # rows on either side of a jump
+ROWS_PER_CURVE = 50  # of each: with fewer a combination of them follows the noise
+STEPS = 5  # of Gauss and Newton, at most; it bounds the time
+NEGLIGIBLE = 1e-3  # share of an error, or of the energy of a step, that products of residuals forgive
+MOST_JUMPS = 4  # of a target: more are no longer simple
 _TINY = 1e-12
 
 
@@ -207,12 +206,12 @@ def index_of(z: Array, target: Array, even: bool) -> Array:
             if error < least:
                 best, least = np.empty(n), error
                 best[order] = twice / (2 * n)
-            if error >= (1 - GAIN) * before:
+            if error >= (1 - NEGLIGIBLE) * before:
                 break
             before = error
             moves = (slopes @ curve * density(rising))[:, None] * z[order]
             gram = moves.T @ moves
-            gram[np.diag_indices(d)] += DAMPING * np.trace(gram) / d + _TINY
+            gram[np.diag_indices(d)] += NEGLIGIBLE * np.trace(gram) / d + _TINY
             direction = direction + np.linalg.solve(gram, moves.T @ rest)
     return best
 
@@ -241,7 +240,7 @@ def with_jumps(terms: Array, lines: Array, along: Sequence[Array], target: Array
     n = len(target)
     before = np.arange(1, n)
     weight = n / (before * (n - before))
-    weight[: FEWEST_BESIDE - 1] = weight[n - FEWEST_BESIDE :] = 0
+    weight[: AMPLE_COUNT - 1] = weight[n - AMPLE_COUNT :] = 0  # so many rows on either side of a jump
     orders = np.array([np.argsort(one) for one in along])
     noise = np.square(_left(terms, target)).mean()
     for _ in range(MOST_JUMPS if len(orders) else 0):

@@ -22,14 +22,13 @@ from scipy.stats import rankdata
 
 from featgeo.features.recipes import FINITE_VALUES
 from featgeo.features.variables import Table, symbol_keys
-from featgeo.geometry.spans import CONSTANT_SPREAD, flag_from_gram
+from featgeo.geometry.spans import COLLINEAR_ENERGY, CONSTANT_SPREAD, flag_from_gram
 from featgeo.geometry.validation import Array
 
 LANDMARKS = 200  # more take longer, and tell little more of smooth functions
-SMALLEST_EIGENVALUE = 1e-8  # of the kernel among landmarks, over the largest: below it is rounding
 SINGLE_WIDTHS = (0.3, 1.0)  # of the Gaussian kernels of one column, in normal scores: rows suffice for both
-SYMBOL_DISTANCE = 4.0  # squared, between two symbols
-INDEX_WIDTH, INDEX_SHARE = 0.2, 0.5
+SYMBOL_DISTANCE = 4.0  # squared, between two symbols: two deviations of a number
+INDEX_WIDTH, INDEX_SHARE = 0.2, 0.5  # of the narrow kernel along an index, beside the wide ones
 INDEX_GRID = np.arange(-9, 10) * 0.3  # of points along an index, in normal scores: the step is about the width
 
 
@@ -193,7 +192,7 @@ def landmarks(n: int, seed: int) -> np.ndarray:
 def landmark_features(kernel: Array, chosen: np.ndarray) -> Array:
     """Centred features of a kernel of all rows with the chosen ones, (n, m), (n, at most m)."""
     eigenvalues, vectors = np.linalg.eigh(kernel[chosen])
-    kept = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
+    kept = eigenvalues > COLLINEAR_ENERGY * eigenvalues[-1]
     features: Array = kernel @ (vectors[:, kept] / np.sqrt(eigenvalues[kept]))
     return features - features.mean(axis=0)
 

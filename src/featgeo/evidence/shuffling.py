@@ -22,7 +22,7 @@ from featgeo.geometry.validation import Array
 
 REACHED = 50  # orders that reach the statistic, and no more are needed: p-values above 0.05 to a seventh of them
 MOST_PERMUTATIONS = 10**7  # of a thousand rows, more take longer than anyone waits
-_BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in the cache
+BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in the cache
 _TIE = 1e-9  # statistics that differ by less, relatively, are equal: sums in another order
 
 OfOrders = Callable[[np.ndarray], Array]
@@ -78,7 +78,7 @@ class Shuffling:
             every = product(*(permutations(group) for group in groups))
             yield np.array([np.concatenate(parts) for parts in every])[:, place]
             return
-        batch = max(1, min(2 * REACHED, _BATCH_ENTRIES // len(place)))
+        batch = max(1, min(2 * REACHED, BATCH_ENTRIES // len(place)))
         for start in range(0, self.n_permutations, batch):
             size = min(batch, self.n_permutations - start)
             parts = [self.rng.permuted(np.tile(group, (size, 1)), axis=1) for group in groups]
