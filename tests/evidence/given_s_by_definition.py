@@ -54,7 +54,7 @@ def kernel(columns: Columns, widths: tuple[float, ...] = (0.3, 1.0)) -> np.ndarr
 
 def through(whole: np.ndarray, some: np.ndarray) -> np.ndarray:
     """Nystroem: the kernel as far as some rows tell."""
-    return whole[:, some] @ np.linalg.pinv(whole[np.ix_(some, some)], rcond=1e-8, hermitian=True) @ whole[some]
+    return whole[:, some] @ np.linalg.pinv(whole[np.ix_(some, some)], rcond=1e-10, hermitian=True) @ whole[some]
 
 
 def narrow_kernel(index: np.ndarray) -> np.ndarray:

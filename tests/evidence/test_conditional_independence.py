@@ -13,8 +13,8 @@ from scipy.stats import binom, kstest
 
 from featgeo.evidence.condition import contrasts
 from featgeo.evidence.conditional import conditional_independence_test
+from featgeo.evidence.regression import Residuals, variance_ratio
 from featgeo.evidence.scored import Symbols
-from featgeo.evidence.smoothing import Residuals, variance_ratio
 
 Draw = Callable[[np.random.Generator, int], tuple]
 

@@ -148,7 +148,7 @@ def test_orders_stay_within_groups(wanted):
 
 
 def test_random_orders_come_in_batches_of_bounded_size(monkeypatch):
-    monkeypatch.setattr(shuffling, "_BATCH_ENTRIES", 100)
+    monkeypatch.setattr(shuffling, "BATCH_ENTRIES", 100)
     batches = list(Shuffling(10, np.random.default_rng(0)).orders([np.arange(30)]))
     assert [len(batch) for batch in batches] == [3, 3, 3, 1]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from featgeo.evidence import condition, kernels, null, products, smoothing, terms
+from featgeo.evidence import condition, null, products, regression, scored
 from featgeo.evidence.condition import Probes
 from featgeo.evidence.reading import read_tables
-from featgeo.evidence.scored import Ranks, Symbols, orthonormal, ranks, same
+from featgeo.evidence.scored import Ranks, Symbols, cosines_of, orthonormal, ranks, same
 
 N = 120
 
@@ -16,11 +16,11 @@ N = 120
 def given():
     """Features of a kernel, terms without penalty, and the eigenvectors of what those leave of the kernel."""
     rng = np.random.default_rng(0)
-    features = kernels.kernel_features([Ranks.of(s) for s in rng.standard_normal((2, N))], N, 0)
+    features = scored.kernel_features([Ranks.of(s) for s in rng.standard_normal((2, N))], N, 0)
     free, _ = orthonormal(rng.standard_normal((N, 3)))
     left = features - free @ (free.T @ features) / N
     vectors, lengths, _ = np.linalg.svd(left, full_matrices=False)
-    kept = lengths**2 > 0.05 * smoothing.RIDGES[0] * lengths[0] ** 2
+    kept = lengths**2 > 0.05 * regression.RIDGES[0] * lengths[0] ** 2
     eigenvalues = np.concatenate([np.full(3, np.inf), np.square(lengths[kept])])
     return features, free, np.hstack([free, vectors[:, kept] * np.sqrt(N)]), eigenvalues
 
@@ -28,7 +28,7 @@ def given():
 def test_features_of_a_kernel_have_it_as_their_inner_products():
     rng = np.random.default_rng(1)
     columns = [Ranks.of(rng.standard_normal(50)), Symbols(rng.permutation(50) % 3, 3)]
-    features = kernels.kernel_features(columns, 50, 0)
+    features = scored.kernel_features(columns, 50, 0)
     apart = np.stack([np.subtract.outer(columns[0].scores, columns[0].scores) ** 2,
                       4.0 * np.not_equal.outer(columns[1].codes, columns[1].codes)])  # fmt: skip
     kernel = np.exp(-apart / 2).mean(axis=0) + np.exp(-apart.sum(axis=0) / 4)
@@ -40,8 +40,8 @@ def test_residuals_are_those_of_ridge_regression_two_steps_below_cross_validatio
     features, free, vectors, eigenvalues = given
     rng = np.random.default_rng(1)
     targets = vectors @ rng.standard_normal((len(eigenvalues), 2)) / np.sqrt(N) + rng.standard_normal((N, 2))
-    found = smoothing.residuals(features, free, targets)
-    ridges = smoothing.RIDGES * eigenvalues[3]
+    found = regression.residuals(features, free, targets)
+    ridges = regression.RIDGES * eigenvalues[3]
     shares = []
     for j, target in enumerate((targets - targets.mean(axis=0)).T):
         criteria, rests = [], []
@@ -56,7 +56,7 @@ def test_residuals_are_those_of_ridge_regression_two_steps_below_cross_validatio
         np.testing.assert_allclose(found.values[:, j], rests[best], atol=1e-6)
         shares.append(1 - (ridges[best] / (eigenvalues + ridges[best])) ** 2)
     taken = np.stack(shares, axis=1)
-    seen = taken.max(axis=1) > smoothing.HARDLY
+    seen = taken.max(axis=1) > regression.HARDLY
     assert not seen.all()
     np.testing.assert_allclose(np.sort(found.taken, axis=0)[::-1], np.vstack([[1.0, 1.0], taken[seen]]), atol=1e-6)
     gram = found.vectors.T @ found.vectors / N
@@ -71,14 +71,14 @@ def test_residuals_are_those_of_ridge_regression_two_steps_below_cross_validatio
 def test_what_follows_free_terms_is_taken_out_whole(given):
     features, free, _, _ = given
     target = free @ [[1.0], [-2.0], [3.0]]
-    np.testing.assert_allclose(smoothing.residuals(features, free, target + 5).values, 0, atol=1e-8)
+    np.testing.assert_allclose(regression.residuals(features, free, target + 5).values, 0, atol=1e-8)
 
 
 def test_narrow_features_are_a_kernel_of_that_width():
     scores = np.array([-1.0, -0.9, 0.0, 0.1, 0.3, 1.5])
-    features = kernels.narrow_features(norm.cdf(scores))
+    features = scored.narrow_features(norm.cdf(scores))
     distances = np.subtract.outer(scores, scores)
-    kernel = kernels.INDEX_SHARE * np.exp(-(distances**2) / (2 * kernels.INDEX_WIDTH**2))
+    kernel = scored.INDEX_SHARE * np.exp(-(distances**2) / (2 * scored.INDEX_WIDTH**2))
     centre = np.eye(6) - 1 / 6
     np.testing.assert_allclose(features @ features.T, centre @ kernel @ centre, atol=0.05)  # a grid stands in for all
 
@@ -94,7 +94,7 @@ def test_an_index_is_refined_until_it_is_the_direction_that_the_target_follows(s
     lines, _ = orthonormal(s)
     target = np.sin(3 * np.pi * ranks(direction))
     straight = np.abs(np.corrcoef(ranks(lines @ (lines.T @ target)), ranks(direction))[0, 1])
-    found = np.abs(np.corrcoef(terms.index_of(lines, target, even=True), ranks(direction))[0, 1])
+    found = np.abs(np.corrcoef(regression.index_of(lines, target, even=True), ranks(direction))[0, 1])
     assert straight < 0.99
     assert found > 0.9999
 
@@ -103,23 +103,28 @@ def test_an_index_along_which_the_target_is_even_is_found_from_its_curvature():
     s = np.random.default_rng(0).standard_normal((600, 4))
     direction = s @ [0.5, -0.5, 0.5, 0.5]
     target, (lines, _) = np.abs(direction) ** 1.5, orthonormal(s)
-    assert np.abs(np.corrcoef(terms.index_of(lines, target, even=True), ranks(direction))[0, 1]) > 0.9999
+    assert np.abs(np.corrcoef(regression.index_of(lines, target, even=True), ranks(direction))[0, 1]) > 0.9999
 
 
 def test_an_index_of_ties_has_mid_ranks():
     s = np.random.default_rng(0).integers(0, 4, (300, 2)).astype(float)
     target = s @ [1.0, 1.0]
-    found = terms.index_of(orthonormal(s)[0], target, even=False)
+    found = regression.index_of(orthonormal(s)[0], target, even=False)
     np.testing.assert_allclose(found, (rankdata(found) - 0.5) / 300)
     assert len(np.unique(found)) <= 16  # as many as there are different rows
 
 
-def test_slopes_are_those_of_the_curve():
-    rng = np.random.default_rng(0)
-    along = np.sort(rng.uniform(-1, 1, 400))
-    np.testing.assert_allclose(terms.slopes(along, 3 * along), 3)
-    np.testing.assert_allclose(terms.slopes(along, along**2), 2 * along, atol=0.2)
-    np.testing.assert_allclose(terms.slopes(np.zeros(9), np.zeros(9)), 0)
+def test_waves_and_their_slopes_at_all_mid_ranks():
+    waves, slopes = regression.wave_table(30)
+    index, h = np.arange(60) / 60, 1e-6
+    np.testing.assert_allclose(waves[:, 1], np.sqrt(2) * np.cos(2 * np.pi * index))
+    above, below = (cosines_of(index + step, regression.INDEX_WAVES) for step in (h, -h))
+    np.testing.assert_allclose(slopes, (above - below) / (2 * h), atol=1e-6)
+
+
+def test_density_is_how_fast_ranks_rise():
+    np.testing.assert_allclose(regression.density(np.arange(50) / 50 * 2.0), 0.5)
+    np.testing.assert_allclose(regression.density(np.array([0.0, 1.0, 3.0, 3.0])), [1 / 6, 1 / 4, 1 / 4, 1 / 4])
 
 
 @pytest.mark.parametrize("turned", [1, -1])
@@ -129,11 +134,11 @@ def test_a_jump_is_found_where_it_is(turned):
     along = rng.permutation(n)
     target = turned * (along >= place) + 0.1 * rng.standard_normal(n)
     lines, _ = orthonormal(rng.standard_normal((n, 2)))
-    found = terms.with_jumps(lines, lines, [along / n], target)
+    found = regression.with_jumps(lines, lines, [along / n], target)
     assert found.shape == (n, 3)
     beyond = (along >= place) - (along >= place).mean()
     np.testing.assert_allclose(found @ (found.T @ beyond) / n, beyond, atol=1e-8)
-    assert terms.with_jumps(lines, lines, [along / n], rng.standard_normal(n)) is lines
+    assert regression.with_jumps(lines, lines, [along / n], rng.standard_normal(n)) is lines
 
 
 # The statistic and its null distribution.
@@ -177,7 +182,7 @@ def test_what_s_determines_is_left_out_and_the_rest_is_scaled_by_its_weight(give
     features, free, _, _ = given
     rng = np.random.default_rng(0)
     probed = Probes(np.column_stack([free[:, 0], rng.standard_normal((N, 2))]), np.array([1.0, 0.5, 0.3]))
-    left = smoothing.residuals(features, free, probed.values).values
+    left = regression.residuals(features, free, probed.values).values
     scaled, free_of_s = probed.scaled(left)
     assert free_of_s.tolist() == [False, True, True]
     np.testing.assert_allclose(scaled.var(axis=0), [0.5, 0.3])

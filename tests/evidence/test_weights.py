@@ -7,7 +7,7 @@ import torch
 from scipy.stats import chi2_contingency
 
 from featgeo import ModalDecomposition
-from featgeo.evidence import conditional_independence_test, held_out_spectrum, independence_test, mode_pvalues
+from featgeo.evidence import conditional_independence_test, independence_test, mode_pvalues
 from featgeo.evidence.halves import halves
 from featgeo.evidence.reading import read_rows
 
@@ -85,12 +85,10 @@ def test_given_s(draw, condition, n):
     assert (found.statistic, found.pvalue) == pytest.approx((due.statistic, due.pvalue), rel=1e-10)
 
 
-def test_modes_and_spectra():
+def test_of_modes():
     (x, y), counts = numbers(80, 2), counts_of(80)
     again = twice(x, counts), twice(y, counts)
     np.testing.assert_allclose(mode_pvalues(x, y, sample_weight=counts), mode_pvalues(*again), rtol=1e-10)
-    found, due = held_out_spectrum(x, y, LINE, sample_weight=counts), held_out_spectrum(*again, LINE)
-    assert (found.sigma, found.low, found.pvalue, found.n_rows) == (due.sigma, due.low, due.pvalue, due.n_rows)
 
 
 def test_a_table_of_counts_is_pearsons():

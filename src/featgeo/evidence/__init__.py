@@ -4,7 +4,7 @@ from featgeo.evidence.conditional import conditional_independence_test
 from featgeo.evidence.halves import HeldOutSpectrum, held_out_spectrum
 from featgeo.evidence.independence import independence_test
 from featgeo.evidence.rank import mode_pvalues
-from featgeo.evidence.result import Evidence
+from featgeo.evidence.shuffling import Evidence
 
 __all__ = [
     "Evidence",

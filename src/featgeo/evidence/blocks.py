@@ -29,17 +29,14 @@ from scipy.special import chdtrc
 
 from featgeo.evidence.ladders import Ladder
 from featgeo.evidence.null import rests_on_few_rows
-from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import Shuffling
+from featgeo.evidence.shuffling import BATCH_ENTRIES, Evidence, Shuffling
 from featgeo.geometry.validation import Array
 
-LIMIT_ROWS = 1000
+LIMIT_ROWS = 1000  # with fewer, orders of the rows take no time and need no limit
 MOST_ADDED_VARIANCE = 0.2  # of the energy of a block, as a share of that of chi-square
-LIMIT_DRAWS = 19_999
+LIMIT_DRAWS = 19_999  # drawn once: more digits than a p-value needs
 SEVERAL_DRAWS = 4999  # of several ladders: these draws are of the data, and made anew
-TAIL_DRAWS = 100
-_SMALLEST = 1e-300
-_BATCH_ENTRIES = 2**20
+TAIL_DRAWS = 100  # the largest, which fix the tail to a tenth
 
 Rungs = tuple[int, ...]
 
@@ -100,7 +97,7 @@ def surprise(moments: Array, x_rungs: Sequence[Rungs], y_rungs: Sequence[Rungs])
         for of_y, block in zip(y_rungs, np.split(rows, y_ends, axis=2), strict=True):
             sums = np.square(block).cumsum(axis=1).cumsum(axis=2)
             energies = sums[:, np.array(of_x)[:, None] - 1, np.array(of_y) - 1]
-            tails = chdtrc(np.multiply.outer(of_x, of_y), energies).clip(min=_SMALLEST)
+            tails = chdtrc(np.multiply.outer(of_x, of_y), energies).clip(min=np.finfo(np.float64).tiny)
             inverse.append(1 / tails.reshape(len(tails), -1))
     return np.log10(np.concatenate(inverse, axis=1).mean(axis=1))
 
@@ -116,7 +113,7 @@ def limit_draws(left: Array, right: Array, x_rungs: Sequence[Rungs], y_rungs: Se
         n_draws: How many.
     """
     rng = np.random.default_rng(0)
-    batch = max(1, _BATCH_ENTRIES // (len(left) * len(right)))
+    batch = max(1, BATCH_ENTRIES // (len(left) * len(right)))
     left, right = (root.astype(np.float32) for root in (left, right))  # type: ignore[assignment]
     draws = [
         surprise(left @ rng.standard_normal((size, len(left), len(right)), np.float32) @ right, x_rungs, y_rungs)

@@ -17,8 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
-from featgeo.evidence.kernels import kernel_features, narrow_features
 from featgeo.evidence.ladders import kernel_components
+from featgeo.evidence.regression import Residuals, curves_of, free_terms, index_of, lines_of, residuals
 from featgeo.evidence.scored import (
     Ranks,
     Scored,
@@ -26,24 +26,22 @@ from featgeo.evidence.scored import (
     cosines_of,
     indicators,
     joint_symbols,
+    kernel_features,
+    narrow_features,
     orthonormal,
     same,
     scored_columns,
 )
-from featgeo.evidence.smoothing import Residuals, residuals
-from featgeo.evidence.terms import curves_of, free_terms, index_of, lines_of
 from featgeo.features.variables import Table
 from featgeo.geometry.validation import Array
 
-COSINES = 6
-MOST_SYMBOLS = 16  # the rarer ones count as one
-MOST_PROBES = 12  # of several columns
+COSINES = 6  # of a number, and twice as many functions of several columns
+MOST_SYMBOLS = 16  # of a column, the rarer ones count as one; and functions of S, at most
 DETERMINED = 1e-3  # a probe with this share of its variance left is a function of S as far as a regression can tell
 MOST_UNORDERED = 3  # values of a number of X or Y; with more, their order counts
 NARROW_ROWS = 500  # from so many on, functions along indices may be narrow
-MODULATING_COSINES = 2
+MODULATING_COSINES = 2  # of each column of S: where a dependence changes, it does so smoothly
 MODULATION = 1.5  # weight of all functions of S together; the constant has weight 1
-MOST_MODULATORS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,7 @@ def probes(columns: Sequence[Scored], n: int, seed: int) -> Probes:
     if len(columns) == 1:
         return column_probes(columns[0], COSINES)
     components, energies = kernel_components(columns, n, seed)
-    return Probes(components[:, :MOST_PROBES], np.sqrt(energies / energies[0])[:MOST_PROBES])
+    return Probes(components[:, : 2 * COSINES], np.sqrt(energies / energies[0])[: 2 * COSINES])
 
 
 def column_probes(column: Scored, cosines: int) -> Probes:
@@ -171,11 +169,11 @@ class Condition(Side):
     def modulators(self) -> Array:
         """Functions of S that multiply products of residuals, times the roots of their weights, (n, q)."""
         width = len(self.columns)
-        if width > MOST_MODULATORS:
-            return self.lines[:, :MOST_MODULATORS] * np.sqrt(MODULATION / MOST_MODULATORS)
+        if width > MOST_SYMBOLS:
+            return self.lines[:, :MOST_SYMBOLS] * np.sqrt(MODULATION / MOST_SYMBOLS)
         parts = []
         for column in self.columns:
             given = column_probes(column, MODULATING_COSINES)
-            weights = given.weights[: MOST_MODULATORS // width]
+            weights = given.weights[: MOST_SYMBOLS // width]
             parts.append(given.values[:, : len(weights)] * np.sqrt(MODULATION / width * weights / weights.sum()))
         return np.hstack(parts)

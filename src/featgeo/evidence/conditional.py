@@ -15,17 +15,16 @@ import numpy as np
 
 from featgeo.evidence.condition import Condition, Side
 from featgeo.evidence.independence import independence_test
+from featgeo.evidence.null import AMPLE_COUNT
 from featgeo.evidence.products import product_test, stratified_probe_test
 from featgeo.evidence.reading import read_tables
-from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import scored_columns
-from featgeo.evidence.shuffling import Shuffling, check_permutations
+from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
 from featgeo.evidence.tables import table_evidence
 from featgeo.geometry.arguments import check_choice, seed_of
 
 METHODS = ("auto", "products", "strata")
-FEWEST_ROWS = 4
-ROWS_PER_COLUMN = 5
+FEWEST_ROWS = 4  # of fewer no order of the rows is evidence
 
 
 def conditional_independence_test(
@@ -95,9 +94,9 @@ def conditional_evidence(x: Side, y: Side, s: Condition, method: str, n_permutat
             return table_evidence(x.finite, y.finite, shuffling, s.finite)
         of_x, of_y = ([side.finite] if side.finite else scored_columns(side.table) for side in (x, y))
         return stratified_probe_test(of_x, of_y, s.finite, s.seed, shuffling)
-    if n < ROWS_PER_COLUMN * n_columns:
+    if n < AMPLE_COUNT * n_columns:
         raise ValueError(
-            f"A test given S needs at least {ROWS_PER_COLUMN} rows for each column of S that varies, got {n} rows and "
+            f"A test given S needs at least {AMPLE_COUNT} rows for each column of S that varies, got {n} rows and "
             f"{n_columns} columns: regressions on S would explain anything. Pass more rows or fewer columns."
         )
     return product_test(x, y, s)

@@ -35,15 +35,14 @@ from featgeo.card import Card, Shown
 from featgeo.evidence.blocks import LIMIT_ROWS
 from featgeo.evidence.null import AMPLE_COUNT, rests_on_few_rows
 from featgeo.evidence.reading import read_rows, varies
-from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import Shuffling, check_permutations, permutation_pvalue
+from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations, permutation_pvalue
 from featgeo.features.variables import Rows
 from featgeo.geometry.arguments import check_level, generator_of
 from featgeo.geometry.validation import Array, shown
 from featgeo.learning.data import Pairs
 from featgeo.models import ModalDecomposition
 
-FEWEST_ROWS = 20
+FEWEST_ROWS = 20  # ten to learn from, and ten to show it
 
 Half = tuple[Rows, Rows]
 
@@ -57,7 +56,8 @@ def learned_evidence(x: Rows, y: Rows, model: ModalDecomposition | None, shuffli
             continue
         fitted = learned_on(model, seen)
         f, g = fitted.transform(*(rows.raw for rows in held_out))
-        ways.append(score_evidence(f, g, mode_weights(fitted), shuffling))
+        weights = fitted.held_out_singular_values_.clip(min=0.0)  # where none is left of these, those of its own rows
+        ways.append(score_evidence(f, g, weights if weights.any() else fitted.singular_values_, shuffling))
     better = min(ways, key=lambda evidence: evidence.pvalue)
     return Evidence(better.statistic, min(1.0, 2 * better.pvalue), f"learned on halves: {better.method}")
 
@@ -95,12 +95,6 @@ def learned_on(model: ModalDecomposition | None, seen: Half) -> ModalDecompositi
             f"A half of the rows cannot be learned from: {reason} A value that few rows have may be in the other half "
             "alone. Pass more rows, or merge rare values."
         ) from reason
-
-
-def mode_weights(fitted: ModalDecomposition) -> Array:
-    """Strengths on rows that the fit held out for itself, (k,); where none is left of these, those of its own rows."""
-    held_out = np.clip(fitted.held_out_singular_values_, 0.0, None)
-    return held_out if held_out.any() else fitted.singular_values_
 
 
 def score_evidence(f: Array, g: Array, weights: Array, shuffling: Shuffling) -> Evidence:
@@ -166,7 +160,6 @@ def held_out_spectrum(
     *,
     n_permutations: int = 999,
     random_state: Any = None,
-    sample_weight: Any = None,
 ) -> HeldOutSpectrum:
     """Learn modes on one half of the rows, measure them on the other, and the other way round.
 
@@ -178,7 +171,6 @@ def held_out_spectrum(
         n_permutations: Random arrangements that the modes of a half are compared with, where rows are few; no p-value
             is then below 2 / (n_permutations + 1).
         random_state: Seed of the halves and of shuffling; None is always the same.
-        sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice. Once when None.
 
     Returns:
         For each mode its held-out correlation, a confidence interval and a p-value. They speak of the modes that half
@@ -188,7 +180,7 @@ def held_out_spectrum(
     check_level(level, "level", "0.95 is usual.")
     check_permutations(n_permutations)
     check_model(model)
-    x, y = read_rows(sample_weight, X=X, Y=Y)
+    x, y = read_rows(X=X, Y=Y)
     shuffling = Shuffling(n_permutations, generator_of(random_state))
     ways = halves(x, y, shuffling.rng, "ask `independence_test` whether there is any dependence")
     measured = []

@@ -9,9 +9,8 @@ from featgeo.evidence.halves import check_model, learned_evidence
 from featgeo.evidence.ladders import linear_ladder, smooth_ladders
 from featgeo.evidence.rank import linear_evidence
 from featgeo.evidence.reading import check_rows, read_rows
-from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Symbols
-from featgeo.evidence.shuffling import Shuffling, check_permutations
+from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
 from featgeo.evidence.tables import table_evidence
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, symbol_keys

@@ -15,16 +15,25 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from featgeo.evidence.kernels import landmark_features, landmarks
-from featgeo.evidence.scored import Ranks, Scored, Symbols, cosines_of, indicators, orthonormal, scored_columns
-from featgeo.features.encoding import Encoding
+from featgeo.evidence.scored import (
+    Ranks,
+    Scored,
+    Symbols,
+    cosines_of,
+    indicators,
+    landmark_features,
+    landmarks,
+    orthonormal,
+    scored_columns,
+)
+from featgeo.features.spaces import LinearSpace
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR_ENERGY
 from featgeo.geometry.validation import Array
 
-MOST_WAVES = 12  # of a number
+MOST_WAVES = 12  # half-waves of a number: rougher functions take more rows than tests get
 MOST_FEATURES = 32  # of single columns, all together, of a column of labels, and of a kernel
-ROWS_PER_FEATURE = 4
+ROWS_PER_FEATURE = 4  # at least: the roughest features of few rows are noise
 KERNEL_GAMMA = 0.3  # inverse squared width of the kernel of several columns, over their total variance
 
 
@@ -60,7 +69,7 @@ def smooth_ladders(rows: Rows, seed: int) -> tuple[Ladder, ...]:
 
 def linear_ladder(rows: Rows) -> Ladder:
     """The columns themselves, labels as indicators, as a single rung."""
-    features, rungs = orthonormal(Encoding.fit(rows)(rows))
+    features, rungs = orthonormal(LinearSpace.fit(rows)(rows))
     return Ladder(features, rungs)
 
 

@@ -25,14 +25,13 @@ import numpy as np
 
 from featgeo.evidence.condition import MODULATION, Condition, Probes, Side, contrasts, probes
 from featgeo.evidence.null import less_spread, rests_on_few_rows, weighted_chi_square_tail
-from featgeo.evidence.result import Evidence
+from featgeo.evidence.regression import variance_ratio
 from featgeo.evidence.scored import Ranks, Scored, Symbols, ranks
-from featgeo.evidence.shuffling import Shuffling
-from featgeo.evidence.smoothing import variance_ratio
+from featgeo.evidence.shuffling import Evidence, Shuffling
 from featgeo.geometry.validation import Array
 
-MODULATED = 4  # leading probes of X and of Y
-CHUNK = 8192
+MODULATED = 4  # leading probes of X and of Y: all of them times all functions of S would drown the rest
+CHUNK = 8192  # rows at once; it bounds the memory
 NAME = "products of residuals"
 MOST_PERMUTED = 5000  # rows; with more the limit is as good and faster
 

@@ -25,8 +25,7 @@ from featgeo.evidence.blocks import cross_moments, limit_holds
 from featgeo.evidence.ladders import Ladder, linear_ladder
 from featgeo.evidence.null import less_spread, weighted_chi_square_tail
 from featgeo.evidence.reading import read_tables
-from featgeo.evidence.result import Evidence
-from featgeo.evidence.shuffling import Shuffling, check_permutations
+from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
 from featgeo.geometry.arguments import generator_of
 from featgeo.geometry.validation import Array
 

@@ -1,7 +1,9 @@
-"""Random orders of the rows of one variable, of all rows or within strata: exact null distributions, for any rows.
+"""What a test says: a statistic beside its null distribution, which is a limit or orders of the rows.
 
-Orders are drawn until `REACHED` of them reach the statistic: with h of the first l, h / l is an exact p-value too
-(J. Besag and P. Clifford (1991), Biometrika 78:301), so that orders are spent where the evidence is strong.
+Where rows of one variable, all of them or those within a stratum, may change places, random orders of them give an
+exact null distribution, for any number of rows. Orders are drawn until `REACHED` of them reach the statistic: with h of
+the first l, h / l is an exact p-value too (J. Besag and P. Clifford (1991), Biometrika 78:301), so that orders are
+spent where the evidence is strong.
 """
 
 from __future__ import annotations
@@ -14,18 +16,37 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.evidence.result import Evidence
+from featgeo.card import Card, Shown
 from featgeo.geometry.arguments import check_whole
 from featgeo.geometry.validation import Array
 
 REACHED = 50  # orders that reach the statistic, and no more are needed: p-values above 0.05 to a seventh of them
 MOST_PERMUTATIONS = 10**7  # of a thousand rows, more take longer than anyone waits
-_BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in the cache
+BATCH_ENTRIES = 2**17  # rows of all orders of a batch; a small batch stays in the cache
 _TIE = 1e-9  # statistics that differ by less, relatively, are equal: sums in another order
 
 OfOrders = Callable[[np.ndarray], Array]
 Limit = tuple[Callable[[float], Any], str]
 Groups = list[np.ndarray]
+
+
+@dataclass(frozen=True, repr=False)
+class Evidence(Shown):
+    """The outcome of a test.
+
+    Attributes:
+        statistic: What the test measured; larger speaks against the hypothesis.
+        pvalue: How often chance alone gives a statistic as large where the hypothesis holds.
+        method: How it was measured and what it was compared with.
+    """
+
+    statistic: float
+    pvalue: float
+    method: str
+
+    def card(self) -> Card:
+        """All in one line."""
+        return Card([f"p = {self.pvalue:.3g} (statistic {self.statistic:.4g}; {self.method})"])
 
 
 def check_permutations(n_permutations: int) -> None:
@@ -57,7 +78,7 @@ class Shuffling:
             every = product(*(permutations(group) for group in groups))
             yield np.array([np.concatenate(parts) for parts in every])[:, place]
             return
-        batch = max(1, min(2 * REACHED, _BATCH_ENTRIES // len(place)))
+        batch = max(1, min(2 * REACHED, BATCH_ENTRIES // len(place)))
         for start in range(0, self.n_permutations, batch):
             size = min(batch, self.n_permutations - start)
             parts = [self.rng.permuted(np.tile(group, (size, 1)), axis=1) for group in groups]

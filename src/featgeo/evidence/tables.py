@@ -11,9 +11,8 @@ import numpy as np
 from scipy.stats import chi2, fisher_exact
 
 from featgeo.evidence.null import AMPLE_COUNT
-from featgeo.evidence.result import Evidence
 from featgeo.evidence.scored import Symbols
-from featgeo.evidence.shuffling import Limit, Shuffling
+from featgeo.evidence.shuffling import Evidence, Limit, Shuffling
 from featgeo.geometry.validation import Array
 
 _MOST_CELLS = 2**20  # tables with more are counted by sorting, which takes less memory
