@@ -26,7 +26,7 @@ from featgeo.evidence.scored import (
     orthonormal,
     scored_columns,
 )
-from featgeo.features.spaces import LinearSpace
+from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR_ENERGY
 from featgeo.geometry.validation import Array
@@ -69,7 +69,7 @@ def smooth_ladders(rows: Rows, seed: int) -> tuple[Ladder, ...]:
 
 def linear_ladder(rows: Rows) -> Ladder:
     """The columns themselves, labels as indicators, as a single rung."""
-    features, rungs = orthonormal(LinearSpace.fit(rows)(rows))
+    features, rungs = orthonormal(Encoding.fit(rows)(rows))
     return Ladder(features, rungs)
 
 

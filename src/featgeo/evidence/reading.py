@@ -9,27 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from featgeo.features.missing import counted
 from featgeo.features.variables import Rows, Variable, symbol_keys
-from featgeo.geometry.validation import as_weights, check_same_rows, shown
+from featgeo.geometry.validation import check_same_rows
 
 
 def read_rows(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
     """Rows of each variable, as many of all, each as often as it counts; once when `sample_weight` is None."""
+    variables = dict(zip(variables, counted(sample_weight, **variables), strict=True))
     every = {name: Variable.seen(values, name).rows(values) for name, values in variables.items()}
     check_same_rows(**every)
-    rows = tuple(every.values())
-    if sample_weight is None:
-        return rows
-    counts = as_weights(sample_weight, len(rows[0]))
-    if (counts % 1).any() or not counts.any():
-        raise ValueError(
-            f"`sample_weight` must count rows: whole numbers, not all 0, got {shown(counts.tolist())}. What is known "
-            "of a dependence grows with the rows, and half a row is none. Pass counts, or leave it out."
-        )
-    again = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
-    return read_rows(**{name: one.take(again).raw for name, one in every.items()})
+    return tuple(every.values())
 
 
 def read_tables(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:

@@ -21,6 +21,7 @@ from featgeo.features.raw import (
     list_as_array,
     plain,
     shape_of,
+    taken,
     tensor_of,
 )
 from featgeo.geometry.validation import as_weights, check_same_rows, shown

@@ -8,7 +8,7 @@ posterior given some of them. Rows with several sources and Y at once identify t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from featgeo.card import Card, Shown
@@ -79,37 +79,31 @@ def identify(data: Incomplete, sources: Group, max_order: int) -> tuple[tuple[Te
     A team is a largest set of sources that were seen together pair by pair. Where its interactions cannot all be told
     apart, groups of sources that can be on their own are teams as well.
     """
-    found: dict[str, Identified] = {}
 
     def rows(*names: str) -> int:
         return len(data.having(*names))
 
-    for source in sources:
-        found[source] = _verdict(source, rows(source, "y"), (source, "Y"))
+    sizes = range(1, min(max_order, len(sources)) + 1)
+    groups = {" x ".join(group): group for size in sizes for group in combinations(sources, size)}
+    found = {name: _verdict(name, rows(*group, "y"), (*group, "Y")) for name, group in groups.items()}
     with_y = tuple(source for source in sources if found[source].learned)
     friends = {a: {b for b in with_y if b != a and rows(a, b) >= FEWEST_ROWS} for a in with_y}
     teams = [
         _team(tuple(source for source in sources if source in clique), max_order, rows)
         for clique in sorted(_cliques(friends, set(), set(with_y), set()), key=lambda team: (-len(team), team))
     ]
-    for size in range(2, max_order + 1):
-        for group in combinations(with_y, size):
-            alone = _team(group, max_order, rows)
-            if len(alone.orders) == size and not any(team.knows(group) for team in teams):
-                teams.append(alone)
+    for name, group in groups.items():
+        known = found[name].learned and any(team.knows(group) for team in teams)
+        alone = _team(group, max_order, rows) if set(group) <= set(with_y) and not known else None
+        if alone is not None and len(alone.orders) == len(group):
+            teams.append(alone)
+        elif found[name].learned and not known:
+            found[name] = replace(found[name], learned=False, reason="functions of fewer of these sources are absent")
     for team in teams:
         if len(team.sources) > 1:
-            name = team.name(1)
             fewest = min(rows(a, b) for a, b in combinations((*team.sources, "y"), 2))
-            found[name] = Identified(name, True, fewest, "every pair of these sources, and each with Y, was seen")
-    for size in range(2, min(max_order, len(sources)) + 1):
-        for group in combinations(sources, size):
-            name = " x ".join(group)
-            found[name] = _verdict(name, rows(*group, "y"), (*group, "Y"))
-            if found[name].learned and not any(team.knows(group) for team in teams):
-                found[name] = Identified(
-                    name, False, found[name].rows, "functions of fewer of these sources are absent"
-                )
+            reason = "every pair of these sources, and each with Y, was seen"
+            found[team.name(1)] = Identified(team.name(1), True, fewest, reason)
     everything = " + ".join(sources)
     if everything not in found:
         found[everything] = Identified(everything, False, 0, _missing_pair(sources, with_y, friends))

@@ -16,8 +16,7 @@ from featgeo.card import Card, Shown
 from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Variable
 from featgeo.geometry.arguments import seed_of
-from featgeo.geometry.modes import correlations
-from featgeo.geometry.validation import Array, as_real
+from featgeo.geometry.validation import Array, as_real, check_same_rows
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import N_FOLDS
@@ -98,17 +97,12 @@ def leakage(features: Any, Z: Any, random_state: Any = 0) -> Leakage:
     seed, values = seed_of(random_state), _numbers(features)
     if values.shape[1] == 0:
         return Leakage(0.0, 0.0, 0.0, 0.0, 0.0)  # no features tell nothing
-    x_variable, z_variable = Variable.seen(values, "features"), Variable.seen(Z, "Z")
-    x, z = x_variable.rows(values), z_variable.rows(Z)
-    if len(x) != len(z):
-        raise ValueError(
-            f"The features and Z must have the same rows, got {len(x)} and {len(z)}. Align them row by row."
-        )
+    x, z = (Variable.seen(part, name).rows(part) for part, name in ((values, "features"), (Z, "Z")))
+    check_same_rows(features=x, Z=z)
     data = Pairs(x, z)
     if len(data) < FEWEST_ROWS:
         raise ValueError(f"Leakage is measured on at least {FEWEST_ROWS} rows, got {len(data)}. Pass more.")
-    linear, linear_error = _linear(values, Encoding.fit(data.y.of("y"), "standard")(data.y.of("y")), seed)
-    return Leakage(linear, linear_error, *_nonlinear(data, seed))
+    return Leakage(*_linear(values, Encoding.fit(z, "standard")(z), seed), *_nonlinear(data, seed))
 
 
 def _numbers(features: Any) -> Array:
@@ -148,13 +142,14 @@ def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, floa
     for part in range(n_parts):
         train, test = (data.take(np.flatnonzero(rows)) for rows in (part_of_row != part, part_of_row == part))
         (component,) = learn(train, Setting.bivariate("auto", "auto", "auto"), Plan(seed=seed)).components
-        f, g = (function(side) for function, side in ((component.f, test.x), (component.g, test.y)))
+        f, g = component.f(test.x), component.g(test.y)
         energies.append(2 * h_score_of_modes(f, g, component.sigma))
-        gains.append(2 * ((f - f.mean(axis=0)) * (g - g.mean(axis=0))) @ component.sigma)
-        correlation = float(correlations(f, g)[:1].sum())
+        product = (f - f.mean(axis=0)) * (g - g.mean(axis=0))
+        gains.append(2 * product @ component.sigma)
         spread = f[:, :1].std(axis=0) * g[:, :1].std(axis=0)
-        product = (f - f.mean(axis=0))[:, :1] * (g - g.mean(axis=0))[:, :1]
-        products.append(np.divide(product, spread, out=np.zeros_like(product), where=spread > 0).sum(axis=1))
+        first = np.divide(product[:, :1], spread, out=np.zeros((len(f), min(1, f.shape[1]))), where=spread > 0)
+        products.append(first.sum(axis=1))
+        correlation = float(products[-1].mean())
         t = correlation * np.sqrt((len(test) - 2) / max(1 - correlation**2, 1e-12))
         pvalues.append(float(stats.t.sf(t, len(test) - 2)))
     gain, product = np.concatenate(gains), np.concatenate(products)

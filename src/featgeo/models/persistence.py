@@ -31,6 +31,7 @@ from featgeo.models.archive import Readable, RefusedError, damaged, parse, read_
 from featgeo.schema import SAVED, filled, is_saved, made, saved_fields
 
 _TENSORS = "tensors.safetensors"
+FROM_TEXT: dict[str, Any] = {"float": float, "bytes": bytes.fromhex, "datetime": datetime.fromisoformat}
 PLAIN = None | bool | int | float | str
 LONG = 64  # lists of more plain values than this are kept among the tensors, where they take less
 
@@ -210,12 +211,8 @@ class _Reader:
         if not isinstance(value, dict):
             return value
         match tuple(sorted(value)):
-            case ("float",):
-                return float(value["float"])
-            case ("bytes",):
-                return bytes.fromhex(value["bytes"])
-            case ("datetime",):
-                return datetime.fromisoformat(value["datetime"])
+            case ("float" | "bytes" | "datetime" as kind,):
+                return FROM_TEXT[kind](value[kind])
             case ("tuple",):
                 return tuple(self.decode(part) for part in _a_list(value["tuple"]))
             case ("list",):
@@ -225,8 +222,8 @@ class _Reader:
             case ("json", "lengths", "long", "text"):
                 return {"tuple": tuple, "list": list}[value["long"]](self._texts(value))
             case ("json", "labels", "lengths", "shape", "text"):
-                kind = {"O": np.object_, "U": np.str_, "S": np.bytes_}[value["labels"]]
-                return np.array(self._texts(value), dtype=kind).reshape(_a_shape(value["shape"]))
+                dtype = {"O": np.object_, "U": np.str_, "S": np.bytes_}[value["labels"]]
+                return np.array(self._texts(value), dtype=dtype).reshape(_a_shape(value["shape"]))
             case ("array", "shape"):
                 return self.tensors[value["array"]].reshape(_a_shape(value["shape"]))
             case ("dtype", "times"):
