@@ -42,6 +42,7 @@ from torch import nn
 
 from featgeo import FeatureClassifier, MultimodalDecomposition, Training, datasets
 from featgeo.features import networks
+from featgeo.learning.batches import Batches
 from featgeo.learning.train import one_cycle
 
 SEED = 500
@@ -239,7 +240,7 @@ def alone(inputs: Mapping[str, torch.Tensor], labels: torch.Tensor, epochs: int,
         model.trunks[name].fit_input_scale(images[:4096])
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     options = Training(max_epochs=epochs)
-    batches = options.batches({**inputs, "y": labels}, seed, n_parameters)
+    batches = Batches.in_memory({**inputs, "y": labels}, options, seed, n_parameters)
     rate, n_steps = options.rate(n_parameters), epochs * batches.n_batches
     optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=options.weight_decay, fused=True)
     step = 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # what a name is, for editors and type checkers; who uses it 
         heterogeneous_estimate,
         project,
     )
-    from featgeo.learning.options import Training
+    from featgeo.learning.plan import Training
     from featgeo.models import (
         ConditionalDecomposition,
         FeatureClassifier,
@@ -89,7 +89,7 @@ _ROOMS = {
         "heterogeneous_estimate",
         "project",
     ),
-    "learning.options": ("Training",),
+    "learning.plan": ("Training",),
     "nesting": ("Level", "Nesting", "h_score", "moments_h_score", "nested_h_score", "single_sided_h_score"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

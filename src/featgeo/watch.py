@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from numbers import Real
 from time import monotonic
 from types import TracebackType
@@ -112,3 +112,33 @@ def is_time_left() -> bool:
 def is_quiet() -> bool:
     """Whether nothing is to be shown."""
     return not _current.get().shown
+
+
+@contextmanager
+def progress_bar(name: str, total: int, done: int = 0, wanted: bool | None = None) -> Iterator[Callable[..., None]]:
+    """Show how far something has come, step by step; nothing where that is not wanted or rich is not installed.
+
+    Args:
+        name: What goes on; it is told where no bar shows it.
+        total: How many steps there are.
+        done: How many of them are done.
+        wanted: Whether to show it; None on terminals only.
+
+    Yields:
+        What to call with `advance`, steps that were done since, or with a `text` to show beside the bar.
+    """
+    bar: Any = None
+    if wanted or (wanted is None and sys.stderr.isatty() and not is_quiet()):
+        with suppress(ImportError):
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
+            bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))
+    tell(name if bar is None else "")
+    if bar is None:
+        yield lambda **_: None
+        return
+    with bar:
+        task = bar.add_task(name, total=total, completed=done, text="")
+        yield partial(bar.update, task)

@@ -3,13 +3,15 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from featgeo.learning.batches import CHUNK_ROWS, StreamBatches, TensorBatches, default_batch_size
+from featgeo.learning.batches import CHUNK_ROWS, Batches
+from featgeo.learning.plan import Training
 
 
-def numbered(n, **options):
+def numbered(n, seed=0, apart=None, **options):
     """Rows that know their number, in two blocks."""
     rows = torch.arange(n)
-    return TensorBatches({"x": rows, "y": torch.stack([rows, -rows], dim=1).float()}, **options)
+    inputs = {"x": rows, "y": torch.stack([rows, -rows], dim=1).float()}
+    return Batches.in_memory(inputs, Training(**options), seed, apart=apart)
 
 
 def seen(batches, epoch=0):
@@ -18,21 +20,19 @@ def seen(batches, epoch=0):
 
 def test_every_row_is_either_trained_on_or_kept_apart():
     batches = numbered(103, batch_size=10, validation=0.2, seed=0)
-    assert len(batches.validation_rows) == 21
-    np.testing.assert_array_equal(np.sort(np.concatenate([batches.training_rows, batches.validation_rows])), range(103))
-    np.testing.assert_array_equal(seen(batches).sort().values, batches.training_rows)
-    kept_apart = torch.cat([batch["x"] for batch in batches.validation()])
-    np.testing.assert_array_equal(kept_apart, batches.validation_rows)
+    assert len(batches.apart) == 21
+    np.testing.assert_array_equal(np.sort(np.concatenate([seen(batches), batches.apart])), range(103))
+    kept_apart = torch.cat([batch["x"] for batch in batches.held_out])
+    np.testing.assert_array_equal(kept_apart, batches.apart)
 
 
 def test_rows_that_are_named_are_kept_apart_whatever_the_share():
     apart = np.array([90, 3, 41, 7])
     batches = numbered(103, batch_size=10, validation=0.2, seed=0, apart=apart)
-    np.testing.assert_array_equal(batches.validation_rows, [3, 7, 41, 90])
-    np.testing.assert_array_equal(batches.training_rows, np.setdiff1d(np.arange(103), apart))
+    np.testing.assert_array_equal(batches.apart, [3, 7, 41, 90])
     for epoch in range(2):
-        np.testing.assert_array_equal(seen(batches, epoch).sort().values, batches.training_rows)
-    assert batches.describe() | {"inputs": ""} == {
+        np.testing.assert_array_equal(seen(batches, epoch).sort().values, np.setdiff1d(np.arange(103), apart))
+    assert batches.description | {"inputs": ""} == {
         "training_rows": 99,
         "validation_rows": 4,
         "batches": 10,
@@ -43,7 +43,7 @@ def test_rows_that_are_named_are_kept_apart_whatever_the_share():
 
 @pytest.mark.parametrize(("validation", "kept"), [(0.001, 2), (0.2, 21), (0.25, 26), (0, 0)])
 def test_a_share_of_the_rows_is_kept_apart_and_two_at_least(validation, kept):
-    assert len(numbered(103, validation=validation).validation_rows) == kept
+    assert len(numbered(103, validation=validation).apart) == kept
 
 
 def test_blocks_stay_aligned():
@@ -68,7 +68,7 @@ def test_no_batch_has_a_single_row(n):
     assert sum(sizes) == n
     assert min(sizes) >= 2
     assert len(sizes) == batches.n_batches
-    assert list(batches.validation()) == []
+    assert list(batches.held_out) == []
 
 
 def test_batches_of_an_epoch_have_equal_sizes():
@@ -77,21 +77,26 @@ def test_batches_of_an_epoch_have_equal_sizes():
 
 
 def test_held_out_rows_come_in_bounded_chunks():
-    batches = TensorBatches({"x": torch.zeros(3 * CHUNK_ROWS, 1)}, validation=0.5)
-    assert [len(batch["x"]) for batch in batches.validation()] == [CHUNK_ROWS, CHUNK_ROWS // 2]
+    apart = np.arange(3 * CHUNK_ROWS // 2)
+    batches = Batches.in_memory({"x": torch.zeros(3 * CHUNK_ROWS, 1)}, Training(), apart=apart)
+    assert [len(batch["x"]) for batch in batches.held_out] == [CHUNK_ROWS, CHUNK_ROWS // 2]
 
 
 def test_default_batch_size():
-    assert [default_batch_size(n) for n in (1, 100, 10_000, 45_000, 10**9)] == [32, 32, 256, 1024, 1024]
+    assert [Training().batch_rows(n) for n in (1, 100, 10_000, 45_000, 10**9)] == [32, 32, 256, 1024, 1024]
+
+
+def described(inputs):
+    return Batches.in_memory(inputs, Training(), seed=1).description
 
 
 def test_the_description_changes_with_the_data():
     x = torch.randn(100, 2)
-    description = TensorBatches({"x": x}, seed=1).describe()
-    assert TensorBatches({"x": x.clone()}, seed=1).describe() == description
-    assert TensorBatches({"x": x + 1}, seed=1).describe() != description
-    assert TensorBatches({"x": x[:99]}, seed=1).describe() != description
-    assert TensorBatches({"z": x}, seed=1).describe() != description
+    description = described({"x": x})
+    assert described({"x": x.clone()}) == description
+    assert described({"x": x + 1}) != description
+    assert described({"x": x[:99]}) != description
+    assert described({"z": x}) != description
 
 
 @pytest.mark.parametrize(
@@ -107,7 +112,7 @@ def test_the_description_changes_with_the_data():
 )
 def test_what_cannot_be_batched_is_refused(inputs, options, message):
     with pytest.raises(ValueError, match=message):
-        TensorBatches(inputs, **options)
+        Batches.in_memory(inputs, Training(**options))
 
 
 class WithoutLength:
@@ -126,37 +131,36 @@ def encode(raw):
 
 @pytest.mark.parametrize("wrap", [list, WithoutLength])
 def test_a_stream_keeps_its_first_batches_apart(wrap):
-    stream = StreamBatches(wrap(list(torch.arange(20).reshape(5, 4))), encode, validation_batches=2)
+    stream = Batches.streamed(wrap(list(torch.arange(20).reshape(5, 4))), encode, validation_batches=2)
     assert stream.n_batches == 3
-    assert torch.cat([batch["x"] for batch in stream.validation()]).tolist() == list(range(8))
+    assert torch.cat([batch["x"] for batch in stream.held_out]).tolist() == list(range(8))
     for epoch in range(2):
         assert seen(stream, epoch).tolist() == list(range(8, 20))
 
 
 def test_a_data_loader_is_a_stream():
     loader = DataLoader(TensorDataset(torch.arange(21)), batch_size=4)
-    stream = StreamBatches(loader, lambda raw: {"x": raw[0]}, validation_batches=1)
+    stream = Batches.streamed(loader, lambda raw: {"x": raw[0]}, validation_batches=1)
     assert stream.n_batches == 5
     assert seen(stream).tolist() == list(range(4, 20))  # row 20 would be a batch of its own
 
 
 def test_a_generator_is_refused():
     with pytest.raises(ValueError, match="can be read only once"):
-        StreamBatches((torch.zeros(4) for _ in range(3)), encode)
+        Batches.streamed((torch.zeros(4) for _ in range(3)), encode)
 
 
 def test_a_stream_that_begins_differently_is_refused():
     loader = DataLoader(TensorDataset(torch.arange(40)), batch_size=4, shuffle=True)
-    stream = StreamBatches(loader, lambda raw: {"x": raw[0]}, validation_batches=1)
     torch.manual_seed(0)
-    list(stream.validation())
+    stream = Batches.streamed(loader, lambda raw: {"x": raw[0]}, validation_batches=1)
     with pytest.raises(ValueError, match="Do not shuffle"):
         list(stream.epoch(0))
-    assert len(seen(StreamBatches(loader, lambda raw: {"x": raw[0]}, validation_batches=0))) == 40
+    assert len(seen(Batches.streamed(loader, lambda raw: {"x": raw[0]}, validation_batches=0))) == 40
 
 
 def test_a_stream_needs_batches_to_train_on():
     with pytest.raises(ValueError, match="none is left"):
-        _ = StreamBatches([torch.zeros(4)], encode, validation_batches=1).n_batches
+        _ = Batches.streamed([torch.zeros(4)], encode, validation_batches=1).n_batches
     with pytest.raises(ValueError, match="`validation_batches`"):
-        StreamBatches([torch.zeros(4)], encode, validation_batches=-1)
+        Batches.streamed([torch.zeros(4)], encode, validation_batches=-1)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from featgeo import Nesting, Training, nested_h_score
-from featgeo.learning.batches import default_batch_size
+from featgeo.learning.batches import Batches
 from featgeo.learning.train import contributions, one_cycle
 
 
@@ -25,7 +25,7 @@ def test_defaults_are_those_of_the_docs():
     ("rows", "size"), [(100, 32), (1280, 32), (2560, 64), (20_000, 512), (41_000, 1024), (10**6, 1024)]
 )
 def test_a_batch_is_about_a_fortieth_of_the_rows(rows, size):
-    assert default_batch_size(rows) == size
+    assert Training().batch_rows(rows) == size
 
 
 @pytest.mark.parametrize(("batches", "epochs"), [(1, 200), (2, 175), (7, 50), (8, 44), (44, 8), (1000, 8)])
@@ -38,13 +38,14 @@ def test_large_networks_have_half_the_rate_and_half_the_batch():
     assert [Training().rate(size) for size in (100_000, 100_001)] == [0.01, 0.005]
     assert Training(learning_rate=0.2).rate(10**6) == 0.2
     inputs = {"x": torch.zeros((4000, 1))}
-    small, large = (Training(validation=0).batches(inputs, 0, size) for size in (100_000, 100_001))
-    assert small.n_batches == round(4000 / default_batch_size(4000))
-    assert large.n_batches == round(4000 / (default_batch_size(4000) // 2))
-    assert Training(batch_size=100, validation=0).batches(inputs, 0, 10**6).n_batches == 40
-    assert len(Training(validation=0.25).batches(inputs, 0).validation_rows) == 1000
+    usual = Training().batch_rows(4000)
+    small, large = (Batches.in_memory(inputs, Training(validation=0), 0, size) for size in (100_000, 100_001))
+    assert small.n_batches == round(4000 / usual)
+    assert large.n_batches == round(4000 / (usual // 2))
+    assert Batches.in_memory(inputs, Training(batch_size=100, validation=0), 0, 10**6).n_batches == 40
+    assert len(Batches.in_memory(inputs, Training(validation=0.25)).apart) == 1000
     many = {"x": torch.zeros((100_000, 1))}
-    assert len(Training(validation=0.25).batches(many, 0).validation_rows) == 5000  # at most
+    assert len(Batches.in_memory(many, Training(validation=0.25)).apart) == 5000  # at most
 
 
 def test_the_rate_rises_falls_and_ends_near_nothing():

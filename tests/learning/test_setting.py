@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from featgeo import Training
-from featgeo.learning.batches import default_batch_size
-from featgeo.learning.options import LARGE_NETWORK_RATE, MOST_APART, SMALL_NETWORK, SMALL_NETWORK_RATE
+from featgeo.learning.batches import Batches
+from featgeo.learning.plan import LARGE_NETWORK_RATE, MOST_APART, SMALL_NETWORK, SMALL_NETWORK_RATE
 from featgeo.learning.setting import Block, Setting, Step
 
 SETTING = Setting(
@@ -41,20 +41,21 @@ def test_large_networks_take_smaller_steps_and_batches(parameters, rate):
     assert Training().rate(parameters) == rate
     assert Training(learning_rate=0.3).rate(parameters) == 0.3
     n = 20_000
-    batches = Training().batches({"x": torch.zeros(n, 1)}, 0, parameters)
-    size = len(batches.training_rows) / batches.n_batches
-    expected = default_batch_size(n) if parameters <= SMALL_NETWORK else default_batch_size(n) // 2
+    batches = Batches.in_memory({"x": torch.zeros(n, 1)}, Training(), 0, parameters)
+    size = (n - len(batches.apart)) / batches.n_batches
+    expected = Training().batch_rows(n) // (1 if parameters <= SMALL_NETWORK else 2)
     assert size == pytest.approx(expected, rel=0.02)
-    assert len(batches.validation_rows) == 2000
-    fixed = Training(batch_size=100).batches({"x": torch.zeros(1000, 1)}, 0, parameters)
+    assert len(batches.apart) == 2000
+    fixed = Batches.in_memory({"x": torch.zeros(1000, 1)}, Training(batch_size=100), 0, parameters)
     assert fixed.n_batches == 9
 
 
 def test_no_more_rows_are_kept_apart_than_judge_well():
     n = 20 * MOST_APART
-    assert len(Training().batches({"x": torch.zeros(n, 1)}, 0).validation_rows) == MOST_APART
+    assert len(Batches.in_memory({"x": torch.zeros(n, 1)}, Training()).apart) == MOST_APART
     apart = np.array([5, 9])
-    np.testing.assert_array_equal(Training().batches({"x": torch.zeros(60, 1)}, 0, 0, apart).validation_rows, apart)
+    found = Batches.in_memory({"x": torch.zeros(60, 1)}, Training(), apart=apart)
+    np.testing.assert_array_equal(found.apart, apart)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from torch import nn
 
 from featgeo.features import networks
 from featgeo.geometry import FiniteJoint
-from featgeo.learning.batches import StreamBatches, TensorBatches
-from featgeo.learning.options import Training
+from featgeo.learning.batches import Batches
+from featgeo.learning.plan import Training
 from featgeo.learning.train import Trained, contributions, one_cycle, train
 from featgeo.nesting import Level, Nesting, nested_h_score
 
@@ -38,7 +38,7 @@ def small_trunks(dropout=0.0):
 
 def pair(batches_of=dependent, **options):
     data = batches_of()
-    return TensorBatches({"x": data["x"], "y": data["y"]}, batch_size=50, seed=0, **options)
+    return Batches.in_memory({"x": data["x"], "y": data["y"]}, Training(batch_size=50, **options))
 
 
 class Failing:
@@ -46,7 +46,7 @@ class Failing:
 
     def __init__(self, batches, j, error):
         self.batches, self.left, self.error = batches, j, error
-        self.n_batches, self.describe = batches.n_batches, batches.describe
+        self.n_batches, self.description = batches.n_batches, batches.description
 
     def _until_failure(self, batches):
         for batch in batches:
@@ -58,8 +58,9 @@ class Failing:
     def epoch(self, i):
         return self._until_failure(self.batches.epoch(i))
 
-    def validation(self):
-        return self._until_failure(self.batches.validation())
+    @property
+    def held_out(self):
+        return self._until_failure(self.batches.held_out)
 
 
 def assert_identical(a: Trained, b: Trained):
@@ -78,7 +79,9 @@ def test_training_reaches_the_exact_maximum_and_never_passes_it(seed):
     options = Training(
         max_epochs=300, batch_size=10_000, learning_rate=0.05, weight_decay=0, surplus=1, validation=0, progress=False
     )
-    trained = train({"x": nn.Identity(), "y": nn.Identity()}, options.batches(inputs, seed), nesting, options, seed)
+    trained = train(
+        {"x": nn.Identity(), "y": nn.Identity()}, Batches.in_memory(inputs, options, seed), nesting, options, seed
+    )
     with torch.no_grad():
         f, g = trained.model(inputs)
         reached = float(
@@ -97,7 +100,7 @@ def test_fixed_features_of_any_scale_start_well():
     for scale in (1.0, 1e4):
         scaled = {"x": 7 + scale * inputs["x"], "y": inputs["y"]}
         trunks = {"x": nn.Identity(), "y": nn.Identity()}
-        scores.append(train(trunks, options.batches(scaled, 0), Nesting([2]), options, 0).score)
+        scores.append(train(trunks, Batches.in_memory(scaled, options, 0), Nesting([2]), options, 0).score)
     assert scores[1] == pytest.approx(scores[0], rel=0.02)
 
 
@@ -135,7 +138,7 @@ def test_held_out_score_grows_and_trunks_are_ready_to_use():
     assert len(trained.history) == 20
     for name, trunk in trained.trunks.items():
         assert not trunk.training
-        assert trunk(batches.inputs[name]).shape == (400, 8)
+        assert trunk(dependent()[name]).shape == (400, 8)
 
 
 def test_the_caller_keeps_its_trunks_and_its_random_numbers():
@@ -251,7 +254,7 @@ def test_the_first_level_uses_its_own_block_only():
     inputs = dependent()
     nesting = Nesting([Level(1, ("x",)), Level(1, ("x", "z"))])
     trunks = {**small_trunks(), "z": networks.mlp(1, width=8)}
-    trained = train(trunks, QUICK.batches(inputs, 0), nesting, QUICK, 0)
+    trained = train(trunks, Batches.in_memory(inputs, QUICK, 0), nesting, QUICK, 0)
     moved = {**inputs, "z": inputs["z"] + 1}
     with torch.no_grad():
         (f, g), (f_moved, g_moved) = trained.model(inputs), trained.model(moved)
@@ -265,14 +268,16 @@ def test_both_sides_may_share_a_block():
     inputs = dependent()
     nesting = Nesting([Level(1, ("x",), ("y", "z"))])
     trunks = {**small_trunks(), "z": nn.Identity()}
-    trained = train(trunks, QUICK.batches(inputs, 0), nesting, QUICK, 0)
+    trained = train(trunks, Batches.in_memory(inputs, QUICK, 0), nesting, QUICK, 0)
     assert len(trained.history) == 4
 
 
 def test_batches_smaller_than_the_dimension_give_numbers():
     inputs = one_hot(random_counts(0, (12, 11)))
     options = replace(QUICK, batch_size=4, max_epochs=2)
-    trained = train({"x": nn.Identity(), "y": nn.Identity()}, options.batches(inputs, 0), Nesting([8]), options, 0)
+    trained = train(
+        {"x": nn.Identity(), "y": nn.Identity()}, Batches.in_memory(inputs, options, 0), Nesting([8]), options, 0
+    )
     assert np.isfinite(trained.history).all()
     assert all(torch.isfinite(value).all() for value in trained.model.state_dict().values())
 
@@ -280,7 +285,7 @@ def test_batches_smaller_than_the_dimension_give_numbers():
 def test_early_stopping_ends_when_patience_does():
     noise = {"x": torch.randn(200, 1), "y": torch.randn(200, 1)}
     options = replace(QUICK, max_epochs=100, patience=3, learning_rate=0.05)
-    trained = train(small_trunks(), options.batches(noise, 0), Nesting([1]), options, 0)
+    trained = train(small_trunks(), Batches.in_memory(noise, options, 0), Nesting([1]), options, 0)
     assert len(trained.history) == int(np.argmax(trained.history)) + 4 < 100
 
 
@@ -303,7 +308,7 @@ def test_restarts_keep_the_best_of_different_runs():
 def test_a_stream_trains_and_goes_on_like_tensors(tmp_path):
     inputs = dependent()
     chunks = [{name: inputs[name][start : start + 50] for name in "xy"} for start in range(0, 400, 50)]
-    stream = StreamBatches(chunks, dict, validation_batches=1)
+    stream = Batches.streamed(chunks, dict, validation_batches=1)
     options = replace(QUICK, checkpoint=tmp_path)
     uninterrupted = train(small_trunks(0.2), stream, Nesting([1]), QUICK, 0)
     with pytest.raises(OSError, match="killed"):
@@ -369,7 +374,7 @@ def test_trunks_that_do_not_fit_are_refused(trunks, message):
 
 def test_batches_without_a_block_are_refused():
     with pytest.raises(ValueError, match=r"\['y'\] are not in \['x'\]"):
-        train(small_trunks(), TensorBatches({"x": torch.zeros(9, 1)}), Nesting([1]), QUICK, 0)
+        train(small_trunks(), Batches.in_memory({"x": torch.zeros(9, 1)}, QUICK), Nesting([1]), QUICK, 0)
 
 
 @pytest.mark.parametrize(

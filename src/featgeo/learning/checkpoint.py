@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from featgeo.files import make_folder, write_whole
-from featgeo.learning.batches import Batches, checksum
-from featgeo.learning.options import Training
+from featgeo.learning.batches import checksum
 
 if TYPE_CHECKING:
     from featgeo.learning.train import Run
 
-CHECKPOINT_FORMAT = 1
+CHECKPOINT_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -28,43 +27,34 @@ class Checkpoint:
     fingerprint: dict[str, Any]
 
     @classmethod
-    def of(cls, run: Run, batches: Batches, options: Training) -> Checkpoint | None:
+    def of(cls, run: Run) -> Checkpoint | None:
         """The checkpoint of a run, where its options want one."""
-        if options.checkpoint is None:
+        if run.options.checkpoint is None:
             return None
-        folder = make_folder(options.checkpoint)
-        names = ("learning_rate", "weight_decay", "patience", "precision")
-        shapes = {name: list(value.shape) for name, value in run.result.state_dict().items()}
+        names = ("learning_rate", "warm_up", "weight_decay", "patience", "precision")
         fingerprint = {
             "format": CHECKPOINT_FORMAT,
-            "seed": list(run.seed),
+            "seed": run.seed,
             "max_epochs": run.max_epochs,
-            **{name: getattr(options, name) for name in names},
+            **{name: getattr(run.options, name) for name in names},
             "levels": [asdict(level) for level in run.nesting.levels],
-            **batches.describe(),
-            "parameters": shapes,
+            **run.batches.description,
+            "parameters": {name: value.shape for name, value in run.result.state_dict().items()},
         }
+        folder = make_folder(run.options.checkpoint)
         return cls(folder / f"run-{run.seed[1]}.safetensors", json.loads(json.dumps(fingerprint)))
 
     def save(self, run: Run) -> None:
         """Write it, all or nothing."""
         from safetensors.torch import save
 
-        optimizer = run.optimizer.state_dict()["state"]
-        moments = {f"{index}.{key}": value for index, entry in optimizer.items() for key, value in entry.items()}
-        parts = {
-            "model": run.model.state_dict(),
-            "best": run.best,
-            "optimizer": moments,
-            "peak": {"contributions": run.peak},
-        }
+        moments = {str(index): entry for index, entry in run.optimizer.state_dict()["state"].items()}
+        parts = {"model": run.model.state_dict(), "best": run.best, "peak": {"contributions": run.peak}, **moments}
         tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in on_cpu(values).items()}
         numbers = {
             "fingerprint": self.fingerprint,
-            "step": run.step,
             "history": run.history,
             "best_epoch": run.best_epoch,
-            "peak_epoch": run.peak_epoch,
             "precision": run.fabric.strategy.precision.state_dict(),
             "checksum": checksum(tensors),
         }
@@ -76,20 +66,16 @@ class Checkpoint:
             return
         tensors, numbers = self._read()
         self._check(numbers["fingerprint"])
-        parts: dict[str, dict[str, torch.Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "peak": {}}
+        parts: dict[str, dict[str, torch.Tensor]] = {"best": {}}
         for key, value in tensors.items():
             part, name = key.split(".", 1)
-            parts[part][name] = value
-        run.model.load_state_dict(parts["model"])
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for key, value in parts["optimizer"].items():
-            index, name = key.split(".", 1)
-            state.setdefault(int(index), {})[name] = value
+            parts.setdefault(part, {})[name] = value
+        run.model.load_state_dict(parts.pop("model"))
+        run.best, run.best_epoch = parts.pop("best"), numbers["best_epoch"]
+        run.peak, run.history = parts.pop("peak")["contributions"], numbers["history"]
+        state = {int(index): entry for index, entry in parts.items()}
         run.optimizer.load_state_dict({**run.optimizer.state_dict(), "state": state})
         run.fabric.strategy.precision.load_state_dict(numbers["precision"])
-        run.best, run.best_epoch = parts["best"], numbers["best_epoch"]
-        run.peak, run.peak_epoch = parts["peak"]["contributions"], numbers["peak_epoch"]
-        run.step, run.history = numbers["step"], numbers["history"]
 
     def _read(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         from safetensors import SafetensorError, safe_open

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from featgeo.learning.options import Training
+from featgeo.learning.plan import Training
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

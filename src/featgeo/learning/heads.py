@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -12,6 +12,23 @@ from torch import nn
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.batches import Batch
 from featgeo.nesting import Nesting, nested_h_score
+
+CONSTANT = 1e-6  # spread of a feature, relative to its size, that is but rounding in single precision
+
+
+class Orthonormal(nn.Identity):
+    """A fixed span whose inputs are already an orthonormal basis of it.
+
+    Where there are as many of them as dimensions, all functions in the span are used and there is nothing to learn on
+    this side: the other side then learns by least squares.
+    """
+
+
+class Raw:
+    """Inputs that Fabric passes on as they are; in mixed precision it would round them before the trunks scale them."""
+
+    def __init__(self, blocks: Batch) -> None:
+        self.blocks = blocks
 
 
 class NestedFeatures(nn.Module):
@@ -31,25 +48,25 @@ class NestedFeatures(nn.Module):
         with torch.no_grad():
             features = {name: _checked_features(name, trunk.eval(), sample[name]) for name, trunk in trunks.items()}
         dimensions = nesting.refine().levels
-        single_level = len(nesting.levels) == 1
-        self.f = _Side([dimension.x for dimension in dimensions], features, trunks, single_level)
-        self.g = _Side([dimension.y for dimension in dimensions], features, trunks, single_level)
+        # With several levels each wants its own functions, and a basis is never used up by one of them.
+        whole = nesting.k if len(nesting.levels) == 1 else 0
+        self.f = _Side([dimension.x for dimension in dimensions], features, trunks, whole)
+        self.g = _Side([dimension.y for dimension in dimensions], features, trunks, whole)
         self.train()
 
     def forward(self, inputs: Mapping[str, torch.Tensor] | Raw) -> tuple[torch.Tensor, torch.Tensor]:
         """F and g on a batch."""
         blocks = inputs.blocks if isinstance(inputs, Raw) else inputs
-        precision = self.f.bias.dtype
         features = {}
         for name, trunk in zip(self.names, self.trunks, strict=True):
             block = blocks[name]
-            features[name] = trunk(block.to(precision) if block.is_floating_point() else block)
+            features[name] = trunk(block.to(self.f.bias.dtype) if block.is_floating_point() else block)
         return self.f(features), self.g(features)
 
     @property
     def orthonormal(self) -> bool:
         """Whether all functions of one side are known to be orthonormal: those of a fixed basis, each used once."""
-        return any(side.is_orthonormal for side in (self.f, self.g))
+        return self.f.is_orthonormal or self.g.is_orthonormal
 
     def readout(self, name: str) -> AffineFeatures:
         """The trained linear map from the features of a block to the dimensions that use it."""
@@ -59,53 +76,34 @@ class NestedFeatures(nn.Module):
         return AffineFeatures(part.centre.double().cpu().numpy(), weight, np.zeros(weight.shape[1]))
 
 
-def batch_score(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, orthonormal: bool) -> torch.Tensor:
-    """An unbiased estimate of the nested H-score from a batch.
-
-    Where one side is orthonormal, its means and Gram matrix are known, 0 and I, and need not be estimated: what is left
-    is least squares, E[f.g] - E[|f|^2] / 2, without the noise of a Gram matrix of few rows. Where the dependence is
-    strong that noise is most of the gradient.
-    """
-    if not orthonormal:
-        return nested_h_score(f, g, nesting, unbiased=True)
-    learned = f if f.requires_grad else g
-    weights = torch.as_tensor(nesting.pair_weights.diagonal().copy(), dtype=f.dtype, device=f.device)
-    return (weights * (f * g - learned.square() / 2)).sum(dim=1).mean()
-
-
-class Orthonormal(nn.Identity):
-    """A fixed span whose inputs are already an orthonormal basis of it.
-
-    Where there are as many of them as dimensions, all functions in the span are used and there is nothing to learn on
-    this side: the other side then learns by least squares.
-    """
-
-
 class _Side(nn.Module):
-    """All functions of x, or all of y: readouts of the blocks, added up."""
+    """All functions of x, or all of y: readouts of the blocks, added up.
+
+    Attributes:
+        is_orthonormal: Whether they are those of one fixed basis, each once; nothing of them is then trained.
+    """
 
     def __init__(
         self,
-        spaces: list[tuple[str, ...]],
+        spaces: Sequence[tuple[str, ...]],
         features: Mapping[str, torch.Tensor],
         trunks: Mapping[str, nn.Module],
-        single_level: bool,
+        whole: int,
     ) -> None:
         super().__init__()
         self.names = spaces[-1]
         # Spaces grow, so a block serves all dimensions from the first that may use it on.
-        starts = [next(i for i, space in enumerate(spaces) if name in space) for name in self.names]
+        dims = [sum(name in space for space in spaces) for name in self.names]
         self.readouts = nn.ModuleList(
-            _readout(trunks[name], features[name], len(spaces) - start, single_level)
-            for name, start in zip(self.names, starts, strict=True)
+            _Readout(trunks[name], features[name], dim) for name, dim in zip(self.names, dims, strict=True)
         )
-        self.bias = nn.Parameter(torch.zeros(len(spaces)), requires_grad=not self.is_orthonormal)
-
-    @property
-    def is_orthonormal(self) -> bool:
-        """Whether the dimensions are those of one fixed basis, each once."""
-        (readout, *others) = self.readouts
-        return not others and isinstance(readout, _FixedReadout) and readout.is_complete
+        self.bias = nn.Parameter(torch.zeros(len(spaces)))
+        first, (readout, *others) = self.names[0], self.readouts
+        basis = isinstance(trunks[first], Orthonormal) and features[first].shape[1] == whole
+        self.is_orthonormal = basis and not others
+        if self.is_orthonormal:
+            nn.init.eye_(cast(_Readout, readout).linear.weight)
+            self.requires_grad_(False)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         total: torch.Tensor = self.bias
@@ -124,47 +122,32 @@ class _Readout(nn.Module):
     centre: torch.Tensor
     spread: torch.Tensor
 
-    def __init__(self, features: torch.Tensor, k: int, fixed: bool) -> None:
+    def __init__(self, trunk: nn.Module, features: torch.Tensor, k: int) -> None:
         super().__init__()
-        d = features.shape[1]
-        spread, centre = torch.ones(d), torch.zeros(d)
-        if fixed:
-            std, mean = torch.std_mean(features.double(), dim=0, correction=0)
-            spread, centre = torch.where(std > 1e-6 * (1 + mean.abs()), std, 1.0).float(), mean.float()
-        self.register_buffer("centre", centre)
-        self.register_buffer("spread", spread)
-        self.linear = nn.Linear(d, k, bias=False)
+        std, mean = torch.std_mean(features.double(), dim=0, correction=0)
+        if isinstance(trunk, Orthonormal) or any(parameter.requires_grad for parameter in trunk.parameters()):
+            std, mean = torch.ones_like(std), torch.zeros_like(mean)
+        self.register_buffer("centre", mean.float())
+        self.register_buffer("spread", torch.where(std > CONSTANT * (1 + mean.abs()), std, 1.0).float())
+        self.linear = nn.Linear(len(mean), k, bias=False)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         values: torch.Tensor = self.linear((features - self.centre) / self.spread)
         return values
 
 
-class _FixedReadout(_Readout):
-    """A readout of an orthonormal basis: each function once where there is room for all, else trained combinations.
+def batch_score(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, orthonormal: bool) -> torch.Tensor:
+    """An unbiased estimate of the nested H-score from a batch.
 
-    With several levels each wants its own functions, and the basis is never used up by one of them.
+    Where one side is orthonormal, its means and Gram matrix are known, 0 and I, and need not be estimated: what is left
+    is least squares, E[f.g] - E[|f|^2] / 2, without the noise of a Gram matrix of few rows. Where the dependence is
+    strong that noise is most of the gradient.
     """
-
-    def __init__(self, features: torch.Tensor, k: int, single_level: bool) -> None:
-        super().__init__(features, k, fixed=False)
-        self.is_complete = single_level and features.shape[1] == k
-        if self.is_complete:
-            nn.init.eye_(self.linear.weight)
-            self.linear.weight.requires_grad_(False)
-
-
-def _readout(trunk: nn.Module, features: torch.Tensor, k: int, single_level: bool) -> _Readout:
-    if isinstance(trunk, Orthonormal):
-        return _FixedReadout(features, k, single_level)
-    return _Readout(features, k, fixed=not any(parameter.requires_grad for parameter in trunk.parameters()))
-
-
-class Raw:
-    """Inputs that Fabric passes on as they are; in mixed precision it would round them before the trunks scale them."""
-
-    def __init__(self, blocks: Batch) -> None:
-        self.blocks = blocks
+    if not orthonormal:
+        return nested_h_score(f, g, nesting, unbiased=True)
+    learned = f if f.requires_grad else g
+    weights = torch.as_tensor(nesting.pair_weights.diagonal().copy(), dtype=f.dtype, device=f.device)
+    return (weights * (f * g - learned.square() / 2)).sum(dim=1).mean()
 
 
 def _checked_features(name: str, trunk: nn.Module, inputs: torch.Tensor) -> torch.Tensor:

@@ -1,20 +1,142 @@
-"""How to learn, whatever the setting: what a user decides once, and every part of the engine reads."""
+"""How to learn, whatever the setting: what a user decides once, and every part of the engine reads.
+
+`Plan` holds it all; `Training` is the part of it that networks need, with defaults that depend on data and networks.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import os
+from dataclasses import dataclass, fields
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from featgeo.geometry.arguments import check_choice, check_number, seed_of
-from featgeo.learning.options import Training
+from featgeo.geometry.arguments import check_choice, check_flag, check_number, check_whole, is_whole, seed_of
+from featgeo.schema import saved
 
 ModeCount = int | Literal["auto", "all"]
 Solver = Literal["auto", "exact", "closed", "neural"]
 
 # Relative to features of unit variance. Few: the held-out H-score is flat around its maximum.
 RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+SMALLEST_BATCH = 2  # the unbiased H-score compares rows with each other
+MOST_APART = 5000  # rows that judge training: more of them would only take time
+# What None stands for in `Training`, as its documentation says.
+FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 350
+SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.005
+
+PRECISIONS = ("32-true", "64-true", "16-true", "bf16-true", "16-mixed", "bf16-mixed", "transformer-engine",
+              "transformer-engine-float16")  # fmt: skip  # Fabric's names
+ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps", "tpu")
+LEAST = {"max_epochs": 1, "batch_size": SMALLEST_BATCH, "surplus": 0, "auto_modes": 1, "patience": 1, "num_nodes": 1,
+         "restarts": 1}  # fmt: skip  # of options that are whole numbers
+
+
+@saved
+@dataclass(frozen=True)
+class Training:
+    """How to train.
+
+    Attributes:
+        max_epochs: Passes over the rows. None chooses as many as give 350 steps, at least 8 and at most 200.
+        batch_size: Rows in a batch, of all devices together. None chooses a fortieth of the rows as a power of two,
+            between 32 and 1024; half of that for networks of more than 100,000 parameters. (A stream brings its own
+            batches.)
+        learning_rate: The largest rate of the cycle. None chooses 0.01, and 0.005 for networks of more than 100,000
+            parameters.
+        warm_up: Share of the steps in which the rate rises to its largest; from there it falls to nearly nothing.
+        weight_decay: Of AdamW.
+        surplus: Dimensions added to the last level while training.
+        auto_modes: Dimensions of a level whose number of modes is to be chosen, where no fixed span limits it.
+        patience: Stop after this many epochs without a better held-out score; None never does. The rate falls to zero
+            in the end, and most of the gain comes there: choose a large one, or none.
+        validation: Share of rows kept apart, at most 5,000 of them.
+        precision: One of Fabric's names: "32-true", "bf16-mixed", "16-mixed", "64-true", ...
+        accelerator: One of Fabric's names: "cpu", "cuda", "mps", "auto", ...
+        devices: How many devices, or which, as Fabric takes them. Several need a process each, started by a launcher
+            such as torchrun.
+        strategy: How several devices work together, as Fabric takes it.
+        num_nodes: How many machines.
+        checkpoint: A folder for checkpoints, written after every epoch; None for none.
+        progress: Whether to show a progress bar; None shows it on terminals only.
+        restarts: How often to train, from different starts; the best run on held-out rows is kept.
+    """
+
+    max_epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    weight_decay: float = 0.3
+    surplus: int = 2
+    patience: int | None = None
+    validation: float = 0.1
+    precision: str = "32-true"
+    accelerator: str = "auto"
+    devices: int | str | list[int] = 1
+    strategy: str = "auto"
+    num_nodes: int = 1
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: bool | None = None
+    restarts: int = 1
+    warm_up: float = 0.3
+    auto_modes: int = 9
+
+    def __post_init__(self) -> None:
+        given = ((field, getattr(self, field.name)) for field in fields(self))
+        # Where None is the default, it stands for what is to be chosen.
+        values = {field.name: value for field, value in given if value is not None or field.default is not None}
+        default = "Leave it out for the default."
+        for name in LEAST.keys() & values.keys():
+            check_whole(values[name], name, LEAST[name], default)
+        for name in ("validation", "warm_up"):
+            share = f"a share of the {'rows' if name == 'validation' else 'steps'}, at least 0 and below 1"
+            if check_number(values[name], name, share, default) >= 1:
+                raise ValueError(f"`{name}` must be {share}, got {values[name]!r}. {default}")
+        check_number(self.weight_decay, "weight_decay", "a number, at least 0", default)
+        if "learning_rate" in values:
+            check_number(self.learning_rate, "learning_rate", "a positive number", default, above=True)
+        if "progress" in values:
+            check_flag(self.progress, "progress")
+        for name, names in {"precision": PRECISIONS, "accelerator": ACCELERATORS}.items():
+            check_choice(values[name], name, names, f"Use {names[0]!r}.")
+        if not isinstance(self.checkpoint, str | os.PathLike | None):
+            raise ValueError(f"`checkpoint` must be the path of a folder, got {self.checkpoint!r}. None keeps nothing.")
+        self._check_devices()
+
+    def _check_devices(self) -> None:
+        counts = self.devices if isinstance(self.devices, list | tuple) else [self.devices]
+        least = 0 if isinstance(self.devices, list | tuple) else -1  # positions, or how many; -1 is all of them
+        whole = all(is_whole(part) and int(part) >= least for part in counts)
+        named = isinstance(self.devices, str) and (self.devices == "auto" or self.devices.lstrip("-").isdigit())
+        if not (whole and counts and self.devices != 0) and not named:
+            raise ValueError(
+                f"`devices` must be how many devices (-1 for all), a list of their positions, or 'auto', got "
+                f"{self.devices!r}. Use 1."
+            )
+
+    def share_apart(self, n_rows: int) -> float:
+        """The share of so many rows that is kept apart."""
+        return min(self.validation, MOST_APART / max(n_rows, 1))
+
+    def batch_rows(self, n_rows: int, n_parameters: int = 0) -> int:
+        """Rows in a batch, where networks of so many parameters are trained on so many rows."""
+        if self.batch_size is not None:
+            return self.batch_size
+        size = min(max(2 ** round(math.log2(max(n_rows, 1) / 40)), 32), 1024)
+        return size if n_parameters <= SMALL_NETWORK else size // 2
+
+    def rate(self, n_parameters: int) -> float:
+        """The largest learning rate for networks of so many parameters."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return SMALL_NETWORK_RATE if n_parameters <= SMALL_NETWORK else LARGE_NETWORK_RATE
+
+    def epochs(self, n_batches: int) -> int:
+        """How many epochs there will be at most."""
+        if self.max_epochs is not None:
+            return self.max_epochs
+        return min(max(math.ceil(FEWEST_STEPS / n_batches), FEWEST_EPOCHS), MOST_EPOCHS)
 
 
 @dataclass(frozen=True, eq=False)

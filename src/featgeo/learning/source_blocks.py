@@ -32,8 +32,7 @@ from featgeo.learning.closed import TREE_ROWS
 from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.neural import joint_network
-from featgeo.learning.options import MOST_APART, Training
-from featgeo.learning.plan import ModeCount, Plan
+from featgeo.learning.plan import ModeCount, Plan, Training
 from featgeo.learning.setting import Block, Setting
 from featgeo.learning.solve import MODE_COUNTS, Search, Solution
 from featgeo.learning.task import SPACE_ROWS, Task
@@ -367,7 +366,7 @@ class SourceBlocks:
 def _apart(data: Incomplete, training: Training, seed: int) -> np.ndarray:
     """Rows that no network is trained on: some of every kind, and most of kinds that are rare."""
     rng = np.random.default_rng(seed)
-    share = max(min(training.validation, MOST_APART / len(data)), min(FEWEST_APART / len(data), 1 / 3))
+    share = max(training.share_apart(len(data)), min(FEWEST_APART / len(data), 1 / 3))
     chosen = []
     for index, _ in data.groups():
         rare = min(2 * len(index) // 3, FEWEST_APART_OF_A_KIND) if len(index) < len(data) / 4 else 1

@@ -15,33 +15,29 @@ the same checkpoint folder ends with the same parameters, bit by bit.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from featgeo.learning.batches import SMALLEST_BATCH, Batch, Batches
+from featgeo.learning.batches import Batch, Batches
 from featgeo.learning.checkpoint import Checkpoint, on_cpu
 from featgeo.learning.devices import fabric_of, quiet
 from featgeo.learning.heads import NestedFeatures, Raw, batch_score
-from featgeo.learning.options import Training
-from featgeo.learning.progress import ProgressBar
-from featgeo.nesting import Level, Nesting
-from featgeo.watch import is_time_left
+from featgeo.learning.plan import SMALLEST_BATCH, Training
+from featgeo.nesting import Nesting
+from featgeo.watch import is_time_left, progress_bar
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-SAMPLE_ROWS = 4096  # what input and feature scales are read from
-WARM_UP = 0.3  # share of the steps in which the rate rises
-FIRST_RATE, LAST_RATE = 1 / 25, 1 / 25_000  # of the maximum
+SAMPLE_ROWS = 4096  # what input and feature scales are read from: bounds time
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,20 +45,24 @@ class Trained:
     """What training leaves.
 
     Attributes:
-        trunks: The trunks with the best parameters, in evaluation mode, on the CPU.
-        model: These trunks with their trained readouts: inputs by block name to (f, g), surplus dimensions last.
+        model: The trunks with their readouts and the best parameters, in evaluation mode, on the CPU: inputs by block
+            name to (f, g), surplus dimensions last.
         history: Nested H-score on the rows kept apart, after each epoch; NaN where none were kept apart.
         best_epoch: The epoch that the parameters come from, counted from 0; None where no epoch came to its end.
         interrupted: Whether Ctrl-C ended it.
         runs: All runs, where there were several.
     """
 
-    trunks: dict[str, nn.Module]
     model: NestedFeatures
     history: tuple[float, ...]
     best_epoch: int | None
     interrupted: bool = False
     runs: tuple[Trained, ...] = ()
+
+    @property
+    def trunks(self) -> dict[str, nn.Module]:
+        """The trunks by block name."""
+        return dict(zip(self.model.names, self.model.trunks, strict=True))
 
     @property
     def score(self) -> float:
@@ -83,7 +83,7 @@ def train(
         trunks: A network for each block that the nesting names, from inputs to features (n, d). It is copied, never
             changed. One without trainable parameters, such as `nn.Identity`, is a fixed span with a trained readout.
             One with a method `fit_input_scale` that was not called yet gets it called on some rows.
-        batches: Where the inputs come from; see `Training.batches`.
+        batches: Where the inputs come from.
         nesting: The levels, with the blocks that each may use on either side.
         options: How to train; the defaults when None.
         seed: Of the readouts, of dropout and the like, and of restarts. The first run starts from the parameters of the
@@ -99,151 +99,144 @@ def train(
     """
     options = Training() if options is None else options
     _check_blocks(trunks, nesting)
-    fabric = fabric_of(options)
-    trained_nesting = _with_surplus(nesting, options.surplus)
-    runs: list[Trained] = []
-    with _own_random_numbers(fabric.device):
+    if options.restarts > 1 and not batches.held_out:
+        raise ValueError(
+            "Restarts are compared on rows kept apart, and there are none. Keep some apart, or use restarts=1."
+        )
+    fabric, runs = fabric_of(options), []
+    others = [fabric.device] if fabric.device.type != "cpu" else []
+    with torch.random.fork_rng(others, device_type=fabric.device.type):  # the caller's random numbers stay as they were
         for index in range(options.restarts):
-            run = Run.start(trunks, batches, trained_nesting, options, (seed, index), fabric)
-            runs.append(run.train(batches, options))
-            if options.restarts > 1 and math.isnan(runs[0].score) and not runs[0].interrupted:
-                raise ValueError(
-                    "Restarts are compared on rows kept apart, and there are none. Keep some apart, or use restarts=1."
-                )
-            if run.interrupted:
+            run = Run(trunks, batches, nesting, options, (seed, index), fabric)
+            runs.append(run.train())
+            if runs[-1].interrupted:
                 break
     best = max(runs, key=lambda trained: -math.inf if math.isnan(trained.score) else trained.score)
-    if run.interrupted:
+    if runs[-1].interrupted:
         warnings.warn(
             f"Training was interrupted after epoch {len(runs[-1].history)} of {run.max_epochs}; "
             "the best parameters until then are returned.",
             stacklevel=2,
         )
-    return replace(best, interrupted=run.interrupted, runs=tuple(runs) if options.restarts > 1 else ())
+    return replace(best, interrupted=runs[-1].interrupted, runs=tuple(runs) if options.restarts > 1 else ())
 
 
-@dataclass(eq=False)
 class Run:
-    """One training from one start, and how far it has come."""
+    """One training from one start, and how far it has come.
 
-    fabric: Fabric
-    result: NestedFeatures  # on the CPU and in the precision that came; gets the best parameters in the end
-    model: Any  # the same, wrapped by Fabric
-    optimizer: Any
-    nesting: Nesting
-    seed: tuple[int, int]
-    max_epochs: int
-    n_steps: int
-    rate: float
-    step: int = 0
-    history: list[float] = field(default_factory=list)
-    best_epoch: int | None = None
-    best: dict[str, torch.Tensor] = field(default_factory=dict)
-    peak_epoch: int | None = None
-    peak: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.float64))
-    interrupted: bool = False
+    Attributes:
+        result: The model on the CPU and in the precision that came; gets the best parameters in the end.
+        model: The same, wrapped by Fabric.
+        history: As `Trained` has it.
+        best_epoch: Likewise.
+        best: The parameters of that epoch.
+        peak: What each row kept apart contributed to the highest score so far, (n,).
+    """
 
-    @classmethod
-    def start(
-        cls,
+    def __init__(
+        self,
         trunks: Mapping[str, nn.Module],
         batches: Batches,
         nesting: Nesting,
         options: Training,
         seed: tuple[int, int],
         fabric: Fabric,
-    ) -> Run:
+    ) -> None:
         """Set everything up; nothing is trained yet."""
+        self.batches, self.options, self.seed, self.fabric = batches, options, seed, fabric
+        last = nesting.levels[-1]
+        self.nesting = Nesting([*nesting.levels[:-1], replace(last, dim=last.dim + options.surplus)])
         _set_seed(fabric.device, *seed)
-        module = _nested_features(trunks, nesting, _sample(batches, tuple(trunks)), renew=seed[1] > 0)
-        result = copy.deepcopy(module)
+        module = _nested_features(trunks, self.nesting, _sample(batches, tuple(trunks)), renew=seed[1] > 0)
+        self.result = copy.deepcopy(module)
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        rate = options.rate(sum(parameter.numel() for parameter in trainable))
-        optimizer = torch.optim.AdamW(trainable, rate, weight_decay=options.weight_decay, fused=True)
+        self.rate = options.rate(sum(parameter.numel() for parameter in trainable))
+        optimizer = torch.optim.AdamW(trainable, self.rate, weight_decay=options.weight_decay, fused=True)
         with quiet():
-            model, optimizer = fabric.setup(module, optimizer)
-        epochs = options.epochs(batches.n_batches)
-        return cls(fabric, result, model, optimizer, nesting, seed, epochs, epochs * batches.n_batches, rate)
+            self.model, self.optimizer = fabric.setup(module, optimizer)
+        self.max_epochs = options.epochs(batches.n_batches)
+        self.history: list[float] = []
+        self.best_epoch: int | None = None
+        self.best: dict[str, torch.Tensor] = {}
+        self.peak = torch.empty(0, dtype=torch.float64)
 
-    def train(self, batches: Batches, options: Training) -> Trained:
+    def train(self) -> Trained:
         """Go through the epochs that are left."""
-        checkpoint = Checkpoint.of(self, batches, options)
+        checkpoint, interrupted = Checkpoint.of(self), False
         if checkpoint is not None:
             checkpoint.load(self)
+        n, restarts = self.batches.n_batches, self.options.restarts
+        name = "training" if restarts == 1 else f"training {self.seed[1] + 1}/{restarts}"
+        wanted = self.options.progress if self.fabric.is_global_zero else False
         try:
-            with ProgressBar(self, options) as bar:
-                while self._goes_on(options.patience):
-                    self._epoch(batches, bar)
+            with progress_bar(name, self.max_epochs * n, len(self.history) * n, wanted) as show:
+                while self._goes_on():
+                    self._epoch(show)
                     if checkpoint is not None and self.fabric.is_global_zero:
                         checkpoint.save(self)
         except KeyboardInterrupt:
-            self.interrupted = True
+            interrupted = True
         self.result.load_state_dict(self.best if self.best else on_cpu(self.model.state_dict()))
-        model = self.result.eval()
-        trunks = dict(zip(model.names, model.trunks, strict=True))
-        return Trained(trunks, model, tuple(self.history), self.best_epoch, self.interrupted)
+        return Trained(self.result.eval(), tuple(self.history), self.best_epoch, interrupted)
 
-    def _epoch(self, batches: Batches, bar: ProgressBar) -> None:
-        _set_seed(self.fabric.device, *self.seed, 1 + len(self.history))
+    def _goes_on(self) -> bool:
+        """Whether there is another epoch: none beyond the first where time is up, by the clock of the first rank."""
+        done, patience = len(self.history), self.options.patience
+        stale = patience is not None and len(self.peak) > 0 and done - 1 - np.argmax(self.history) >= patience
+        if done >= self.max_epochs or stale:
+            return False
+        return done == 0 or bool(self.fabric.broadcast(is_time_left()))
+
+    def _epoch(self, show: Callable[..., None]) -> None:
+        epoch, n = len(self.history), self.batches.n_batches
+        _set_seed(self.fabric.device, *self.seed, 1 + epoch)
         self.model.train()
-        for batch in batches.epoch(len(self.history)):
-            self._step(batch)
-            bar.advance(self)
-        held_out = self._held_out(batches)
+        for position, batch in enumerate(self.batches.epoch(epoch)):
+            self._step(batch, (epoch * n + position) / (self.max_epochs * n))
+            show(advance=1)
+        held_out = self._held_out()
         if self.fabric.world_size > 1:
             held_out = self.fabric.broadcast(held_out)  # rounding may differ between ranks, and they must stop together
         self.history.append(float(held_out.mean()))
-        if self.peak_epoch is None or not self.history[-1] <= self.history[self.peak_epoch]:
-            self.peak_epoch, self.peak = len(self.history) - 1, held_out
+        show(text=f"epoch {epoch + 1}/{self.max_epochs} held-out H-score {self.history[-1]:.4f}")
+        if np.argmax(self.history) == epoch:
+            self.peak = held_out
         # The score is noisy and the last parameters, at the lowest rate, are the best settled: they are kept unless
         # they are worse than the highest score by more than a standard error.
         loss = self.peak - held_out
         if len(loss) == 0 or loss.mean() <= loss.std(correction=0) / len(loss) ** 0.5:
-            self.best_epoch, self.best = len(self.history) - 1, on_cpu(self.model.state_dict())
-        bar.advance(self, 0)
+            self.best_epoch, self.best = epoch, on_cpu(self.model.state_dict())
 
-    def _step(self, batch: Batch) -> None:
+    def _step(self, batch: Batch, progress: float) -> None:
         ranks = self.fabric.world_size
-        if len(next(iter(batch.values()))) >= SMALLEST_BATCH * ranks:
-            # Each rank scores rows of its own, and DDP averages the gradients: an average of unbiased estimates is
-            # unbiased too, so no rows need to meet.
-            share = {name: block[self.fabric.global_rank :: ranks] for name, block in batch.items()}
-            f, g = self.model(Raw(self.fabric.to_device(share)))
-            loss = -batch_score(f, g, self.nesting, self.result.orthonormal)
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.rate * one_cycle(self.step / self.n_steps)
-            self.optimizer.zero_grad()
-            self.fabric.backward(loss)
-            self.optimizer.step()
-        self.step += 1
+        if len(next(iter(batch.values()))) < SMALLEST_BATCH * ranks:
+            return
+        # Each rank scores rows of its own, and DDP averages the gradients: an average of unbiased estimates is
+        # unbiased too, so no rows need to meet.
+        f, g = self._features({name: block[self.fabric.global_rank :: ranks] for name, block in batch.items()})
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate * one_cycle(progress, self.options.warm_up)
+        self.optimizer.zero_grad()
+        self.fabric.backward(-batch_score(f, g, self.nesting, self.result.orthonormal))
+        self.optimizer.step()
 
-    def _held_out(self, batches: Batches) -> torch.Tensor:
+    def _features(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        f, g = self.model(Raw(self.fabric.to_device(batch)))
+        return f, g
+
+    @torch.no_grad()
+    def _held_out(self) -> torch.Tensor:
         """What each row kept apart contributes to the score, (n,); empty where there are none."""
         self.model.eval()
-        parts = []
-        with torch.no_grad():
-            for batch in batches.validation():
-                f, g = self.model(Raw(self.fabric.to_device(batch)))
-                parts.append((f.cpu().double(), g.cpu().double()))
+        parts = [self._features(batch) for batch in self.batches.held_out]
         if not parts:
-            return torch.empty(0, dtype=torch.float64)
-        f, g = (torch.cat(side) for side in zip(*parts, strict=True))
+            return self.peak
+        f, g = (torch.cat(side).cpu().double() for side in zip(*parts, strict=True))
         if not (torch.isfinite(f).all() and torch.isfinite(g).all()):
             raise ValueError(
                 f"Training diverged: features are not finite in epoch {len(self.history)}. Use a lower `learning_rate`."
             )
         return contributions(f, g, self.nesting)
-
-    def _goes_on(self, patience: int | None) -> bool:
-        """Whether there is another epoch: none beyond the first where time is up, by the clock of the first rank."""
-        if len(self.history) >= self.max_epochs or self._is_stale(patience):
-            return False
-        return not self.history or bool(self.fabric.broadcast(is_time_left()))
-
-    def _is_stale(self, patience: int | None) -> bool:
-        if patience is None or self.peak_epoch is None:
-            return False
-        return len(self.history) - 1 - self.peak_epoch >= patience
 
 
 def contributions(f: torch.Tensor, g: torch.Tensor, nesting: Nesting) -> torch.Tensor:
@@ -258,24 +251,16 @@ def contributions(f: torch.Tensor, g: torch.Tensor, nesting: Nesting) -> torch.T
     return covariance - quadratic / 2 + quadratic.mean() / 4
 
 
-def one_cycle(progress: float) -> float:
+def one_cycle(progress: float, warm_up: float = 0.3) -> float:
     """The rate, as a share of its maximum, when a share of the steps is done (Smith & Topin 2019, with cosines).
 
     It depends on nothing else, so a run that goes on needs no state of a scheduler.
     """
-    if progress < WARM_UP:
-        start, end, share = FIRST_RATE, 1.0, progress / WARM_UP
+    if progress < warm_up:
+        start, end, share = 1 / 25, 1.0, progress / warm_up
     else:
-        start, end, share = 1.0, LAST_RATE, min((progress - WARM_UP) / (1 - WARM_UP), 1.0)
+        start, end, share = 1.0, 1 / 25_000, min((progress - warm_up) / (1 - warm_up), 1.0)
     return end + (start - end) * (1 + math.cos(math.pi * share)) / 2
-
-
-@contextlib.contextmanager
-def _own_random_numbers(device: torch.device) -> Iterator[None]:
-    """Random numbers drawn inside leave those of the caller as they were."""
-    others = [device] if device.type != "cpu" else []
-    with torch.random.fork_rng(others, device_type=device.type if others else "cuda"):
-        yield
 
 
 def _set_seed(device: torch.device, *entropy: int) -> None:
@@ -283,11 +268,6 @@ def _set_seed(device: torch.device, *entropy: int) -> None:
     torch.default_generator.manual_seed(seed)  # torch.manual_seed would reach devices that are not ours
     if device.type != "cpu":
         torch.get_device_module(device).manual_seed(seed)
-
-
-def _with_surplus(nesting: Nesting, surplus: int) -> Nesting:
-    last = nesting.levels[-1]
-    return Nesting([*nesting.levels[:-1], Level(last.dim + surplus, last.x, last.y, last.weight)])
 
 
 def _sample(batches: Batches, names: tuple[str, ...]) -> Batch:
