@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from featgeo.evidence.scored import Ranks, Scored, cosines_of, indicators, orthonormal
-from featgeo.geometry.spans import COLLINEAR_ENERGY
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 
 MOST_FREE = 0.25  # terms, over n; beyond it the rarest labels of a column count as one
@@ -122,7 +122,7 @@ def _index(z: Array, target: Array, even: bool) -> Array:
             position = sorted_positions(along[order])
             waves, slopes = (values[position] for values in wave_table(n))
             # Ties may make waves collinear.
-            gram = waves.T @ waves + COLLINEAR_ENERGY * n * np.eye(INDEX_WAVES)
+            gram = waves.T @ waves + COLLINEAR * n * np.eye(INDEX_WAVES)
             curve = np.linalg.solve(gram, waves.T @ target[order])
             rest, slope = np.empty((2, n))  # what the curve leaves, and how steep the curve is, row by row
             rest[order] = target[order] - waves @ curve
