@@ -9,6 +9,7 @@ from sklearn.metrics import mutual_info_score
 from support import SEEDS, random_counts, rows
 
 from featgeo import FiniteJoint, heterogeneous_estimate
+from featgeo.geometry.alphabet import Alphabet
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -340,12 +341,12 @@ def test_spaces_of_subsets_are_those_of_all_their_indicators():
     table = rng.random((3, 2, 4, 2)) ** 8
     table[rng.random(table.shape) < 0.2] = 0
     joint = FiniteJoint(table, names=("a", "b", "c", "y"))
-    side = joint._sides(None, None)[0]
+    side = Alphabet(("a", "b", "c"), joint.probability("a", "b", "c"))
     spaces = [["a", "b"], [("a", "c")], [("a", "b", "c")]]
     flag = side.flag(spaces)
     before = np.empty((len(side.root_mass), 0))
     for space, end in zip(spaces, flag.ends, strict=True):
-        before = np.hstack([before, side.space(space)])
+        before = np.hstack([before, *map(side.coarsening, space)])
         assert np.linalg.matrix_rank(before) == end
         own = flag.basis[:, :end]
         np.testing.assert_allclose(own @ (own.T @ before), before, atol=1e-8)

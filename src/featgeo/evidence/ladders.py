@@ -28,7 +28,7 @@ from featgeo.evidence.scored import (
 )
 from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Rows
-from featgeo.geometry.spans import COLLINEAR_ENERGY
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 
 MOST_WAVES = 12  # half-waves of a number: rougher functions take more rows than tests get
@@ -109,7 +109,7 @@ def kernel_components(columns: Sequence[Scored], n: int, seed: int) -> tuple[Arr
     chosen = landmarks(n, seed)
     features = landmark_features(np.exp(-gamma * cdist(scores, scores[chosen], "sqeuclidean")), chosen)
     energies, directions = np.linalg.eigh(features.T @ features / n)
-    most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE, int(np.sum(energies > COLLINEAR_ENERGY * energies[-1]))))
+    most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE, int(np.sum(energies > COLLINEAR * energies[-1]))))
     energies, directions = energies[: -most - 1 : -1], directions[:, : -most - 1 : -1]
     return features @ (directions / np.sqrt(energies)), energies
 

@@ -27,7 +27,7 @@ from scipy.special import ndtri
 
 from featgeo.evidence.null import AMPLE_COUNT
 from featgeo.evidence.scored import Ranks, Scored, cosines_of, indicators, orthonormal
-from featgeo.geometry.spans import COLLINEAR_ENERGY
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 
 RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue
@@ -199,7 +199,7 @@ def index_of(z: Array, target: Array, even: bool) -> Array:
             twice = np.searchsorted(rising, rising) + np.searchsorted(rising, rising, side="right")  # the mid-ranks
             waves, slopes = (values[twice] for values in wave_table(n))
             # Ties may make waves collinear.
-            gram = waves.T @ waves + COLLINEAR_ENERGY * n * np.eye(INDEX_WAVES)
+            gram = waves.T @ waves + COLLINEAR * n * np.eye(INDEX_WAVES)
             curve = np.linalg.solve(gram, waves.T @ sought)
             rest = sought - waves @ curve
             error = float(rest @ rest)

@@ -22,7 +22,7 @@ from scipy.stats import rankdata
 
 from featgeo.features.recipes import FINITE_VALUES
 from featgeo.features.variables import Table, symbol_keys
-from featgeo.geometry.spans import COLLINEAR_ENERGY, CONSTANT_SPREAD, flag_from_gram
+from featgeo.geometry.spans import COLLINEAR, CONSTANT_SPREAD, flag_from_gram
 from featgeo.geometry.validation import Array
 
 LANDMARKS = 200  # more take longer, and tell little more of smooth functions
@@ -192,7 +192,7 @@ def landmarks(n: int, seed: int) -> np.ndarray:
 def landmark_features(kernel: Array, chosen: np.ndarray) -> Array:
     """Centred features of a kernel of all rows with the chosen ones, (n, m), (n, at most m)."""
     eigenvalues, vectors = np.linalg.eigh(kernel[chosen])
-    kept = eigenvalues > COLLINEAR_ENERGY * eigenvalues[-1]
+    kept = eigenvalues > COLLINEAR * eigenvalues[-1]
     features: Array = kernel @ (vectors[:, kept] / np.sqrt(eigenvalues[kept]))
     return features - features.mean(axis=0)
 

@@ -299,9 +299,13 @@ class NetworkSpace(Space):
     encoding: Encoding | None
     side: str
 
+    def inputs(self, rows: Rows) -> Tensor:
+        """What the network reads."""
+        return network_inputs(rows, self.encoding)
+
     def forward(self, rows: Rows) -> Tensor:
         """Outputs of the network."""
-        features: Tensor = self.module(network_inputs(rows, self.encoding))
+        features: Tensor = self.module(self.inputs(rows))
         return features.double()
 
 

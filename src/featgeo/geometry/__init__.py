@@ -1,9 +1,9 @@
 """The function space: moments, projections, modal decompositions, and finite alphabets solved exactly."""
 
 from featgeo.geometry.components import ConditionalComponents, MultimodalComponents, Projected
-from featgeo.geometry.decomposition import decompose
 from featgeo.geometry.finite import FiniteJoint
 from featgeo.geometry.heterogeneous import HeterogeneousEstimate, heterogeneous_estimate
+from featgeo.geometry.incomplete import decompose
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.problem import SpanModes

@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from featgeo.geometry.modes import Modes, level_modes, sign_of_columns
 from featgeo.geometry.spans import Flag, flag_from_vectors
-from featgeo.geometry.validation import Array, as_names, as_real
+from featgeo.geometry.validation import Array, as_names, as_real, position
 
 # A space of functions on an alphabet: all of them (None); sums of functions of some of the variables, F_{X_1} + F_{X_2}
 # being ["x1", "x2"] and F_{X_1 x X_2} being [("x1", "x2")]; or the span of given functions, an array (*shape, m).
 Space: TypeAlias = Sequence[str | Sequence[str]] | Array | None
+_Piece: TypeAlias = tuple[str, ...] | Array | None  # of a space: variables that act together, values, all functions
 
 # A minute of one core, about: numpy does some 10^9 operations of the factorisations here a second.
 MOST_WORK, MOST_MEMORY = 1e11, 2e9
@@ -72,84 +72,72 @@ class Alphabet:
         """Orthonormal information vectors, (n, m), of the functions that depend on some of the variables only."""
         axes = [self._axis(name) for name in as_names(names)]
         shape = [self.mass.shape[axis] for axis in axes]
-        symbol = np.ravel_multi_index([self.support[axis] for axis in axes], shape)
+        symbol = (
+            np.ravel_multi_index([self.support[axis] for axis in axes], shape)
+            if axes
+            else np.zeros_like(self.root_mass)
+        )
         indicator = (symbol[:, None] == np.unique(symbol)) * self.root_mass[:, None]
         return indicator / np.linalg.norm(indicator, axis=0)
-
-    def space(self, space: Space) -> Array:
-        """Information vectors, (n, m), that span a space of functions."""
-        if space is None:
-            return np.eye(len(self.root_mass))
-        if isinstance(space, str):
-            space = [space]
-        if _names_variables(space):
-            return np.hstack([np.empty((len(self.root_mass), 0)), *(self.coarsening(names) for names in space)])
-        return self.vectors(as_real(space, "space"))
 
     def flag(self, spaces: Sequence[Space]) -> Flag:
         """Orthonormal coordinates of spaces of functions, each joined to those before it."""
         n = len(self.root_mass)
         if spaces[0] is None:  # all functions: the canonical basis is orthonormal already, and costs nothing to apply
-            return Flag(sparse.eye_array(n, format="csr"), (n,) * len(spaces))
-        fresh = self._fresh_subsets(spaces)
-        check_work(n, [self._n_functions(space, new) for space, new in zip(spaces, fresh, strict=True)], self.names)
-        return flag_from_vectors([self._vectors(space, new) for space, new in zip(spaces, fresh, strict=True)])
+            return Flag(sparse.eye_array(n, format="csr"), (n,) * len(spaces), np.ones(n))
+        pieces = self._pieces(spaces)
+        check_work(n, [sum(map(self._size, of_space)) for of_space in pieces], self.names)
+        return flag_from_vectors(
+            [np.hstack([np.empty((n, 0)), *map(self._piece_vectors, of_space)]) for of_space in pieces]
+        )
 
-    def _fresh_subsets(self, spaces: Sequence[Space]) -> list[list[tuple[str, ...]] | None]:
-        """For each space that lists variables, all subsets of those that come together, but for subsets of before."""
+    def _pieces(self, spaces: Sequence[Space]) -> list[list[_Piece]]:
+        """What each space brings: where it lists variables, all subsets of those that come together, each once."""
         seen: set[tuple[str, ...]] = set()
-        result: list[list[tuple[str, ...]] | None] = []
+        result: list[list[_Piece]] = []
         for space in spaces:
             if space is None or not _names_variables(space):
-                result.append(None)
+                result.append([None if space is None else as_real(space, "space")])
                 continue
-            listed = [as_names(entry) for entry in ([space] if isinstance(space, str) else space)]
+            listed = [
+                sorted(as_names(entry), key=self._axis) for entry in ([space] if isinstance(space, str) else space)
+            ]
             size = sum(2 ** len(names) for names in listed)
             if size > MOST_SUBSETS:
                 raise ValueError(
                     f"Functions of {len(listed)} groups of variables are sums over {size} subsets of them, and "
                     f"{MOST_SUBSETS} are too many. Name smaller groups, or fewer of them."
                 )
-            ordered = [tuple(sorted(names, key=self._axis)) for names in listed]
-            closure = {part for names in ordered for k in range(len(names) + 1) for part in combinations(names, k)}
-            result.append(sorted(closure - seen, key=lambda part: (len(part), [self._axis(name) for name in part])))
+            closure = {part for names in listed for k in range(len(names) + 1) for part in combinations(names, k)}
+            result.append([*sorted(closure - seen, key=self._order)])
             seen |= closure
         return result
 
-    def _n_functions(self, space: Space, fresh: list[tuple[str, ...]] | None) -> int:
-        if fresh is None:
-            return len(self.root_mass) if space is None else np.shape(space)[-1]
-        return sum(math.prod(self.mass.shape[self._axis(name)] - 1 for name in names) for names in fresh)
+    def _order(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        return (len(names), *map(self._axis, names))
 
-    def _vectors(self, space: Space, fresh: list[tuple[str, ...]] | None) -> Array:
-        if fresh is None:
-            return self.space(space)
-        return np.hstack([np.empty((len(self.root_mass), 0)), *map(self._contrasts, fresh)])
+    def _size(self, piece: _Piece) -> int:
+        if isinstance(piece, tuple):
+            return math.prod(self.mass.shape[self._axis(name)] - 1 for name in piece)
+        return len(self.root_mass) if piece is None else piece.shape[-1]
 
-    def _contrasts(self, names: tuple[str, ...]) -> Array:
+    def _piece_vectors(self, piece: _Piece) -> Array:
         """Information vectors that, with those of all subsets of the variables, span the functions of them.
 
         These are indicators of symbols, without those of the likeliest symbol of any of the variables: so there are as
         many as the functions have dimensions, where the indicators of all symbols of all subsets are far more.
         """
-        if not names:
-            return self.root_mass[:, None]
-        columns = self.coarsening(names)
-        likeliest = [self._likeliest[self._axis(name)] for name in names]
-        ordinary = np.all(
-            [self.support[self._axis(name)] != top for name, top in zip(names, likeliest, strict=True)], axis=0
-        )
+        if not isinstance(piece, tuple):
+            return np.eye(len(self.root_mass)) if piece is None else self.vectors(piece)
+        columns = self.coarsening(piece)
+        ordinary = np.ones(len(columns), dtype=bool)
+        for axis in map(self._axis, piece):
+            likeliest = np.bincount(self.support[axis], self.root_mass**2).argmax()
+            ordinary &= self.support[axis] != likeliest
         return columns[:, (columns[ordinary] != 0).any(axis=0)]
 
-    @cached_property
-    def _likeliest(self) -> list[int]:
-        axes = range(self.mass.ndim)
-        return [int(self.mass.sum(axis=tuple(other for other in axes if other != axis)).argmax()) for axis in axes]
-
     def _axis(self, name: str) -> int:
-        if name not in self.names:
-            raise ValueError(f"There is no variable {name!r} here. The variables are {self.names}.")
-        return self.names.index(name)
+        return position(name, self.names)
 
 
 def check_work(n: int, sizes: Sequence[int], names: Sequence[str]) -> None:
@@ -176,49 +164,3 @@ def _names_variables(space: Any) -> bool:
         isinstance(entry, str) or (isinstance(entry, Sequence) and all(isinstance(name, str) for name in entry))
         for entry in space
     )
-
-
-def seen_cells(x: Alphabet, y: Alphabet) -> tuple[np.ndarray, ...]:
-    """Index of the symbols of positive probability on both sides, into a matrix (|X|, |Y|)."""
-    return np.ix_(np.flatnonzero(x.mass), np.flatnonzero(y.mass))
-
-
-def canonical_ratio(joint: Array, x: Alphabet, y: Alphabet) -> Array:
-    """The density ratio of a joint distribution against p_x p_y in the canonical basis, on the supports, (n_x, n_y).
-
-    No product of two probabilities is formed, which could underflow.
-    """
-    seen = joint.reshape(x.mass.size, y.mass.size)[seen_cells(x, y)]
-    return seen / x.root_mass[:, None] / y.root_mass - np.outer(x.root_mass, y.root_mass)
-
-
-def from_canonical(kernel: Array, x: Alphabet, y: Alphabet) -> Array:
-    """A function on X x Y, (*shape of x, *shape of y), from its coefficients in the canonical basis, on the supports.
-
-    It is set to 0 where a symbol has probability zero.
-    """
-    gamma = np.zeros((x.mass.size, y.mass.size))
-    gamma[seen_cells(x, y)] = kernel / x.root_mass[:, None] / y.root_mass
-    return gamma.reshape(*x.mass.shape, *y.mass.shape)
-
-
-def kernel_components(
-    kernel: Array, x: Alphabet, y: Alphabet, x_spaces: Sequence[Space], y_spaces: Sequence[Space]
-) -> tuple[Modes, ...]:
-    """Decompose a function on X x Y level by level, each level adding a space on either side.
-
-    Args:
-        kernel: Coefficients of the function in the canonical basis, sqrt(p(x) p(y)) gamma(x, y), on the supports.
-        x: Alphabet of x.
-        y: Alphabet of y.
-        x_spaces: For each level the functions of x it adds to the levels before.
-        y_spaces: For each level the functions of y it adds.
-    """
-    x_flag, y_flag = x.flag(x_spaces), y.flag(y_spaces)
-    core = x_flag.basis.T @ kernel @ y_flag.basis
-    result = []
-    for left, sigma, right in level_modes(core, x_flag.ends, y_flag.ends):
-        f, g = x_flag.basis @ left, y_flag.basis @ right
-        sign = sign_of_columns(f)
-        result.append(Modes(sigma, x.values(f * sign), y.values(g * sign)))
-    return tuple(result)

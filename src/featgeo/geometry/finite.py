@@ -13,18 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from featgeo.geometry.alphabet import Alphabet, Space, canonical_ratio, from_canonical, kernel_components, seen_cells
-from featgeo.geometry.components import ConditionalComponents, MultimodalComponents, Projected
+from featgeo.geometry.alphabet import Alphabet, Space
+from featgeo.geometry.components import ConditionalComponents, Dependence, MultimodalComponents, Projected
 from featgeo.geometry.labels import as_column, coded, symbol_labels, variable_names
 from featgeo.geometry.maximum_entropy import iterative_proportional_fitting
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.sparse import SeenJoint
-from featgeo.geometry.validation import Array, as_mass, as_names, as_real, check_mode_count
+from featgeo.geometry.validation import Array, as_mass, as_names, as_real, check_mode_count, position
 
 Names: TypeAlias = str | Sequence[str] | None
 
@@ -87,7 +87,7 @@ class FiniteJoint:
 
     def marginal(self, *names: str) -> FiniteJoint:
         """The joint distribution of some of the variables, in the order given."""
-        axes = [self._axis(name) for name in as_names(names)]
+        axes = [position(name, self.names) for name in as_names(names)]
         categories = None if self.categories is None else [self.categories[axis] for axis in axes]
         if isinstance(self.table, np.ndarray):
             in_order = np.moveaxis(self.table, axes, range(len(axes)))
@@ -101,7 +101,10 @@ class FiniteJoint:
         """The probabilities of some of the variables as a dense array, one axis a variable; all when none is named."""
         marginal = self.marginal(*names) if names else self
         if not isinstance(marginal.table, np.ndarray):
-            marginal._needs_dense("All probabilities at once")
+            raise ValueError(
+                f"This needs a dense table, and this one is sparse, of shape {marginal.shape}. Merge rare symbols and "
+                "pass the table as an array."
+            )
         return marginal.table.copy() if marginal is self else marginal.table  # the caller may write to it
 
     def density_ratio(self, reference: Any) -> Array:
@@ -119,15 +122,11 @@ class FiniteJoint:
 
     def cdk(self, x: Names = None, y: Names = None) -> Array:
         """The canonical dependence kernel i(x; y), (*shape of x, *shape of y), eq. cdk:def; 0 where p(x) p(y) = 0."""
-        x_side, y_side = self._sides(x, y)
-        return from_canonical(self._canonical(x_side, y_side), x_side, y_side)
+        return self._between(x, y).density
 
     def cdm(self, x: Names = None, y: Names = None) -> Array:
         """The canonical dependence matrix sqrt(p(x) p(y)) i(x; y), (|X|, |Y|), eq. bt:def."""
-        x_side, y_side = self._sides(x, y)
-        matrix = np.zeros((x_side.mass.size, y_side.mass.size))
-        matrix[seen_cells(x_side, y_side)] = self._canonical(x_side, y_side)
-        return matrix
+        return self._between(x, y).matrix
 
     def mean_square_contingency(self, x: Names = None, y: Names = None) -> float:
         """The energy of the dependence, ||i||^2 = sum_i sigma_i^2: Pearson's phi^2."""
@@ -167,16 +166,15 @@ class FiniteJoint:
         Raises:
             ValueError: If k is larger than the rank.
         """
-        if self.is_sparse and x_space is None and y_space is None:
-            return self._sparse_modes(k, *self._split(x, y)).top(k)
-        (modes,) = self.components([x_space], [y_space], x, y)
+        everything = x_space is None and y_space is None
+        modes = self.strongest(k, x, y) if everything else self.components([x_space], [y_space], x, y)[0]
         return modes.top(k)
 
     def strongest(self, k: int | None, x: Names = None, y: Names = None) -> Modes:
         """At most k modes: fewer where the dependence has no more. A sparse table needs a k."""
         if self.is_sparse:
-            return _at_most(self._sparse_modes(k, *self._split(x, y)), k)
-        return _at_most(self.modes(x=x, y=y), k)
+            return self._sparse_modes(k, *self._split(x, y))
+        return _at_most(self.components([None], [None], x, y)[0], k)
 
     def components(
         self,
@@ -190,19 +188,7 @@ class FiniteJoint:
         A space is None (all functions), a list of variables or tuples of variables (the sum of their function spaces),
         or an array of function values (*shape, m). Level i adds `x_spaces[i]` and `y_spaces[i]` to the levels before.
         """
-        if self.is_sparse:
-            self._needs_dense("Components")
-        if not (isinstance(x_spaces, list | tuple) and isinstance(y_spaces, list | tuple)):
-            raise ValueError(
-                f"Spaces must be lists, one space a level, got {type(x_spaces).__name__} and {type(y_spaces).__name__}."
-            )
-        if len(x_spaces) != len(y_spaces) or not x_spaces:
-            raise ValueError(
-                f"Each level needs a space on either side, got {len(x_spaces)} of x and {len(y_spaces)} of y. "
-                "Give both lists the same length; repeat a space that does not grow."
-            )
-        x_side, y_side = self._sides(x, y)
-        return kernel_components(self._canonical(x_side, y_side), x_side, y_side, x_spaces, y_spaces)
+        return self._between(x, y).components(x_spaces, y_spaces)
 
     def cca(self, x_values: Any, y_values: Any, x: Names = None, y: Names = None) -> Modes:
         """Canonical correlation analysis: the modes inside functions linear in numbers attached to the symbols.
@@ -213,13 +199,13 @@ class FiniteJoint:
             x: Variables of the x side.
             y: Variables of the y side.
         """
-        levels = []
-        for side, values, name in zip(self._sides(x, y), (x_values, y_values), ("x_values", "y_values"), strict=True):
+        dependence, levels = self._between(x, y), []
+        for side, values, name in ((dependence.x, x_values, "x_values"), (dependence.y, y_values, "y_values")):
             numbers = as_real(values, name)
             numbers = numbers[..., None] if numbers.shape == side.mass.shape else numbers
             levels.append([np.ones((*side.mass.shape, 1)), numbers])
         # The first level takes the constants out, which is what centring does; no dependence lives there.
-        return self.components(levels[0], levels[1], x, y)[1]
+        return dependence.components(*levels)[1]
 
     def projected(self, x_space: Space, x: Names = None, y: Names = None) -> Projected:
         """Split the dependence into the part aligned with a space of functions of x and the part orthogonal to it."""
@@ -242,9 +228,8 @@ class FiniteJoint:
         both = (*s_names, *y_names)
         markov = self.marginal(*x_names, *s_names).strongest(k, x_names, s_names)  # Prop. pim:pic
         if self.is_sparse:
-            conditional = self._sparse_modes(k, x_names, both, s_names)
-        else:
-            _, conditional = self.components([None, None], [[s_names], None], x_names, both)
+            return ConditionalComponents(markov, self._sparse_modes(k, x_names, both, s_names))
+        _, conditional = self.components([None, None], [[s_names], None], x_names, both)
         return ConditionalComponents(markov, _at_most(conditional, k))
 
     def multimodal(self, sources: Sequence[str] | None = None, y: Names = None) -> MultimodalComponents:
@@ -256,10 +241,7 @@ class FiniteJoint:
         x_names, _ = self._split(None if sources is None else as_names(sources), y)
         if len(x_names) < 2:
             raise ValueError(f"Multimodal components need at least two sources, got {x_names}. Name more sources.")
-        spaces: list[Space] = [_subsets(x_names, size) for size in range(1, len(x_names))]
-        orders = self.components([*spaces, None], [None] * len(x_names), x_names, y)
-        interaction = orders[1] if len(orders) == 2 else self.components([spaces[0], None], [None, None], x_names, y)[1]
-        return MultimodalComponents(orders[0], interaction, orders)
+        return self._between(x_names, y).multimodal()
 
     def maximum_entropy(self, margins: Sequence[Sequence[str]] | None = None) -> FiniteJoint:
         """The distribution of largest entropy among those that share marginals with this one (eq. pbi:def).
@@ -267,11 +249,11 @@ class FiniteJoint:
         Args:
             margins: Groups of variables whose joint marginals are kept; all pairs when None.
         """
-        pairs = _subsets(self.names, min(2, len(self.names)))
+        pairs = combinations(self.names, min(2, len(self.names)))
         if not isinstance(margins, list | tuple | None):
             raise ValueError(f"`margins` must list groups of variables, got {type(margins).__name__}.")
         groups = pairs if margins is None else [as_names(group) for group in margins]
-        axes = [tuple(self._axis(name) for name in group) for group in groups]
+        axes = [tuple(position(name, self.names) for name in group) for group in groups]
         fitted = iterative_proportional_fitting(self.probability(), axes)
         return FiniteJoint(fitted * self.total, self.names, self.categories)
 
@@ -279,17 +261,12 @@ class FiniteJoint:
         variables = ", ".join(f"{name}: {size}" for name, size in zip(self.names, self.shape, strict=True))
         return f"FiniteJoint({variables}; total {self.total:g}{', sparse' if self.is_sparse else ''})"
 
-    def _axis(self, name: str) -> int:
-        if name not in self.names:
-            raise ValueError(f"There is no variable {name!r} here. The variables are {self.names}.")
-        return self.names.index(name)
-
     def _split(self, x: Names, y: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of the variables on either side."""
         y_names = (self.names[-1],) if y is None else as_names(y)
         x_names = tuple(name for name in self.names if name not in y_names) if x is None else as_names(x)
         for name in (*x_names, *y_names):
-            self._axis(name)
+            position(name, self.names)
         if not x_names or not y_names or set(x_names) & set(y_names):
             raise ValueError(
                 f"x and y must name different variables, at least one each; got x={x_names}, y={y_names} "
@@ -297,13 +274,12 @@ class FiniteJoint:
             )
         return x_names, y_names
 
-    def _sides(self, x: Names, y: Names) -> tuple[Alphabet, Alphabet]:
+    def _between(self, x: Names, y: Names) -> Dependence:
+        """The dependence of the variables of either side."""
         x_names, y_names = self._split(x, y)
-        return Alphabet(x_names, self.probability(*x_names)), Alphabet(y_names, self.probability(*y_names))
-
-    def _canonical(self, x_side: Alphabet, y_side: Alphabet) -> Array:
-        """The canonical dependence matrix on the supports."""
-        return canonical_ratio(self.probability(*x_side.names, *y_side.names), x_side, y_side)
+        joint = self.probability(*x_names, *y_names)
+        sides = (Alphabet(names, self.probability(*names)) for names in (x_names, y_names))
+        return Dependence.of_joint(joint, *sides)
 
     def _seen(self, x_names: tuple[str, ...], y_names: tuple[str, ...]) -> SeenJoint:
         return SeenJoint.from_cells(sparse.coo_array(self.marginal(*x_names, *y_names).table), len(x_names))
@@ -315,13 +291,7 @@ class FiniteJoint:
         return self._seen(x_names, y_names).top_modes(k, len(given), self._shape(x_names), self._shape(y_names))
 
     def _shape(self, names: tuple[str, ...]) -> tuple[int, ...]:
-        return tuple(self.shape[self._axis(name)] for name in names)
-
-    def _needs_dense(self, what: str) -> NoReturn:
-        raise ValueError(
-            f"{what} need a dense table, and this one is sparse, of shape {self.shape}. "
-            "Merge rare symbols and pass the table as an array."
-        )
+        return tuple(self.shape[position(name, self.names)] for name in names)
 
 
 def _dense_if_small(cells: sparse.coo_array) -> Array | sparse.coo_array:
@@ -330,8 +300,4 @@ def _dense_if_small(cells: sparse.coo_array) -> Array | sparse.coo_array:
 
 
 def _at_most(modes: Modes, k: int | None) -> Modes:
-    return modes if k is None or len(modes) <= check_mode_count(k, k) else modes.top(k)
-
-
-def _subsets(names: Sequence[str], size: int) -> list[tuple[str, ...]]:
-    return list(combinations(names, size))
+    return modes if k is None else modes.first(check_mode_count(k, k))

@@ -12,36 +12,20 @@ x side alone,  (sum_D eta_D tau_D) l = sum_D eta_D l_D.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
-from featgeo.geometry.alphabet import Alphabet, Space, canonical_ratio, from_canonical, kernel_components
-from featgeo.geometry.components import MultimodalComponents
+from featgeo.geometry.alphabet import Alphabet
+from featgeo.geometry.components import Dependence
 from featgeo.geometry.finite import FiniteJoint
-from featgeo.geometry.modes import Modes
 from featgeo.geometry.validation import Array
 
 
-@dataclass(frozen=True, eq=False)
-class HeterogeneousEstimate:
-    """The minimiser of eq. L:bi.
+class HeterogeneousEstimate(Dependence):
+    """The minimiser of eq. L:bi: its `density` is the ratio l(x, y) against the metric R_X R_Y of its alphabets.
 
-    Attributes:
-        x: Alphabet of all sources together, with the metric distribution R_X.
-        y: Alphabet of the target, with R_Y.
-        kernel: Coefficients of the density ratio in the canonical basis, on the supports.
+    The density also says where the marginals of the tables differ from R_X and R_Y; `multimodal` splits the rest.
     """
-
-    x: Alphabet
-    y: Alphabet
-    kernel: Array
-
-    @property
-    def density(self) -> Array:
-        """The density ratio l(x, y), (*shape of x, *shape of y)."""
-        return from_canonical(self.kernel, self.x, self.y)
 
     @property
     def table(self) -> Array:
@@ -56,29 +40,6 @@ class HeterogeneousEstimate:
         reported and not clipped.
         """
         return float(-self.table.clip(max=0).sum())
-
-    def components(self, x_spaces: Sequence[Space]) -> tuple[Modes, ...]:
-        """Split the density by levels of growing spaces of functions of x; all functions of y are allowed."""
-        return kernel_components(self.kernel, self.x, self.y, x_spaces, [None] * len(x_spaces))
-
-    def multimodal(self) -> MultimodalComponents:
-        """Split the dependence by interaction order, as `FiniteJoint.multimodal` does.
-
-        The density also says where the marginals of the tables differ from R_X and R_Y. What is split here is the rest:
-        its part of mean 0 in x for each y, and in y for each x.
-        """
-        x_root, y_root = self.x.root_mass, self.y.root_mass
-        kernel = self.kernel - np.outer(x_root, x_root @ self.kernel)
-        kernel = kernel - np.outer(kernel @ y_root, y_root)
-        names = self.x.names
-        spaces: list[Space] = [list(combinations(names, size)) for size in range(1, len(names))]
-
-        def split(x_spaces: list[Space]) -> tuple[Modes, ...]:
-            return kernel_components(kernel, self.x, self.y, x_spaces, [None] * len(x_spaces))
-
-        orders = split([*spaces, None])
-        interaction = orders[1] if len(orders) == 2 else split([spaces[0], None])[1]
-        return MultimodalComponents(orders[0], interaction, orders)
 
 
 def heterogeneous_estimate(
@@ -101,11 +62,9 @@ def heterogeneous_estimate(
         raise ValueError(f"`y` must be the name of the target, got {str(y)[:80]}.")
     _check_alphabets([*datasets, *([] if sources is None else [sources])])
     x, target = _metric(datasets, y, sources)
-    total = sum(dataset.total for dataset in datasets)
-    n = len(x.root_mass)
-    identified, system, right = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, len(target.root_mass)))
-    for dataset in datasets:
-        seen = tuple(name for name in x.names if name in dataset.names)
+    system, right = np.zeros((len(x.root_mass),) * 2), np.zeros((len(x.root_mass), len(target.root_mass)))
+    carried = [tuple(name for name in x.names if name in dataset.names) for dataset in datasets]
+    for dataset, seen in zip(datasets, carried, strict=True):
         side = Alphabet(seen, FiniteJoint(x.mass, x.names).probability(*seen))
         joint = dataset.probability(*seen, y)
         if (joint[side.mass == 0] > 0).any():
@@ -114,16 +73,13 @@ def heterogeneous_estimate(
                 "Pass `sources` with every symbol in it."
             )
         basis = x.coarsening(seen)  # functions of what the dataset sees: tau_D = basis basis^T
-        share = dataset.total / total
-        identified += basis @ basis.T
+        share = dataset.total / sum(table.total for table in datasets)
         system += share * (basis @ basis.T)
-        right += share * (basis @ canonical_ratio(joint, side, target))
+        right += share * (basis @ Dependence.of_joint(joint, side, target).kernel)
     # Where no table sees all sources together, their interaction is open; it is set to 0. What is identified does not
-    # depend on the sizes of the tables, so the rank is read off without them.
-    energies, directions = np.linalg.eigh(identified)
-    span = directions[:, energies > 1e-10]
-    solution = span @ np.linalg.solve(span.T @ system @ span, span.T @ right)
-    return HeterogeneousEstimate(x, target, solution)
+    # depend on the sizes of the tables: all functions of what one of them sees.
+    span = x.flag([carried]).basis
+    return HeterogeneousEstimate(x, target, span @ np.linalg.solve(span.T @ system @ span, span.T @ right))
 
 
 def _check_alphabets(tables: Sequence[FiniteJoint]) -> None:

@@ -27,17 +27,47 @@ import numpy as np
 from featgeo.geometry.modes import level_modes
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Patterns
-from featgeo.geometry.problem import Directions, LevelChoice, SpanProblem
-from featgeo.geometry.validation import Array, as_names, check_growth
+from featgeo.geometry.problem import Directions, LevelChoice, SpanModes, SpanProblem
+from featgeo.geometry.spans import COLLINEAR
+from featgeo.geometry.validation import Array, as_names, check_growth, check_ridge, shown
 
-SMALLEST_PRECISION = 1e-10  # of a direction: rows that hardly see it say nothing about it
+Spaces = tuple[str | Sequence[str], str | Sequence[str]]  # names of blocks of x and of y
 
 
-def span_problem(
-    moments: Moments | Patterns,
-    levels: Sequence[tuple[str | Sequence[str], str | Sequence[str]]],
-    tau_ridge: float | None = None,
-) -> SpanProblem:
+def decompose(moments: Moments, levels: Sequence[Spaces], ridge: float = 0.0) -> tuple[SpanModes, ...]:
+    """The dependence inside growing spans, level by level, in closed form.
+
+    Level i may use functions in the span of its blocks of x and of its blocks of y (and constants, which belong to
+    every span). The component of a level is the dependence that its spans capture and the spans before it do not; each
+    is returned as its modal decomposition (Prop. md:constraint, Theorem sspc:opt:n). One level with one block a side is
+    the plain modal decomposition inside spans; over features linear in the data it is canonical correlation analysis.
+
+    With a ridge the features have unit norm under the Gram matrix plus ridge, and sigma is shrunk accordingly. Blocks
+    that miss in some rows may not fit together; their moments are mended, and `SpanModes.removed` says by how much.
+
+    Args:
+        moments: Moments of all blocks named in the levels.
+        levels: (names of x blocks, names of y blocks) for each level, each containing the names of the level before.
+        ridge: Shrinkage, relative to features of unit variance.
+
+    Returns:
+        One `SpanModes` a level, with all modes of non-zero singular value.
+    """
+    if not isinstance(moments, Moments):
+        raise ValueError(f"`moments` must be Moments, got {type(moments).__name__}. Use Moments.from_features.")
+    pairs = isinstance(levels, Sequence) and all(
+        isinstance(level, tuple | list) and len(level) == 2 for level in levels
+    )
+    if not pairs or not levels:
+        raise ValueError(
+            "`levels` must list pairs (names of blocks of x, names of blocks of y), such as [('x', 'y')], got "
+            f"{shown(levels)}."
+        )
+    check_ridge(ridge)
+    return span_problem(moments, levels).modes(ridge)
+
+
+def span_problem(moments: Moments | Patterns, levels: Sequence[Spaces], tau_ridge: float | None = None) -> SpanProblem:
     """The dependence inside the spans of `decompose`'s levels, both sides whitened.
 
     Args:
@@ -47,8 +77,7 @@ def span_problem(
             the metric for known.
     """
     patterns = moments if isinstance(moments, Patterns) else Patterns.merged([moments])
-    x_steps, y_steps = (_growth([as_names(level[side]) for level in levels], "xy"[side]) for side in (0, 1))
-    x, y = patterns.whitened(x_steps), patterns.whitened(y_steps)
+    x, y = (patterns.whitened(_growth([as_names(level[side]) for level in levels], "xy"[side])) for side in (0, 1))
     removed = max(x.removed, y.removed)
     if len(patterns.parts) == 1:
         covariance = patterns.all.joint_covariance(x.names, y.names)
@@ -157,10 +186,7 @@ class KnownMetric(SpanProblem):
     @classmethod
     def of(cls, empty: SpanProblem, rows: Sequence[Kind]) -> KnownMetric:
         """Solve for the dependence."""
-        precision, right = np.zeros((len(empty.core), len(empty.core))), np.zeros(empty.core.shape)
-        for kind in rows:
-            precision += kind.share * kind.placed(kind.seen(np.eye(len(precision))))
-            right += kind.share * kind.placed(kind.covariance)
+        precision, right = _said([(kind, np.eye(len(kind.gram))) for kind in rows], empty.core.shape)
         core, beyond = _possible(_solved(precision, right))
         return cls(empty.x, empty.y, core, max(empty.removed, beyond), precision=precision)
 
@@ -193,7 +219,7 @@ class KnownMetric(SpanProblem):
         back, shrunk = np.zeros_like(system), np.zeros_like(solution)
         for part in levels:
             energies, turn = np.linalg.eigh(system[part, part])
-            root = np.sqrt(energies.clip(min=SMALLEST_PRECISION))
+            root = np.sqrt(energies.clip(min=COLLINEAR))
             shrunk[part] = (turn * root) @ turn.T @ solution[part]
             back[part, part] = (turn / root) @ turn.T
         modes = level_modes(shrunk * y_length, x.ends, self.y.flag.ends)
@@ -218,11 +244,7 @@ class FilledIn(SpanProblem):
     @classmethod
     def of(cls, empty: SpanProblem, rows: Sequence[Kind]) -> FilledIn:
         """Add up what all kinds of rows say."""
-        precision, right = np.zeros((len(empty.core), len(empty.core))), np.zeros(empty.core.shape)
-        for kind in rows:
-            gram = kind.placed(kind.gram)
-            precision += kind.share * (gram if kind.inside is None else gram @ kind.inside.T)
-            right += kind.share * kind.placed(kind.covariance)
+        precision, right = _said([(kind, kind.gram) for kind in rows], empty.core.shape)
         return cls(empty.x, empty.y, empty.core, empty.removed, precision=precision, right=right, rows=tuple(rows))
 
     def under(self, tau_ridge: float) -> FilledIn:
@@ -271,6 +293,15 @@ class FilledIn(SpanProblem):
         return found
 
 
+def _said(rows: Sequence[tuple[Kind, Array]], shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Both sides of the equation of all rows, each kind with the inner product of what it sees, (r, r)."""
+    precision, right = np.zeros((shape[0], shape[0])), np.zeros(shape)
+    for kind, gram in rows:
+        precision += kind.share * kind.placed(kind.placed(gram).T)
+        right += kind.share * kind.placed(kind.covariance)
+    return precision, right
+
+
 def _possible(core: Array) -> tuple[Array, float]:
     """No correlation exceeds 1; estimates from rows of different kinds may, where these do not fit together.
 
@@ -294,15 +325,13 @@ def _solved(system: Array, right: Array) -> Array:
 
 def _inverse_root(system: Array) -> Array:
     """B with B B^T the inverse of a positive semidefinite system, in the directions that it reaches."""
-    size = np.sqrt(np.diag(system).clip(min=SMALLEST_PRECISION))  # a ridge can make some rows huge
+    size = np.sqrt(np.diag(system).clip(min=COLLINEAR))  # a ridge can make some rows huge
     energies, turn = np.linalg.eigh(system / size / size[:, None])
-    kept = energies > SMALLEST_PRECISION
+    kept = energies > COLLINEAR
     return turn[:, kept] / size[:, None] / np.sqrt(energies[kept])
 
 
 def _growth(spaces: Sequence[tuple[str, ...]], side: str) -> tuple[tuple[str, ...], ...]:
     """What each level adds to the level before."""
-    if not spaces:
-        raise ValueError("A decomposition needs at least one level, got none. Pass [(x blocks, y blocks)].")
     check_growth(spaces, side)
     return tuple(tuple(name for name in after if name not in before) for before, after in pairwise([(), *spaces]))

@@ -48,9 +48,7 @@ def as_column(values: Any) -> np.ndarray:
     if hasattr(values, "dtype"):
         column = np.asarray(values)
     elif isinstance(values, Iterable) and not isinstance(values, str | Mapping):
-        items = list(values)
-        column = np.empty(len(items), dtype=object)
-        column[:] = items
+        column = np.fromiter(values, dtype=object)
     else:
         raise ValueError(f"Samples must be columns of labels, got {type(values).__name__}. Pass lists or arrays.")
     if column.dtype.kind == "V":

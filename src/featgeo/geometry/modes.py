@@ -19,23 +19,37 @@ from itertools import pairwise
 
 import numpy as np
 
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array, check_mode_count
-
-# Singular values of correlations below this are rounding, not dependence.
-ZERO_CORRELATION = 1e-12
-
-
-def equal_blocks(sigma: Array, tolerance: float) -> tuple[range, ...]:
-    """Runs of neighbouring singular values that differ by at most `tolerance` times the largest one."""
-    if len(sigma) == 0:
-        return ()
-    breaks = np.flatnonzero(-np.diff(sigma) > tolerance * sigma[0]) + 1
-    edges = [0, *breaks.tolist(), len(sigma)]
-    return tuple(range(start, stop) for start, stop in pairwise(edges))
 
 
 @dataclass(frozen=True, eq=False)
-class Modes:
+class Spectrum:
+    """Singular values, strongest first.
+
+    Attributes:
+        sigma: Shape (k,).
+    """
+
+    sigma: Array
+
+    def __len__(self) -> int:
+        return len(self.sigma)
+
+    @property
+    def energy(self) -> float:
+        """Squared norm of what was decomposed, sum_i sigma_i^2."""
+        return float(np.sum(self.sigma**2))
+
+    def blocks(self, tolerance: float = 1e-8) -> tuple[range, ...]:
+        """Groups of modes whose singular values are equal up to `tolerance`, relative to the largest."""
+        breaks = np.flatnonzero(-np.diff(self.sigma) > tolerance * self.sigma.max(initial=0)) + 1
+        edges = [0, *breaks.tolist(), len(self.sigma)]
+        return tuple(range(start, stop) for start, stop in pairwise(edges) if stop > start)
+
+
+@dataclass(frozen=True, eq=False)
+class Modes(Spectrum):
     """The modal decomposition of a function on X x Y, by its values.
 
     Attributes:
@@ -44,17 +58,8 @@ class Modes:
         g: Values of g_1, ..., g_k at each symbol of y, (*shape of y, k).
     """
 
-    sigma: Array
     f: Array
     g: Array
-
-    def __len__(self) -> int:
-        return len(self.sigma)
-
-    @property
-    def energy(self) -> float:
-        """Squared norm of the decomposed function, sum_i sigma_i^2."""
-        return float(np.sum(self.sigma**2))
 
     def kernel(self) -> Array:
         """The function itself, sum_i sigma_i f_i(x) g_i(y), shape (*shape of x, *shape of y)."""
@@ -67,10 +72,6 @@ class Modes:
     def first(self, k: int) -> Modes:
         """The first k modes, or fewer where there are fewer."""
         return Modes(self.sigma[:k], self.f[..., :k], self.g[..., :k])
-
-    def blocks(self, tolerance: float = 1e-8) -> tuple[range, ...]:
-        """Groups of modes whose singular values are equal up to `tolerance`, relative to the largest."""
-        return equal_blocks(self.sigma, tolerance)
 
 
 def sign_of_columns(vectors: Array) -> Array:
@@ -102,7 +103,7 @@ def level_modes(core: Array, x_ends: Sequence[int], y_ends: Sequence[int]) -> li
         first_row = last_x if end_y == last_y else 0
         first_column = last_y if end_x == last_x else 0
         u, sigma, vt = np.linalg.svd(border[first_row:, first_column:], full_matrices=False)
-        k = int(np.sum(sigma > ZERO_CORRELATION))
+        k = int(np.sum(sigma > COLLINEAR))
         left, right = np.zeros((core.shape[0], k)), np.zeros((core.shape[1], k))
         left[first_row:end_x], right[first_column:end_y] = u[:, :k], vt[:k].T
         components.append((left, sigma[:k], right))

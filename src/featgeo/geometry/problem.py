@@ -1,4 +1,11 @@
-"""Growing spans in orthonormal coordinates: a small singular value decomposition for each level is all that is left.
+"""The one closed form: the dependence inside growing spans, decomposed level by level.
+
+With A and B the Gram matrices of the features of x and of y and C their covariance, take bases T_x, T_y that are
+orthonormal (T_x^T A T_x = I, T_y^T B T_y = I) and adapted to the levels, and decompose the blocks of T_x^T C T_y: it is
+the maximiser of the nested H-score inside the spans wherever spans grow on one side (Theorems sspc:opt, sspc:opt:n).
+
+Where both sides grow, the levels compete for the joint objective and no common maximiser need exist. Then each level is
+the best addition to the levels before it, which is what the sequential objective maximises.
 
 A ridge shrinks sigma and leaves f and g shorter than 1. `SpanProblem.best` uses it only to choose directions, and then
 decomposes the dependence inside the few directions chosen without any (Rayleigh and Ritz): features of unit variance,
@@ -19,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featgeo.geometry.modes import Modes, equal_blocks, level_modes, sign_of_columns
+from featgeo.geometry.modes import Modes, Spectrum, level_modes, sign_of_columns
 from featgeo.geometry.observed import Metric
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
@@ -43,7 +50,7 @@ class LevelChoice(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SpanModes:
+class SpanModes(Spectrum):
     """The modal decomposition inside spans of features.
 
     Attributes:
@@ -56,23 +63,14 @@ class SpanModes:
     The sign of a mode makes the largest coefficient of f, for features scaled to unit variance, positive.
     """
 
-    sigma: Array
     f: AffineFeatures
     g: AffineFeatures
     x: tuple[str, ...]
     y: tuple[str, ...]
 
-    def __len__(self) -> int:
-        return len(self.sigma)
-
     def first(self, k: int) -> SpanModes:
         """The first k modes."""
         return replace(self, sigma=self.sigma[:k], f=self.f.first(k), g=self.g.first(k))
-
-    @property
-    def energy(self) -> float:
-        """Squared norm of the component of dependence inside the spans, sum_i sigma_i^2."""
-        return float(np.sum(self.sigma**2))
 
     @property
     def removed(self) -> float:
@@ -82,10 +80,6 @@ class SpanModes:
     def at(self, x_features: Any, y_features: Any) -> Modes:
         """The same modes by their values at the given rows of features."""
         return Modes(self.sigma, self.f(x_features), self.g(y_features))
-
-    def blocks(self, tolerance: float = 1e-8) -> tuple[range, ...]:
-        """Groups of modes whose singular values are equal up to `tolerance`, relative to the largest."""
-        return equal_blocks(self.sigma, tolerance)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,11 +22,10 @@ from featgeo.geometry.moments import Moments
 from featgeo.geometry.validation import Array, as_features, as_names, check_ridge
 from featgeo.schema import saved
 
-# What is left of a unit vector once it was made orthogonal to others: below this it is called collinear with them.
-COLLINEAR_LENGTH = 1e-10
-# The same for its energy, its squared length, where only a Gram matrix is known. There rounding is larger: a direction
-# weaker than 1e-5 of its features cannot be told from noise.
-COLLINEAR_ENERGY = 1e-10
+# The one tolerance for collinearity. What is left of a unit vector once it was made orthogonal to others is called
+# collinear with them below this; so is its energy, its squared length, where only a Gram matrix is known: rounding is
+# larger there, and a direction weaker than 1e-5 of its features cannot be told from noise.
+COLLINEAR = 1e-10
 # A mean of m features is known to a few units in the last place; a spread below that is a constant's rounding.
 CONSTANT_SPREAD = 64 * np.finfo(np.float64).eps
 
@@ -44,13 +43,11 @@ class Flag:
 
     basis: Array | sparse.csr_array
     ends: tuple[int, ...]
-    energies: Array | None = None
+    energies: Array
 
     def shrinkage(self, ridge: float) -> Array:
         """The length, (r,), that a ridge leaves of each column: sqrt(energy / (energy + ridge))."""
         ridge = check_ridge(ridge)
-        if self.energies is None:
-            raise ValueError("A ridge needs the energies of the columns. Build the flag from a Gram matrix.")
         return np.sqrt(self.energies / (self.energies + ridge))
 
     def shrunk(self, ridge: float) -> Array:
@@ -64,7 +61,7 @@ def flag_from_vectors(groups: Sequence[Array]) -> Flag:
     Args:
         groups: One array (d, m_i) for each step; a step may bring no column.
     """
-    basis = np.empty((groups[0].shape[0], 0))
+    basis, energies = np.empty((groups[0].shape[0], 0)), np.empty(0)
     ends = []
     for group in groups:
         size = np.abs(group).max(axis=0, initial=0)
@@ -73,9 +70,10 @@ def flag_from_vectors(groups: Sequence[Array]) -> Flag:
         for _ in range(2):  # twice is enough: the second pass removes what rounding left of the first
             unit = unit - basis @ (basis.T @ unit)
         left, length, _ = np.linalg.svd(unit, full_matrices=False)
-        basis = np.hstack([basis, left[:, length > COLLINEAR_LENGTH]])
+        kept = length > COLLINEAR
+        basis, energies = np.hstack([basis, left[:, kept]]), np.concatenate([energies, length[kept] ** 2])
         ends.append(basis.shape[1])
-    return Flag(basis, tuple(ends))
+    return Flag(basis, tuple(ends), energies)
 
 
 def flag_from_gram(gram: Array, sizes: Sequence[int]) -> Flag:
@@ -94,7 +92,7 @@ def flag_from_gram(gram: Array, sizes: Sequence[int]) -> Flag:
         step[start : start + size] = np.eye(size)
         step = step - basis @ (basis.T @ unit_gram[:, start : start + size])
         energies, directions = np.linalg.eigh(step.T @ unit_gram @ step)
-        kept = energies > COLLINEAR_ENERGY
+        kept = energies > COLLINEAR
         energies, directions = energies[kept][::-1], step @ directions[:, kept][:, ::-1]
         basis = np.hstack([basis, directions / np.sqrt(energies)])
         all_energies = np.concatenate([all_energies, energies])
@@ -114,7 +112,7 @@ def consistent_covariance(moments: Moments, names: Sequence[str]) -> tuple[Array
     covariance[constant] = covariance[:, constant] = 0
     unit, scale = _scaled(covariance)
     try:
-        np.linalg.cholesky(unit + COLLINEAR_ENERGY * np.eye(len(unit)))
+        np.linalg.cholesky(unit + COLLINEAR * np.eye(len(unit)))
     except np.linalg.LinAlgError:
         energies, directions = np.linalg.eigh(unit)
         kept = energies.clip(min=0)

@@ -15,17 +15,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 
 from featgeo.geometry.modes import Modes, sign_of_columns
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array, check_mode_count
 
 Triplets = tuple[Array, Array, Array]  # left vectors (m, k), singular values (k,), right vectors (n, k)
 
-_ZERO = 1e-10  # a correlation below this is rounding: sums over millions of cells round more than small tables do
 _LARGEST_RESULT = 2**31  # numbers in one table of function values: 16 GiB
 
 
@@ -93,7 +94,7 @@ class SeenJoint:
             raise ValueError("A sparse table needs the number of modes to find. Pass k, or a dense table for all.")
         k = check_mode_count(k, k)
         explained = _coarsening(self.y_roots, self.y_symbols[:n_given])
-        left, sigma, right = _top_singular(self.scaled, explained, k)
+        left, sigma, right = top_singular(self.scaled, ((self.scaled @ explained).tocsr(), explained), k)
         sign = sign_of_columns(left)
         f = _on_alphabet(left * sign / self.x_roots[:, None], self.x_symbols, x_shape)
         g = _on_alphabet(right * sign / self.y_roots[:, None], self.y_symbols, y_shape)
@@ -129,29 +130,35 @@ def _coarsening(roots: Array, symbols: Sequence[np.ndarray]) -> sparse.csr_array
     return sparse.csr_array((roots / norms[group], (np.arange(len(roots)), group)))
 
 
-def _top_singular(matrix: sparse.csr_array, explained: sparse.csr_array, k: int) -> Triplets:
-    """The k largest singular triplets of matrix - (matrix explained) explained^T, fewer where the rank is lower."""
-    image = (matrix @ explained).tocsr()
+def top_singular(matrix: sparse.csr_array, explained: tuple[Any, Any], k: int) -> Triplets:
+    """The k largest singular triplets of what is left of a sparse matrix, fewer where the rank is lower.
+
+    Args:
+        matrix: Shape (m, n).
+        explained: Two factors, (m, p) and (n, p), whose product is taken off.
+        k: How many.
+    """
+    image, basis = explained
     kept = 2 * k + 40  # Krylov vectors; more than the usual 2k + 1 pay where the spectrum has no gap
     if min(matrix.shape) <= kept:  # a narrow matrix: a dense decomposition is quicker and misses nothing
-        residual = matrix.toarray() - (image @ explained.T).toarray()
+        residual = matrix.toarray() - sparse.csr_array(image @ basis.T).toarray()
         u, sigma, vt = np.linalg.svd(residual, full_matrices=False)
         return _strongest(u, sigma, vt.T, k)
     transposed = matrix.T.tocsr()
     left, strength, right = np.empty((matrix.shape[0], 0)), np.empty(0), np.empty((matrix.shape[1], 0))
 
     def apply(v: Array) -> Array:
-        return matrix @ v.ravel() - image @ (explained.T @ v.ravel()) - left @ (strength * (right.T @ v.ravel()))
+        return matrix @ v.ravel() - image @ (basis.T @ v.ravel()) - left @ (strength * (right.T @ v.ravel()))
 
     def apply_transposed(u: Array) -> Array:
-        return transposed @ u.ravel() - explained @ (image.T @ u.ravel()) - right @ (strength * (left.T @ u.ravel()))
+        return transposed @ u.ravel() - basis @ (image.T @ u.ravel()) - right @ (strength * (left.T @ u.ravel()))
 
     operator = LinearOperator(matrix.shape, matvec=apply, rmatvec=apply_transposed, dtype=np.float64)
     rng = np.random.default_rng(0)  # fixed starts make the answer repeatable
     wanted = k
-    while np.linalg.norm(apply(rng.standard_normal(matrix.shape[1]))) > _ZERO:  # ARPACK refuses zero
+    while np.linalg.norm(apply(rng.standard_normal(matrix.shape[1]))) > COLLINEAR:  # ARPACK refuses zero
         u, sigma, vt = svds(operator, k=wanted, ncv=kept, v0=rng.standard_normal(min(matrix.shape)))
-        weakest = strength[-1] if len(strength) == k else _ZERO
+        weakest = strength[-1] if len(strength) == k else COLLINEAR
         if sigma.max() <= weakest * (1 + 1e-12):
             break
         merged = np.hstack([left, u]), np.concatenate([strength, sigma]), np.hstack([right, vt.T])
@@ -161,5 +168,5 @@ def _top_singular(matrix: sparse.csr_array, explained: sparse.csr_array, k: int)
 
 
 def _strongest(left: Array, sigma: Array, right: Array, k: int) -> Triplets:
-    order = [i for i in np.argsort(-sigma, kind="stable")[:k] if sigma[i] > _ZERO]
+    order = [i for i in np.argsort(-sigma, kind="stable")[:k] if sigma[i] > COLLINEAR]
     return left[:, order], sigma[order], right[:, order]

@@ -172,6 +172,13 @@ def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
     return result
 
 
+def position(name: str, names: Sequence[str]) -> int:
+    """Which of several variables a name is."""
+    if name not in names:
+        raise ValueError(f"There is no variable {name!r} here. The variables are {names}.")
+    return names.index(name)
+
+
 def check_growth(spaces: Sequence[tuple[str, ...]], side: str) -> None:
     """Check that the space of each level contains that of the level before."""
     for level, (before, after) in enumerate(pairwise(spaces), start=1):

@@ -17,9 +17,9 @@ from featgeo.features.parts import Parts
 from featgeo.features.space import Space
 from featgeo.features.spaces import TableSpace
 from featgeo.geometry.incomplete import span_problem
-from featgeo.geometry.modes import ZERO_CORRELATION
 from featgeo.geometry.observed import Metric
 from featgeo.geometry.problem import SpanModes
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 from featgeo.learning.bank import NO_RIDGE
 from featgeo.learning.choice import Candidate, preferred
@@ -243,4 +243,4 @@ def _as_one(levels: Sequence[SpanModes], y_gram: Array) -> Array:
     root = turn * np.sqrt(energies.clip(min=0))
     rows = [modes.sigma[:, None] * (modes.g.weight.T @ root) for modes in levels]
     sigma = np.linalg.svd(np.vstack([np.empty((0, len(y_gram))), *rows]), compute_uv=False)
-    return np.asarray(sigma[sigma > ZERO_CORRELATION])
+    return np.asarray(sigma[sigma > COLLINEAR])

@@ -27,7 +27,7 @@ import torch
 
 from featgeo.geometry.arguments import check_choice, check_flag
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.spans import COLLINEAR_ENERGY, CONSTANT_SPREAD
+from featgeo.geometry.spans import COLLINEAR, CONSTANT_SPREAD
 from featgeo.geometry.validation import Array, check_tensor
 from featgeo.nesting.nesting import Nesting
 
@@ -140,9 +140,7 @@ def single_sided_h_score(f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     with _full_precision(f.device):
         f_unit, y_unit = (_standardised(z.to(precision)) for z in (f, y))
         _finite(f_unit.sum() + y_unit.sum())
-        inverse_f, inverse_y = (
-            torch.linalg.pinv(z.T @ z, rtol=COLLINEAR_ENERGY, hermitian=True) for z in (f_unit, y_unit)
-        )
+        inverse_f, inverse_y = (torch.linalg.pinv(z.T @ z, rtol=COLLINEAR, hermitian=True) for z in (f_unit, y_unit))
         cross = f_unit.T @ y_unit
         return torch.trace(inverse_f @ cross @ inverse_y @ cross.T) / 2
 
