@@ -74,15 +74,19 @@ class Space(Fields):
         """The features, less a centre (d,), times a matrix (d, k), plus an offset (k,): (n, k)."""
         return offset + (self.forward(rows) - centre) @ weight
 
-    def __call__(self, rows: Any) -> Array:
-        """Values of the features that span it, (n, d)."""
+    def features(self, rows: Any) -> Tensor:
+        """Values of the features that span it, (n, d), on the device of the space."""
         device, n = self.device, len(rows)
-        size = ROWS_AT_ONCE if self.in_chunks or device.type != "cpu" else n
+        size = n if device.type == "cpu" and not self.in_chunks else ROWS_AT_ONCE
         chunks = [rows] if n <= size else [rows.take(slice(at, at + size)) for at in range(0, n, size)]
         with torch.no_grad():
-            values = [self.forward(part.on(device)).cpu() for part in chunks]
-        result: Array = (values[0] if len(values) == 1 else torch.cat(values)).numpy()
-        return result
+            values = [self.forward(part.on(device)) for part in chunks]
+        return values[0] if len(values) == 1 else torch.cat(values)
+
+    def __call__(self, rows: Any) -> Array:
+        """Values of the features that span it, (n, d)."""
+        values: Array = self.features(rows).cpu().numpy()
+        return values
 
 
 class Wrapped(Space):

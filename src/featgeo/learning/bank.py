@@ -6,6 +6,7 @@ A space is fitted once, and its features are whitened once for each set of rows,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Bank:
         self.fold_of_row = None if self.head is None else self.head.folds(n_folds, task.plan.seed)
         self.spaces: dict[tuple[str, str], Space] = {}
         self.own: dict[tuple[str, str], Array] = {}
-        self._kept: dict[tuple[str, str], Array] = {}
+        self._kept: dict[tuple[str, str], Any] = {}
         self._folds: Folds | None = None
         self._solved: dict[tuple[tuple[str, str], ...], Solution] = {}
         self._records: dict[tuple[tuple[str, str], ...], Learned] = {}
@@ -63,18 +64,16 @@ class Bank:
         more = Folds.from_chunks(features, self.n_folds, self.task.plan.seed, self.fold_of_row)
         self._folds = more if self._folds is None else self._folds.joined(more)
 
-    def _values(self, key: tuple[str, str], chunk: Pairs) -> Array:
-        """Features of a block on some rows, or on all."""
-        if chunk is not self.task.data:
-            return self.spaces[key](self.task.side(key[0], chunk))
+    def _values(self, key: tuple[str, str], chunk: Pairs) -> Any:
+        """Features of a block on some rows, or on all; on a GPU where that is where the space is."""
         if key in self.own:
             return self.own[key]
-        if key not in self._kept:
-            values = self.spaces[key](self.task.side(key[0], chunk))
-            if values.size > KEPT_CELLS:
-                return values
+        if key in self._kept:
+            return self._kept[key]
+        values = self.spaces[key].features(self.task.side(key[0], chunk))
+        if chunk is self.task.data and values.numel() <= KEPT_CELLS:
             self._kept[key] = values
-        return self._kept[key]
+        return values
 
     def pair(self, x: tuple[str, str], y: tuple[str, str]) -> Solution:
         """The modes of one block of x and one of y, by names of block and recipe, on their own."""

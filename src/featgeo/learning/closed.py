@@ -95,7 +95,8 @@ def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Atte
     found: list[Candidate[Attempt]] = []
     pilot: Names = {}
     for cost, (spaces, regressors) in enumerate(steps, start=1):
-        if found and not (is_time_left() and _is_more(bank, preferred(found).what)):
+        is_slow = regressors is None or any(recipe.argument is None for recipe in regressors.values())  # trees
+        if found and not (is_time_left() and (not is_slow or _is_more(bank, preferred(found).what))):
             break
         if regressors is None:
             pilot = _best_given(bank, spaces)
@@ -291,7 +292,7 @@ def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
         encoding = None if recipe.inputs is None else recipe.inputs(rows, seed)
         space, values = RegressorSpace.fit(rows, aims, parts, recipe.argument, seed, encoding)
         names[name] = recipe.name
-        bank.add_own(name, names[name], task.block(name).seen_from_side(space), values)
+        bank.add_own(name, names[name], task.block(name).seen_from_side(space).to(task.plan.device), values)
     return names
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
+import torch
 
 from featgeo.geometry.arguments import check_choice, check_flag, check_number, check_whole, is_whole, seed_of
 from featgeo.schema import saved
@@ -150,6 +151,7 @@ class Plan:
         ridge: That shrinks features of unit variance; "auto" for what held-out rows prefer. With 0 linear spaces give
             canonical correlations, tables correspondence analysis.
         apart: Positions of the rows that networks are not trained on; at random when None.
+        device: Where spaces are evaluated and moments are summed.
     """
 
     solver: Solver = "auto"
@@ -157,6 +159,7 @@ class Plan:
     training: Training | None = None
     ridge: float | Literal["auto"] = "auto"
     apart: np.ndarray | None = None
+    device: str = "cpu"
 
     @classmethod
     def of(cls, estimator: Any) -> Plan:
@@ -167,7 +170,12 @@ class Plan:
             raise ValueError(f"`training` must be a Training, got {training!r}. Write Training(max_epochs=20).")
         if not (isinstance(ridge, str) and ridge == "auto"):
             ridge = check_number(ridge, "ridge", "'auto' or at least 0", "Use 0 for none, or 'auto'.")
-        return cls(cast("Solver", solver), seed_of(estimator.random_state), training, ridge)
+        device = check_choice(estimator.device, "device", ("auto", "cpu", "cuda"))
+        if device == "cuda" and not torch.cuda.is_available():
+            raise ValueError("device='cuda' needs a GPU that torch can see, and there is none. Use 'auto', or 'cpu'.")
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        return cls(cast("Solver", solver), seed_of(estimator.random_state), training, ridge, device=device)
 
     def ridges(self, some: tuple[float, ...] = RIDGES) -> tuple[float, ...]:
         """To choose from: some, or the one that was asked for."""

@@ -73,4 +73,4 @@ class Task:
         rows = self.every if recipe is TABLE else self.sample
         seed = self.plan.seed + (self.setting.blocks[name][0] == "y")
         space = self.block(name).fitted(recipe, self.side(name, rows), seed)
-        return in_reach(space, self.side(name, rows.take(slice(0, SCALE_ROWS))))
+        return in_reach(space, self.side(name, rows.take(slice(0, SCALE_ROWS)))).to(self.plan.device)

@@ -36,6 +36,8 @@ class Decomposition(BaseEstimator):
     Args:
         random_state: Seed of all that is random: folds, centres of kernels, networks.
         training: Options for networks, a `Training`; defaults when None.
+        device: Where functions are evaluated and moments are summed: "cpu", "cuda", or "auto" for a GPU where there is
+            one. (Networks are trained where `training` says.)
         ridge: Shrinks features of unit variance, so that smooth functions are preferred; "auto" for what held-out rows
             prefer, 0 for none.
         time_limit: Seconds after which "auto" tries no more spaces, and training no more epochs: the best so far is
@@ -54,6 +56,7 @@ class Decomposition(BaseEstimator):
     _: KW_ONLY
     random_state: int | np.random.RandomState | np.random.Generator | None = None
     training: Any = None
+    device: Literal["auto", "cpu", "cuda"] = "auto"
     ridge: float | Literal["auto"] = "auto"
     time_limit: float | None = None
     verbose: int = 1

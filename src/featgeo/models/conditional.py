@@ -65,7 +65,7 @@ class ConditionalDecomposition(Decomposition):
         y_given_s: A model of Y given S: a scikit-learn classifier, for numbers a regressor (its residuals are taken to
             be distributed alike for all s), or a model of this library; fitted or not (then a copy is fitted). When
             None, one is learned from the same rows.
-        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+        random_state, training, device, ridge, time_limit, verbose: By name, as every estimator has them, see
             `featgeo.models.base.Decomposition`.
 
     Attributes:

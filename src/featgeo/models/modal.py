@@ -57,7 +57,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             rows of the fit: names of columns, a function of X, a torch module (it stays as it is), or a scikit-learn
             transformer (one that is fitted stays as it is; inside a search, which clones, wrap it in a
             `FrozenEstimator`). Where `fit` gets Z, phi are functions of Z instead; its columns themselves when None.
-        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+        random_state, training, device, ridge, time_limit, verbose: By name, as every estimator has them, see
             `featgeo.models.base.Decomposition`.
 
     Attributes:

@@ -73,7 +73,7 @@ class MultimodalDecomposition(Decomposition):
         spaces: Functions of each source to allow, as `x_space` of `ModalDecomposition`: one for all, or a mapping from
             source to space; sources that it does not name have "auto".
         y_space: Functions of Y to allow.
-        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+        random_state, training, device, ridge, time_limit, verbose: By name, as every estimator has them, see
             `featgeo.models.base.Decomposition`.
 
     Attributes:

@@ -65,7 +65,7 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
             uncorrelated with them, calibrated all the same.
         calibrate: Whether held-out rows choose between the theory's density ratios, a share of the prior mixed in, and
             a softmax of the features.
-        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+        random_state, training, device, ridge, time_limit, verbose: By name, as every estimator has them, see
             `featgeo.models.base.Decomposition`.
 
     Attributes:
@@ -136,7 +136,7 @@ class FeatureRegressor(RegressorMixin, _Predictor):
             uncorrelated with them.
         calibrate: Whether the predicted distributions are recalibrated by how often held-out values fell below their
             predicted quantiles; intervals then cover as often as they say.
-        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+        random_state, training, device, ridge, time_limit, verbose: By name, as every estimator has them, see
             `featgeo.models.base.Decomposition`.
     """
 

@@ -63,7 +63,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
             symbol followed every history at least five times, "auto" is the same as "exact".
         texts: Whether strings in a list or an array are texts, each a sequence of letters (True), or symbols of one
             sequence, such as words (False). It must be said where they are several and longer than a letter.
-        random_state, training, ridge, time_limit, verbose: By name, as every estimator has them, see
+        random_state, training, device, ridge, time_limit, verbose: By name, as every estimator has them, see
             `featgeo.models.base.Decomposition`.
 
     Attributes:
