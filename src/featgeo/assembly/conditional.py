@@ -215,8 +215,11 @@ class Conditional(Shown):
 
     def _cumulative(self, rows: slice) -> Array:
         """Probability up to each value, with a 0 in front, (rows, m + 1); before a recalibration that comes last."""
-        cumulative = np.cumsum(self._weights(rows, not self._recalibrates_last), axis=1)
-        return np.hstack([np.zeros((len(cumulative), 1)), cumulative / cumulative[:, -1:]])
+        weights = self._weights(rows, not self._recalibrates_last)
+        result = np.zeros((len(weights), self._support.m + 1))
+        np.cumsum(weights, axis=1, out=result[:, 1:])
+        result /= result[:, -1:]
+        return result
 
     def _place(self, at: Array) -> tuple[np.ndarray, Array]:
         """How many neighbourhoods end at or below each number, and which share of the next one lies below it."""

@@ -179,7 +179,10 @@ def nearest_density(ratio: Array, mass: Array) -> Array:
     ratio = _within_reach(ratio, mass)
     shift = mean_under(ratio, mass) - 1
     below = np.flatnonzero(ratio.min(axis=1, initial=np.inf) < shift)
-    shift[below] = _shift(ratio[below], np.broadcast_to(mass, ratio.shape)[below])
+    if len(below) == len(ratio):
+        shift = _shift(ratio, mass)
+    elif len(below):
+        shift[below] = _shift(ratio[below], mass if mass.ndim == 1 else mass[below])
     result = ratio - shift[:, None]
     return np.maximum(result, 0, out=result)
 
@@ -201,12 +204,18 @@ def _within_reach(ratio: Array, mass: Array) -> Array:
 
 
 def _shift(ratio: Array, mass: Array) -> Array:
-    """What to take off each row, (n,), for what is left above zero to have mean 1: as many of its largest values stay
-    as lie above the shift that they need.
+    """What to take off each row, (n,), for what is left above zero to have mean 1.
+
+    What lies below is left out until nothing more does (Michelot's algorithm); rows are done one after the other.
     """
-    order = np.argsort(-ratio, axis=1)
-    ordered, masses = (np.take_along_axis(values, order, axis=1) for values in (ratio, mass))
-    with np.errstate(divide="ignore"):  # values without mass stay, whatever the shift
-        shifts = (np.cumsum(ordered * masses, axis=1) - 1) / np.cumsum(masses, axis=1)
-    kept = np.count_nonzero(ordered > shifts, axis=1)
-    return np.take_along_axis(shifts, kept[:, None] - 1, axis=1)[:, 0]
+    product = "nm,nm,m->n" if mass.ndim == 1 else "nm,nm,nm->n"
+    shift = mean_under(ratio, mass) - 1
+    left, reached = np.arange(len(ratio)), np.full(len(ratio), np.inf)
+    while len(left):
+        above = (ratio > shift[left, None]).astype(np.float64)
+        whole = mean_under(above, mass)
+        shift[left] = (np.einsum(product, ratio, above, mass) - 1) / whole
+        changed = whole != reached
+        left, reached, ratio = left[changed], whole[changed], ratio[changed]
+        mass = mass if mass.ndim == 1 else mass[changed]
+    return shift
