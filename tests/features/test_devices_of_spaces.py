@@ -13,9 +13,8 @@ from sklearn.linear_model import LinearRegression
 from support import DEVICES
 
 from featgeo.features import networks
-from featgeo.features.blocks import PartSpace, ProductSpace, ScaledSpace, SideBySide
+from featgeo.features.blocks import ColumnsSpace, PartSpace, ProductSpace, ScaledSpace, SideBySide
 from featgeo.features.centred import CentredSpace
-from featgeo.features.combined import ColumnsSpace
 from featgeo.features.encoding import Encoding
 from featgeo.features.functions import SpanFunction, TableFunction
 from featgeo.features.index import IndexRegressor

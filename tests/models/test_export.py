@@ -23,7 +23,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, nearest_density
 from featgeo.features import networks
-from featgeo.features.combined import Sum
+from featgeo.features.blocks import Sum
 from featgeo.features.encoding import Encoding
 from featgeo.features.functions import SpanFunction
 from featgeo.features.spaces import NetworkSpace, TableSpace

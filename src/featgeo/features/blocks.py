@@ -1,4 +1,8 @@
-"""Spaces over sides of several variables: of some of the parts, side by side, or products of functions of each."""
+"""Spaces made of spaces: of some of the variables of a side, or of some columns, and their sums and products.
+
+`Sum` allows f_1(x_1) + f_2(x_2) + ... of groups of columns, `Joint` the span of products of functions of each. In a
+nesting the first lies inside the second, and the difference is interaction.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import torch
 from torch import Tensor
 
 from featgeo.features.space import Space
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 
@@ -119,3 +124,55 @@ def products_of(factors: Sequence[Any]) -> Any:
 def with_one(features: Tensor) -> Tensor:
     """The constant 1 before the other features, (n, 1 + d)."""
     return torch.nn.functional.pad(features, (1, 0), value=1.0)
+
+
+@saved
+@dataclass(frozen=True)
+class Sum:
+    """Sums of functions of groups of columns, one space a group.
+
+    Attributes:
+        parts: Pairs of columns (a name, a position, or a list of them) and a space such as "spline" or a scikit-learn
+            transformer.
+    """
+
+    parts: Sequence[tuple[Any, Any]]
+
+
+@saved
+@dataclass(frozen=True)
+class Joint:
+    """Sums of products of functions of groups of columns, one space a group: functions of all of them together.
+
+    Attributes:
+        parts: Pairs of columns (a name, a position, or a list of them) and a space.
+    """
+
+    parts: Sequence[tuple[Any, Any]]
+
+
+@saved
+@dataclass(eq=False, repr=False)
+class ColumnsSpace(Space):
+    """Functions of some of the columns of a variable.
+
+    Attributes:
+        columns: Their names or positions.
+        space: Functions of them.
+    """
+
+    columns: tuple[str | int, ...]
+    space: Space
+
+    def forward(self, rows: Rows) -> Tensor:
+        """Features of those columns, (n, d)."""
+        return self.space.forward(rows.select(self.columns))
+
+
+def as_columns(columns: Any) -> tuple[str | int, ...]:
+    """A single name or position as a group of one."""
+    if isinstance(columns, str | int):
+        return (columns,)
+    if not isinstance(columns, list | tuple) or not all(isinstance(column, str | int) for column in columns):
+        raise ValueError(f"Columns must be a name, a position, or a list of them, got {columns!r}.")
+    return tuple(columns)

@@ -10,7 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from featgeo.features.exact_numbers import check_finite, in_units, is_missing, is_number, out_of_units, units_of
+from featgeo.features.exact_numbers import (
+    check_finite,
+    in_units,
+    is_missing,
+    is_number,
+    missing_in,
+    out_of_units,
+    units_of,
+)
 from featgeo.features.raw import RawColumn
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -74,14 +82,8 @@ def column_of(key: str, raw: RawColumn, name: str) -> Column:
 
 
 def _number_column(key: str, array: np.ndarray, what: str, form: Literal["", "span"] = "") -> Column:
-    known = array[~_missing_numbers(array)]
+    known = array[~missing_in(array)]
     return Column(key, "number", (), len(known) < len(array), (), form, *units_of(known, what))
-
-
-def _missing_numbers(array: np.ndarray) -> np.ndarray:
-    if array.dtype.kind == "O":
-        return np.array([is_missing(value) for value in array.tolist()], dtype=bool)
-    return np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), dtype=bool)
 
 
 def _seconds(array: np.ndarray, what: str) -> Array:
@@ -183,7 +185,7 @@ def numbers_of(column: Column, raw: RawColumn, name: str) -> list[Array]:
 
 
 def _is_all_missing(array: np.ndarray) -> bool:
-    return array.dtype.kind in "fO" and bool(_missing_numbers(array).all())
+    return array.dtype.kind in "fO" and bool(missing_in(array).all())
 
 
 def _check_numbers(array: np.ndarray, what: str) -> None:

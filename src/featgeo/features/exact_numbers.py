@@ -42,6 +42,15 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
+def missing_in(values: np.ndarray) -> np.ndarray:
+    """Which values of an array stand for nothing, (n,)."""
+    if values.dtype.kind == "O":
+        return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+
+
 def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
     """The origin and the exponent that a column is read with.
 

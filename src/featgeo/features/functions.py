@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -16,12 +17,7 @@ from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.threads import bounded_threads
 
-
-class FeatureFunction(Protocol):
-    """Learned features of a variable."""
-
-    def __call__(self, rows: Any) -> Array:
-        """Values at each row, (n, k)."""
+FeatureFunction = Callable[[Any], Array]  # from rows to values at each, (n, k)
 
 
 class LearnedFunction(Space):

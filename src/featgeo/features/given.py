@@ -13,7 +13,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from featgeo.features.combined import ColumnsSpace, as_columns
+from featgeo.features.blocks import ColumnsSpace, as_columns
 from featgeo.features.encoding import Encoding
 from featgeo.features.raw import is_frame
 from featgeo.features.recipes import Recipe
@@ -64,7 +64,8 @@ def given_recipe(features: Any) -> Recipe:
     _check_kind(features)
     if isinstance(features, torch.nn.Module):
         frozen = copy.deepcopy(features).eval().requires_grad_(False)
-        return Recipe("module", lambda rows, seed: _module(rows, frozen), given=True)
+        side = "orthogonal_to"
+        return Recipe("module", lambda rows, seed: NetworkSpace(check_module(frozen, rows), None, side), given=True)
     if hasattr(features, "transform"):
         return Recipe(type(features).__name__, lambda rows, seed: _transformer(rows, features), given=True)
     if callable(features):
@@ -111,11 +112,6 @@ def _as_names(features: Any) -> tuple[Any, ...]:
     named = all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names)
     named = named and len(set(names)) == len(names)  # what repeats are values
     return tuple(name if isinstance(name, str) else int(name) for name in names) if named else ()
-
-
-def _module(rows: Rows, module: torch.nn.Module) -> NetworkSpace:
-    check_module(module, rows)
-    return NetworkSpace(module, None, "orthogonal_to")
 
 
 def _transformer(rows: Rows, transformer: Any) -> TransformerSpace:

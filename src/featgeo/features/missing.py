@@ -12,7 +12,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import torch
 
-from featgeo.features.exact_numbers import is_missing
+from featgeo.features.exact_numbers import missing_in
 from featgeo.features.raw import (
     check_kind,
     check_unique_names,
@@ -49,17 +49,7 @@ def present(values: Any, name: str) -> np.ndarray:
             return np.ones(len(tensor), dtype=bool)
         return ~torch.isnan(tensor.flatten(1)).all(dim=1).numpy()
     columns, _ = columns_of(values, name)
-    return ~np.all([_missing(column.values) for column in columns.values()], axis=0)
-
-
-def _missing(column: np.ndarray) -> np.ndarray:
-    if column.dtype.kind == "f":
-        return np.isnan(column)
-    if column.dtype.kind in "mM":
-        return np.isnat(column)
-    if column.dtype.kind == "O":
-        return np.array([is_missing(value) for value in column.tolist()], dtype=bool)
-    return np.zeros(len(column), dtype=bool)
+    return ~np.all([missing_in(column.values) for column in columns.values()], axis=0)
 
 
 def counted(sample_weight: Any, **variables: Any) -> list[Any]:

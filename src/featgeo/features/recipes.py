@@ -14,18 +14,18 @@ import torch
 from sklearn.base import is_regressor
 from sklearn.linear_model import LinearRegression
 
-from featgeo.features.blocks import ProductSpace, SideBySide
-from featgeo.features.combined import ColumnsSpace, Joint, Sum, as_columns
+from featgeo.features.blocks import ColumnsSpace, Joint, ProductSpace, SideBySide, Sum, as_columns
 from featgeo.features.encoding import ROWS_A_LABEL, Encoding, has_many
 from featgeo.features.index import IndexRegressor
 from featgeo.features.space import Space
 from featgeo.features.spaces import KernelSpace, SplineSpace, TableSpace, TransformerSpace
-from featgeo.features.variables import Rows, distinct
+from featgeo.features.variables import Rows, symbols_of
 from featgeo.features.windows import WindowSpace
 from featgeo.geometry.validation import shown
 
 # A variable with at most this many values is a finite alphabet; with few rows, at most the square root of them.
 FINITE_VALUES = 32
+HEAD_ROWS = 4096  # most tables that are too rich show it early
 GAMMAS = (0.1, 0.3, 1.0)
 NAMES = (
     "auto",
@@ -129,7 +129,8 @@ def is_finite(rows: Rows) -> bool:
         return True
     most = max(2, min(FINITE_VALUES, int(np.sqrt(len(rows)))))
     if "is finite" not in rows.memo:
-        rows.memo["is finite"] = distinct(rows.table, most) is not None
+        head = rows.table.take(slice(0, HEAD_ROWS))
+        rows.memo["is finite"] = all(len(symbols_of(table)[0]) <= most for table in (head, rows.table))
     return bool(rows.memo["is finite"])
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 from featgeo.features.encoding import Encoding, Scores
 from featgeo.features.space import Space, Wrapped
 from featgeo.features.tensors import bisected, last_at_most
-from featgeo.features.variables import Rows, Table, symbol_keys
+from featgeo.features.variables import Rows, Table, symbol_keys, symbols_of
 from featgeo.geometry.validation import Array, shown
 from featgeo.schema import saved
 
@@ -53,11 +53,7 @@ class TableSpace(Space):
     @classmethod
     def fit(cls, rows: Rows) -> TableSpace:
         """Learn the values."""
-        keys = symbol_keys(rows.table)
-        if keys.shape[1] == 1:  # the same, sooner
-            values, counts = np.unique(keys[:, 0], return_counts=True)
-            return cls(values[:, None], counts / counts.sum())
-        symbols, counts = np.unique(keys, axis=0, return_counts=True)
+        symbols, counts = symbols_of(rows.table)
         return cls(symbols, counts / counts.sum())
 
     def index(self, rows: Rows) -> np.ndarray:
@@ -315,8 +311,8 @@ def network_inputs(rows: Rows, encoding: Encoding | None) -> Tensor:
     return tensor if tensor.dtype in (torch.uint8, torch.float32) else tensor.float()
 
 
-def check_module(module: torch.nn.Module, rows: Rows) -> None:
-    """Refuse a module that cannot read the rows, or gives no features of them."""
+def check_module(module: torch.nn.Module, rows: Rows) -> torch.nn.Module:
+    """The module, unless it cannot read the rows, or gives no features of them."""
     inputs = network_inputs(rows.take(slice(0, 2)), None)
     was_training = module.training
     try:
@@ -334,6 +330,7 @@ def check_module(module: torch.nn.Module, rows: Rows) -> None:
             f"The given module must give features (n, d) of {rows.variable.name}, got {shown(features)} for "
             f"{len(inputs)} rows. Flatten what it gives."
         )
+    return module
 
 
 def two_dimensional(rows: Rows) -> Any:

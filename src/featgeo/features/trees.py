@@ -56,13 +56,6 @@ class Line(Fields):
         return inputs @ self.tensor("weight") + self.tensor("bias")
 
 
-class Regressor(Protocol):
-    """What scikit-learn calls so."""
-
-    def predict(self, X: Any) -> Any:
-        """Expectations of the target."""
-
-
 @saved
 @dataclass(eq=False, repr=False)
 class Foreign(Fields):
@@ -74,6 +67,13 @@ class Foreign(Fields):
     def forward(self, inputs: Tensor) -> Tensor:
         """Predictions, (n,)."""
         return torch.from_numpy(np.asarray(self.regressor.predict(inputs.cpu().numpy()))).to(inputs)
+
+
+class Regressor(Protocol):
+    """What scikit-learn calls so."""
+
+    def predict(self, X: Any) -> Any:
+        """Expectations of the target."""
 
 
 def fitted(regressor: Any, inputs: Array, target: Array) -> Fields:

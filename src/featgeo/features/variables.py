@@ -269,14 +269,13 @@ class Rows:
         return self
 
 
-def distinct(table: Table, at_most: int) -> np.ndarray | None:
-    """The distinct rows of a table, sorted, (m, p + q) with NaN as inf; None where there are more than `at_most`."""
+def symbols_of(table: Table) -> tuple[Array, np.ndarray]:
+    """The distinct rows of a table, (m, p + q), sorted, as `symbol_keys` writes them, and their counts, (m,)."""
     keys = symbol_keys(table)
-    head = np.unique(keys[:4096], axis=0)  # most tables that are too rich show it early
-    if len(head) > at_most:
-        return None
-    symbols = np.unique(keys)[:, None] if keys.shape[1] == 1 else np.unique(keys, axis=0)
-    return symbols if len(symbols) <= at_most else None
+    if keys.shape[1] > 1:
+        return np.unique(keys, axis=0, return_counts=True)
+    symbols, counts = np.unique(keys, return_counts=True)  # the same, sooner
+    return symbols[:, None], counts
 
 
 def symbol_keys(table: Table) -> Array:

@@ -88,7 +88,7 @@ def to_torch(model: ModalDecomposition, part: Part, path: str | os.PathLike[str]
     with warnings.catch_warnings(), io.BytesIO() as buffer:
         warnings.simplefilter("ignore")  # torch's own, about its internals
         program = torch.export.export(
-            as_module(model, part), (_example(_variable(model, part)),), dynamic_shapes=_any_number_of_rows()
+            as_module(model, part), (_example(_variable(model, part)),), dynamic_shapes=({0: torch.export.Dim("rows")},)
         )
         torch.export.save(program, buffer)
         content = buffer.getvalue()
@@ -111,7 +111,7 @@ def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str])
             module,
             (_example(_variable(model, part)),),
             dynamo=True,
-            dynamic_shapes=_any_number_of_rows(),
+            dynamic_shapes=({0: torch.export.Dim("rows")},),
             input_names=["inputs"],
             output_names=[part],
             verbose=False,
@@ -135,11 +135,6 @@ def _check_kind(model: Any) -> None:
 def _variable(model: ModalDecomposition, part: Part) -> Variable:
     if part not in ("f", "g", "posterior"):
         raise ValueError(f"`part` must be 'f', 'g' or 'posterior', got {part!r}.")
-    if not hasattr(model, "_main"):
-        raise ValueError(
-            f"ModalDecomposition, FeatureClassifier and FeatureRegressor can be exported, got {type(model).__name__}. "
-            "Keep the model itself with `save`."
-        )
     variable: Variable = model.y_variable_ if part == "g" else model.x_variable_
     for column in variable.columns:
         if column.origin or column.exponent:
@@ -160,10 +155,6 @@ def _example(variable: Variable) -> Tensor:
     if variable.is_tensor:
         return torch.zeros(2, *variable.shape)
     return torch.zeros(2, len(_places(variable)), dtype=torch.float64)
-
-
-def _any_number_of_rows() -> tuple[dict[int, Any]]:
-    return ({0: torch.export.Dim("rows")},)
 
 
 def _check_ours(function: Any, variable: Variable, with_given: bool) -> None:
