@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -83,9 +83,9 @@ class Training:
     auto_modes: int = 9
 
     def __post_init__(self) -> None:
-        given = ((field, getattr(self, field.name)) for field in fields(self))
+        given = ((option, getattr(self, option.name)) for option in fields(self))
         # Where None is the default, it stands for what is to be chosen.
-        values = {field.name: value for field, value in given if value is not None or field.default is not None}
+        values = {option.name: value for option, value in given if value is not None or option.default is not None}
         default = "Leave it out for the default."
         for name in LEAST.keys() & values.keys():
             check_whole(values[name], name, LEAST[name], default)
@@ -154,7 +154,7 @@ class Plan:
 
     solver: Solver = "auto"
     seed: int = 0
-    training: Training | None = None
+    training: Training = field(default_factory=Training)
     ridge: float | Literal["auto"] = "auto"
     apart: np.ndarray | None = None
 
@@ -163,7 +163,8 @@ class Plan:
         """What the arguments of an estimator say, checked; those that it does not have are the defaults."""
         solver = check_choice(estimator.solver, "solver", get_args(Solver))
         training, ridge = estimator.training, cast("Any", getattr(estimator, "ridge", "auto"))
-        if training is not None and not isinstance(training, Training):
+        training = Training() if training is None else training
+        if not isinstance(training, Training):
             raise ValueError(f"`training` must be a Training, got {training!r}. Write Training(max_epochs=20).")
         if not (isinstance(ridge, str) and ridge == "auto"):
             ridge = check_number(ridge, "ridge", "'auto' or at least 0", "Use 0 for none, or 'auto'.")

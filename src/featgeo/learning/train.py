@@ -16,6 +16,7 @@ the same checkpoint folder ends with the same parameters, bit by bit.
 from __future__ import annotations
 
 import copy
+import logging
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -27,9 +28,8 @@ import torch
 from torch import nn
 
 from featgeo.learning.batches import Batch, Batches
-from featgeo.learning.checkpoint import Checkpoint, on_cpu
-from featgeo.learning.devices import fabric_of, quiet
-from featgeo.learning.heads import NestedFeatures, Raw, batch_score
+from featgeo.learning.checkpoint import go_on, on_cpu, write_checkpoint
+from featgeo.learning.heads import NestedFeatures, Raw, batch_score, contributions, with_readouts
 from featgeo.learning.plan import SMALLEST_BATCH, Training
 from featgeo.nesting import Nesting
 from featgeo.watch import is_time_left, progress_bar
@@ -74,7 +74,7 @@ def train(
     trunks: Mapping[str, nn.Module],
     batches: Batches,
     nesting: Nesting,
-    options: Training | None = None,
+    options: Training,
     seed: int = 0,
 ) -> Trained:
     """Train the trunks to maximise a nested H-score.
@@ -85,7 +85,7 @@ def train(
             One with a method `fit_input_scale` that was not called yet gets it called on some rows.
         batches: Where the inputs come from.
         nesting: The levels, with the blocks that each may use on either side.
-        options: How to train; the defaults when None.
+        options: How to train.
         seed: Of the readouts, of dropout and the like, and of restarts. The first run starts from the parameters of the
             trunks as they are; others draw new ones, where the modules have a `reset_parameters`.
 
@@ -97,8 +97,6 @@ def train(
         ValueError: Where the blocks do not fit together, features are not of shape (n, d), or the checkpoint is not one
             of this run.
     """
-    options = Training() if options is None else options
-    _check_blocks(trunks, nesting)
     if options.restarts > 1 and not batches.held_out:
         raise ValueError(
             "Restarts are compared on rows kept apart, and there are none. Keep some apart, or use restarts=1."
@@ -147,13 +145,12 @@ class Run:
         last = nesting.levels[-1]
         self.nesting = Nesting([*nesting.levels[:-1], replace(last, dim=last.dim + options.surplus)])
         _set_seed(fabric.device, *seed)
-        module = _nested_features(trunks, self.nesting, _sample(batches, tuple(trunks)), renew=seed[1] > 0)
+        module = with_readouts(trunks, self.nesting, _sample(batches), renew=seed[1] > 0)
         self.result = copy.deepcopy(module)
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self.rate = options.rate(sum(parameter.numel() for parameter in trainable))
         optimizer = torch.optim.AdamW(trainable, self.rate, weight_decay=options.weight_decay, fused=True)
-        with quiet():
-            self.model, self.optimizer = fabric.setup(module, optimizer)
+        self.model, self.optimizer = fabric.setup(module, optimizer)
         self.max_epochs = options.epochs(batches.n_batches)
         self.history: list[float] = []
         self.best_epoch: int | None = None
@@ -162,9 +159,8 @@ class Run:
 
     def train(self) -> Trained:
         """Go through the epochs that are left."""
-        checkpoint, interrupted = Checkpoint.of(self), False
-        if checkpoint is not None:
-            checkpoint.load(self)
+        interrupted = False
+        go_on(self)
         n, restarts = self.batches.n_batches, self.options.restarts
         name = "training" if restarts == 1 else f"training {self.seed[1] + 1}/{restarts}"
         wanted = self.options.progress if self.fabric.is_global_zero else False
@@ -172,8 +168,7 @@ class Run:
             with progress_bar(name, self.max_epochs * n, len(self.history) * n, wanted) as show:
                 while self._goes_on():
                     self._epoch(show)
-                    if checkpoint is not None and self.fabric.is_global_zero:
-                        checkpoint.save(self)
+                    write_checkpoint(self)
         except KeyboardInterrupt:
             interrupted = True
         self.result.load_state_dict(self.best if self.best else on_cpu(self.model.state_dict()))
@@ -239,16 +234,49 @@ class Run:
         return contributions(f, g, self.nesting)
 
 
-def contributions(f: torch.Tensor, g: torch.Tensor, nesting: Nesting) -> torch.Tensor:
-    """What each row contributes to the plug-in nested H-score of the rows, (n,): their mean is the score.
+def fabric_of(options: Training) -> Fabric:
+    """Lightning Fabric on the devices that the options name, launched.
 
-    It is the score's influence function, so that differences between rows tell the standard error of the score.
+    Several devices need several processes, started by whoever starts the program (torchrun, Slurm, MPI): Fabric would
+    start the user's script again from its first line, once for each device, and again in each of these.
+
+    Raises:
+        ValueError: If these devices are not there, or several were asked for in a process that no launcher started.
     """
-    weights = torch.tensor(nesting.pair_weights, dtype=f.dtype)
-    f_gram, g_gram = weights * (f.T @ f) / len(f), weights * (g.T @ g) / len(g)
-    covariance = ((f - f.mean(dim=0)) * (g - g.mean(dim=0))) @ weights.diagonal()
-    quadratic = ((f @ g_gram) * f).sum(dim=1) + ((g @ f_gram) * g).sum(dim=1)
-    return covariance - quadratic / 2 + quadratic.mean() / 4
+    try:
+        from lightning_fabric import Fabric
+        from safetensors import safe_open  # noqa: F401 (checkpoints are written with it; better to know at once)
+    except ImportError as error:
+        raise ImportError(f"Training networks needs more ({error}). Run: pip install 'featgeo[neural]'") from error
+    logger = logging.getLogger("lightning_fabric")
+    level = logger.level
+    logger.setLevel(logging.WARNING)  # without its banners
+    asked: dict[str, Any] = {
+        name: getattr(options, name) for name in ("accelerator", "strategy", "devices", "num_nodes", "precision")
+    }
+    try:
+        fabric = Fabric(**asked)
+    except (ImportError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"Training needs devices that are there and go together, got {asked}: {error}. Leave them out of "
+            "`Training` for what this machine has."
+        ) from error
+    else:
+        _check_launched(fabric.strategy.launcher)
+        fabric.launch()
+    finally:
+        logger.setLevel(level)
+    return fabric
+
+
+def _check_launched(launcher: Any) -> None:
+    """Refuse to start the user's script again."""
+    environment, n = getattr(launcher, "cluster_environment", None), getattr(launcher, "num_processes", 1)
+    if environment is not None and n > 1 and not environment.creates_processes_externally:
+        raise ValueError(
+            f"Training on {n} devices takes {n} processes, started by a launcher, and this is a single one that none "
+            f"started. Run the script by `torchrun --nproc_per_node={n} script.py`, or use devices=1."
+        )
 
 
 def one_cycle(progress: float, warm_up: float = 0.3) -> float:
@@ -270,50 +298,15 @@ def _set_seed(device: torch.device, *entropy: int) -> None:
         torch.get_device_module(device).manual_seed(seed)
 
 
-def _sample(batches: Batches, names: tuple[str, ...]) -> Batch:
+def _sample(batches: Batches) -> Batch:
     """Some rows to train on."""
     parts: list[Batch] = []
+    n_rows = 0
     for batch in batches.epoch(0):
-        missing = [name for name in names if name not in batch]
-        if missing:
-            raise ValueError(f"The batches must hold a block for every trunk, and {missing} are not in {list(batch)}.")
         parts.append(batch)
-        if sum(len(part[names[0]]) for part in parts) >= SAMPLE_ROWS:
+        n_rows += len(next(iter(batch.values())))
+        if n_rows >= SAMPLE_ROWS:
             break
     if not parts:
         raise ValueError("There are no batches to train on. Pass more rows.")
-    return {name: torch.cat([part[name].cpu() for part in parts])[:SAMPLE_ROWS] for name in names}
-
-
-def _nested_features(trunks: Mapping[str, nn.Module], nesting: Nesting, sample: Batch, renew: bool) -> NestedFeatures:
-    copies = copy.deepcopy(dict(trunks))  # together, so that modules that share parameters still do
-    for name, trunk in copies.items():
-        if renew:
-            _renew(trunk)
-        fit_input_scale: Any = getattr(trunk, "fit_input_scale", None)
-        if fit_input_scale is not None and not bool(getattr(trunk, "is_scaled", False)):
-            fit_input_scale(sample[name])
-        trunk.cpu()
-    return NestedFeatures(copies, nesting, sample)
-
-
-def _renew(trunk: nn.Module) -> None:
-    """Draw new parameters, where all of a part are to be trained and it knows how."""
-    for part in trunk.modules():
-        own = list(part.parameters(recurse=False))
-        reset: Any = getattr(part, "reset_parameters", None)
-        if own and all(parameter.requires_grad for parameter in own) and reset is not None:
-            reset()
-
-
-def _check_blocks(trunks: Mapping[str, nn.Module], nesting: Nesting) -> None:
-    last = nesting.levels[-1]
-    named = {*last.x, *last.y}
-    if named != set(trunks):
-        raise ValueError(
-            f"There must be a trunk for each block that the nesting names, {sorted(named)}; got {sorted(trunks)}. "
-            "Add what is missing, and drop what is never used."
-        )
-    for name, trunk in trunks.items():
-        if not isinstance(trunk, nn.Module):
-            raise ValueError(f"Trunks must be torch modules, got {type(trunk).__name__} for {name!r}. Wrap it in one.")
+    return {name: torch.cat([part[name].cpu() for part in parts])[:SAMPLE_ROWS] for name in parts[0]}
