@@ -374,7 +374,7 @@ def test_trunks_that_do_not_fit_are_refused(trunks, message):
 
 
 def test_batches_without_a_block_are_refused():
-    with pytest.raises(ValueError, match=r"\['y'\] are not in \['x'\]"):
+    with pytest.raises(ValueError, match=r"inputs for \['x'\]. Add what is missing"):
         train(small_trunks(), Batches.in_memory({"x": torch.zeros(9, 1)}, QUICK), Nesting([1]), QUICK, 0)
 
 

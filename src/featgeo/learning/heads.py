@@ -39,24 +39,33 @@ class NestedFeatures(nn.Module):
         orthonormal: Whether all functions of one side are known to be orthonormal: those of a fixed basis, each once.
     """
 
-    def __init__(self, trunks: Mapping[str, nn.Module], nesting: Nesting, sample: Batch) -> None:
-        """Put readouts on the trunks.
+    def __init__(self, trunks: Mapping[str, nn.Module], nesting: Nesting, sample: Batch, renew: bool = False) -> None:
+        """Put readouts on copies of trunks, ready to be trained.
 
         Args:
             trunks: A network for each block.
             nesting: The levels.
-            sample: Some rows: they tell how many features each trunk has, and their scale.
+            sample: Some rows: they tell how many features each trunk has, and the scales of inputs and features.
+            renew: Whether to draw new parameters, where the trunks know how.
         """
         super().__init__()
-        self.names = tuple(trunks)
-        self.trunks = nn.ModuleList(trunks.values())  # not a dictionary: its keys could hold no dots
-        with torch.no_grad():
-            features = {name: _checked_features(name, trunk.eval(), sample[name]) for name, trunk in trunks.items()}
+        _check_blocks(trunks, nesting, sample)
+        copies = copy.deepcopy(dict(trunks))  # together, so that modules that share parameters still do
+        features = {}
+        for name, trunk in copies.items():
+            if renew:
+                _renew(trunk)
+            fit_input_scale: Any = getattr(trunk, "fit_input_scale", None)
+            if fit_input_scale is not None and not bool(getattr(trunk, "is_scaled", False)):
+                fit_input_scale(sample[name])
+            features[name] = _checked_features(name, trunk.cpu().eval(), sample[name])
+        self.names = tuple(copies)
+        self.trunks = nn.ModuleList(copies.values())  # not a dictionary: its keys could hold no dots
         dimensions = nesting.refine().levels
         # With several levels each wants its own functions, and a basis is never used up by one of them.
         whole = nesting.k if len(nesting.levels) == 1 else 0
-        self.f = _Side([dimension.x for dimension in dimensions], features, trunks, whole)
-        self.g = _Side([dimension.y for dimension in dimensions], features, trunks, whole)
+        self.f = _Side([dimension.x for dimension in dimensions], features, copies, whole)
+        self.g = _Side([dimension.y for dimension in dimensions], features, copies, whole)
         self.orthonormal = self.f.is_orthonormal or self.g.is_orthonormal
         self.train()
 
@@ -161,27 +170,6 @@ def contributions(f: torch.Tensor, g: torch.Tensor, nesting: Nesting) -> torch.T
     return covariance - quadratic / 2 + quadratic.mean() / 4
 
 
-def with_readouts(trunks: Mapping[str, nn.Module], nesting: Nesting, sample: Batch, renew: bool) -> NestedFeatures:
-    """Copies of trunks with readouts of their features, ready to be trained.
-
-    Args:
-        trunks: A network for each block.
-        nesting: The levels.
-        sample: Some rows.
-        renew: Whether to draw new parameters, where the trunks know how.
-    """
-    _check_blocks(trunks, nesting, sample)
-    copies = copy.deepcopy(dict(trunks))  # together, so that modules that share parameters still do
-    for name, trunk in copies.items():
-        if renew:
-            _renew(trunk)
-        fit_input_scale: Any = getattr(trunk, "fit_input_scale", None)
-        if fit_input_scale is not None and not bool(getattr(trunk, "is_scaled", False)):
-            fit_input_scale(sample[name])
-        trunk.cpu()
-    return NestedFeatures(copies, nesting, sample)
-
-
 def _renew(trunk: nn.Module) -> None:
     """Draw new parameters, where all of a part are to be trained and it knows how."""
     for part in trunk.modules():
@@ -194,19 +182,17 @@ def _renew(trunk: nn.Module) -> None:
 def _check_blocks(trunks: Mapping[str, nn.Module], nesting: Nesting, sample: Batch) -> None:
     last = nesting.levels[-1]
     named = {*last.x, *last.y}
-    if named != set(trunks):
+    if named != set(trunks) or not named <= sample.keys():
         raise ValueError(
-            f"There must be a trunk for each block that the nesting names, {sorted(named)}; got {sorted(trunks)}. "
-            "Add what is missing, and drop what is never used."
+            f"There must be a trunk for each block that the nesting names, {sorted(named)}, and inputs for it; got "
+            f"trunks for {sorted(trunks)} and inputs for {sorted(sample)}. Add what is missing, drop what is not used."
         )
-    missing = sorted(named - sample.keys())
-    if missing:
-        raise ValueError(f"The batches must hold a block for every trunk, and {missing} are not in {list(sample)}.")
     for name, trunk in trunks.items():
         if not isinstance(trunk, nn.Module):
             raise ValueError(f"Trunks must be torch modules, got {type(trunk).__name__} for {name!r}. Wrap it in one.")
 
 
+@torch.no_grad()
 def _checked_features(name: str, trunk: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
     values = trunk(inputs)
     if not isinstance(values, torch.Tensor) or values.ndim != 2 or len(values) != len(inputs):

@@ -29,7 +29,7 @@ from torch import nn
 
 from featgeo.learning.batches import Batch, Batches
 from featgeo.learning.checkpoint import go_on, on_cpu, write_checkpoint
-from featgeo.learning.heads import NestedFeatures, Raw, batch_score, contributions, with_readouts
+from featgeo.learning.heads import NestedFeatures, Raw, batch_score, contributions
 from featgeo.learning.plan import SMALLEST_BATCH, Training
 from featgeo.nesting import Nesting
 from featgeo.watch import is_time_left, progress_bar
@@ -92,10 +92,6 @@ def train(
     Returns:
         The last parameters whose score on the rows kept apart is no more than a standard error below the highest. After
         Ctrl-C, which is only warned about, those until then.
-
-    Raises:
-        ValueError: Where the blocks do not fit together, features are not of shape (n, d), or the checkpoint is not one
-            of this run.
     """
     if options.restarts > 1 and not batches.held_out:
         raise ValueError(
@@ -105,17 +101,10 @@ def train(
     others = [fabric.device] if fabric.device.type != "cpu" else []
     with torch.random.fork_rng(others, device_type=fabric.device.type):  # the caller's random numbers stay as they were
         for index in range(options.restarts):
-            run = Run(trunks, batches, nesting, options, (seed, index), fabric)
-            runs.append(run.train())
+            runs.append(Run(trunks, batches, nesting, options, (seed, index), fabric).train())
             if runs[-1].interrupted:
                 break
     best = max(runs, key=lambda trained: -math.inf if math.isnan(trained.score) else trained.score)
-    if runs[-1].interrupted:
-        warnings.warn(
-            f"Training was interrupted after epoch {len(runs[-1].history)} of {run.max_epochs}; "
-            "the best parameters until then are returned.",
-            stacklevel=2,
-        )
     return replace(best, interrupted=runs[-1].interrupted, runs=tuple(runs) if options.restarts > 1 else ())
 
 
@@ -145,7 +134,7 @@ class Run:
         last = nesting.levels[-1]
         self.nesting = Nesting([*nesting.levels[:-1], replace(last, dim=last.dim + options.surplus)])
         _set_seed(fabric.device, *seed)
-        module = with_readouts(trunks, self.nesting, _sample(batches), renew=seed[1] > 0)
+        module = NestedFeatures(trunks, self.nesting, _sample(batches), renew=seed[1] > 0)
         self.result = copy.deepcopy(module)
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self.rate = options.rate(sum(parameter.numel() for parameter in trainable))
@@ -171,6 +160,11 @@ class Run:
                     write_checkpoint(self)
         except KeyboardInterrupt:
             interrupted = True
+            warnings.warn(
+                f"Training was interrupted after epoch {len(self.history)} of {self.max_epochs}; the best parameters "
+                "until then are returned.",
+                stacklevel=3,
+            )
         self.result.load_state_dict(self.best if self.best else on_cpu(self.model.state_dict()))
         return Trained(self.result.eval(), tuple(self.history), self.best_epoch, interrupted)
 
@@ -189,9 +183,8 @@ class Run:
         for position, batch in enumerate(self.batches.epoch(epoch)):
             self._step(batch, (epoch * n + position) / (self.max_epochs * n))
             show(advance=1)
-        held_out = self._held_out()
-        if self.fabric.world_size > 1:
-            held_out = self.fabric.broadcast(held_out)  # rounding may differ between ranks, and they must stop together
+        # Rounding may differ between ranks, and they must stop together.
+        held_out = self.fabric.broadcast(self._held_out())
         self.history.append(float(held_out.mean()))
         show(text=f"epoch {epoch + 1}/{self.max_epochs} held-out H-score {self.history[-1]:.4f}")
         if np.argmax(self.history) == epoch:
