@@ -81,8 +81,8 @@ class Batches:
 
         held_out = [_taken(inputs, kept[start : start + CHUNK_ROWS]) for start in range(0, len(kept), CHUNK_ROWS)]
         head = checksum({name: tensor[:CHECKSUM_ROWS] for name, tensor in inputs.items()})
-        rows = {"training_rows": len(training), "validation_rows": len(kept)}
-        return cls(n_batches, epoch, held_out, {**rows, "batches": n_batches, "batch_seed": seed, "inputs": head}, kept)
+        sizes = {"training_rows": len(training), "validation_rows": len(kept), "batches": n_batches}
+        return cls(n_batches, epoch, held_out, {**sizes, "batch_seed": seed, "inputs": head}, kept)
 
     @classmethod
     def streamed(
@@ -128,8 +128,6 @@ def _one_pass(
 ) -> Iterator[Batch]:
     """The batches of a stream after those kept apart, the first of which must have this checksum."""
     for position, raw in enumerate(batches):
-        if 0 < position < n_apart:
-            continue
         batch = dict(encode(raw))
         if position == 0 and n_apart and checksum(batch) != first:
             raise ValueError(

@@ -72,10 +72,8 @@ class NestedFeatures(nn.Module):
     def forward(self, inputs: Mapping[str, torch.Tensor] | Raw) -> tuple[torch.Tensor, torch.Tensor]:
         """F and g on a batch."""
         blocks = inputs.blocks if isinstance(inputs, Raw) else inputs
-        features = {}
-        for name, trunk in zip(self.names, self.trunks, strict=True):
-            block = blocks[name]
-            features[name] = trunk(block.to(self.f.bias.dtype) if block.is_floating_point() else block)
+        kept = {name: z.to(self.f.bias.dtype) if z.is_floating_point() else z for name, z in blocks.items()}
+        features = {name: trunk(kept[name]) for name, trunk in zip(self.names, self.trunks, strict=True)}
         return self.f(features), self.g(features)
 
     def readout(self, name: str) -> AffineFeatures:
@@ -103,9 +101,10 @@ class _Side(nn.Module):
         super().__init__()
         self.names = spaces[-1]
         # Spaces grow, so a block serves all dimensions from the first that may use it on.
-        dims = [sum(name in space for space in spaces) for name in self.names]
+        self.starts = [sum(name not in space for space in spaces) for name in self.names]
         self.readouts = nn.ModuleList(
-            _Readout(trunks[name], features[name], dim) for name, dim in zip(self.names, dims, strict=True)
+            _Readout(trunks[name], features[name], len(spaces) - start)
+            for name, start in zip(self.names, self.starts, strict=True)
         )
         self.bias = nn.Parameter(torch.zeros(len(spaces)))
         (first, *others) = self.names
@@ -116,11 +115,9 @@ class _Side(nn.Module):
             self.requires_grad_(False)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        total: torch.Tensor = self.bias
-        for name, readout in zip(self.names, self.readouts, strict=True):
-            values = readout(features[name])
-            total = total + nn.functional.pad(values, (len(self.bias) - values.shape[1], 0))
-        return total
+        parts = zip(self.names, self.starts, self.readouts, strict=True)
+        values = (nn.functional.pad(readout(features[name]), (start, 0)) for name, start, readout in parts)
+        return sum(values, start=self.bias)
 
 
 class _Readout(nn.Linear):

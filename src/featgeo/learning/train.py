@@ -172,9 +172,7 @@ class Run:
         """Whether there is another epoch: none beyond the first where time is up, by the clock of the first rank."""
         done, patience = len(self.history), self.options.patience
         stale = patience is not None and len(self.peak) > 0 and done - 1 - np.argmax(self.history) >= patience
-        if done >= self.max_epochs or stale:
-            return False
-        return done == 0 or bool(self.fabric.broadcast(is_time_left()))
+        return done < self.max_epochs and not stale and (done == 0 or bool(self.fabric.broadcast(is_time_left())))
 
     def _epoch(self, show: Callable[..., None]) -> None:
         epoch, n = len(self.history), self.batches.n_batches
@@ -294,11 +292,9 @@ def _set_seed(device: torch.device, *entropy: int) -> None:
 def _sample(batches: Batches) -> Batch:
     """Some rows to train on."""
     parts: list[Batch] = []
-    n_rows = 0
     for batch in batches.epoch(0):
         parts.append(batch)
-        n_rows += len(next(iter(batch.values())))
-        if n_rows >= SAMPLE_ROWS:
+        if sum(len(next(iter(part.values()))) for part in parts) >= SAMPLE_ROWS:
             break
     if not parts:
         raise ValueError("There are no batches to train on. Pass more rows.")
