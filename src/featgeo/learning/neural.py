@@ -115,14 +115,12 @@ def _finished(task: Task, trunks: Trunks, dims: tuple[int, ...], apart: np.ndarr
     """
     setting, seed = task.setting, task.plan.seed
     spaces: dict[str, Space] = {}
-    readouts: dict[str, AffineFeatures] = {}
     for name, (_, trunk) in trunks.items():
         space = trunk.space if isinstance(trunk, _Span) else replace(trunk, module=run.trunks[name])
         block, side = task.block(name), task.side(name, task.every)
         spaces[name] = block.centred(block.seen_from_side(space), side, seed)
-        if not isinstance(trunk, _Span):
-            readouts[name] = run.model.readout(name)
     chunks = ({name: z(task.side(name, rows)) for name, z in spaces.items()} for rows in task.data.chunks())
+    readouts = {n: run.model.readout(n) for n, (_, trunk) in trunks.items() if not isinstance(trunk, _Span)}
     kinds = trunks[setting.richest[0]][0], trunks[setting.richest[1]][0]
     if not len(apart):
         solution = _solved(task, Folds.from_chunks(chunks, N_FOLDS, seed), None, readouts, dims)

@@ -121,22 +121,19 @@ class Training:
 
     def batch_rows(self, n_rows: int, n_parameters: int = 0) -> int:
         """Rows in a batch, where networks of so many parameters are trained on so many rows."""
-        if self.batch_size is not None:
-            return self.batch_size
-        size = min(max(2 ** round(math.log2(max(n_rows, 1) / 40)), 32), 1024)
-        return size if n_parameters <= SMALL_NETWORK else size // 2
+        default = min(max(2 ** round(math.log2(max(n_rows, 1) / 40)), 32), 1024)
+        default = default if n_parameters <= SMALL_NETWORK else default // 2
+        return default if self.batch_size is None else self.batch_size
 
     def rate(self, n_parameters: int) -> float:
         """The largest learning rate for networks of so many parameters."""
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return SMALL_NETWORK_RATE if n_parameters <= SMALL_NETWORK else LARGE_NETWORK_RATE
+        default = SMALL_NETWORK_RATE if n_parameters <= SMALL_NETWORK else LARGE_NETWORK_RATE
+        return default if self.learning_rate is None else self.learning_rate
 
     def epochs(self, n_batches: int) -> int:
         """How many epochs there will be at most."""
-        if self.max_epochs is not None:
-            return self.max_epochs
-        return min(max(math.ceil(FEWEST_STEPS / n_batches), FEWEST_EPOCHS), MOST_EPOCHS)
+        default = min(max(math.ceil(FEWEST_STEPS / n_batches), FEWEST_EPOCHS), MOST_EPOCHS)
+        return default if self.max_epochs is None else self.max_epochs
 
 
 @dataclass(frozen=True, eq=False)

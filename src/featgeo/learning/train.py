@@ -199,22 +199,19 @@ class Run:
             return
         # Each rank scores rows of its own, and DDP averages the gradients: an average of unbiased estimates is
         # unbiased too, so no rows need to meet.
-        f, g = self._features({name: block[self.fabric.global_rank :: ranks] for name, block in batch.items()})
+        share = {name: block[self.fabric.global_rank :: ranks] for name, block in batch.items()}
+        f, g = self.model(Raw(self.fabric.to_device(share)))
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate * one_cycle(progress, self.options.warm_up)
         self.optimizer.zero_grad()
         self.fabric.backward(-batch_score(f, g, self.nesting, self.result.orthonormal))
         self.optimizer.step()
 
-    def _features(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        f, g = self.model(Raw(self.fabric.to_device(batch)))
-        return f, g
-
     @torch.no_grad()
     def _held_out(self) -> torch.Tensor:
         """What each row kept apart contributes to the score, (n,); empty where there are none."""
         self.model.eval()
-        parts = [self._features(batch) for batch in self.batches.held_out]
+        parts = [self.model(Raw(self.fabric.to_device(batch))) for batch in self.batches.held_out]
         if not parts:
             return self.peak
         f, g = (torch.cat(side).cpu().double() for side in zip(*parts, strict=True))
@@ -253,21 +250,17 @@ def fabric_of(options: Training) -> Fabric:
             "`Training` for what this machine has."
         ) from error
     else:
-        _check_launched(fabric.strategy.launcher)
+        launcher: Any = fabric.strategy.launcher
+        environment, n = getattr(launcher, "cluster_environment", None), getattr(launcher, "num_processes", 1)
+        if environment is not None and n > 1 and not environment.creates_processes_externally:
+            raise ValueError(
+                f"Training on {n} devices takes {n} processes, started by a launcher, and this is a single one that "
+                f"none started. Run the script by `torchrun --nproc_per_node={n} script.py`, or use devices=1."
+            )
         fabric.launch()
     finally:
         logger.setLevel(level)
     return fabric
-
-
-def _check_launched(launcher: Any) -> None:
-    """Refuse to start the user's script again."""
-    environment, n = getattr(launcher, "cluster_environment", None), getattr(launcher, "num_processes", 1)
-    if environment is not None and n > 1 and not environment.creates_processes_externally:
-        raise ValueError(
-            f"Training on {n} devices takes {n} processes, started by a launcher, and this is a single one that none "
-            f"started. Run the script by `torchrun --nproc_per_node={n} script.py`, or use devices=1."
-        )
 
 
 def one_cycle(progress: float, warm_up: float = 0.3) -> float:
