@@ -223,6 +223,8 @@ def test_networks_train_no_more_surplus_dimensions_than_a_fixed_span_has_room_fo
     widths = {"y": 3}  # x is a network
     assert neural._dims(setting, widths, 9) == ((2,), 1)
     assert neural._dims(Setting.bivariate(9, "network", "table"), widths, 9) == ((3,), 0)
+    assert neural._dims(Setting.bivariate("auto", "network", "table"), widths, 9) == ((3,), 0)
+    assert neural._dims(Setting.bivariate("auto", "network", "network"), {}, 7)[0] == (7,)
 
 
 @pytest.mark.parametrize("space", ["spline", "kernel"])
