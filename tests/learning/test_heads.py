@@ -61,12 +61,12 @@ def test_fixed_features_are_centred_and_scaled_and_trained_ones_left_alone():
     model = NestedFeatures(trunks, Nesting([2], x=["x"], y=["y"]), {"x": z, "y": torch.randn(60, 3)})
     fixed, trained = model.readout("x"), model.readout("y")
     np.testing.assert_allclose(fixed.centre, z.double().mean(dim=0), rtol=1e-6)
-    weight = model.f.readouts[0].linear.weight.detach().double().numpy().T
+    weight = model.f.readouts[0].weight.detach().double().numpy().T
     spread = z.double().std(dim=0, correction=0).numpy()
     spread[2] = 1.0  # constant: there is nothing to scale by
     np.testing.assert_allclose(fixed.weight, weight / spread[:, None], rtol=1e-4)
     np.testing.assert_array_equal(trained.centre, 0)
-    np.testing.assert_array_equal(trained.weight, model.g.readouts[0].linear.weight.detach().double().numpy().T)
+    np.testing.assert_array_equal(trained.weight, model.g.readouts[0].weight.detach().double().numpy().T)
 
 
 @pytest.mark.parametrize(

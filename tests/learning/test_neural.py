@@ -220,9 +220,11 @@ def test_what_judging_rows_are_told_is_the_closed_form_without_their_part():
 def test_networks_train_no_more_surplus_dimensions_than_a_fixed_span_has_room_for():
     """Four symbols have three functions of mean 0: with two modes wanted, one more is all there is."""
     setting = Setting.bivariate(2, "network", "table")
-    widths = {"x": neural.NO_LIMIT, "y": 3}
+    widths = {"y": 3}  # x is a network
     assert neural._dims(setting, widths, 9) == ((2,), 1)
     assert neural._dims(Setting.bivariate(9, "network", "table"), widths, 9) == ((3,), 0)
+    assert neural._dims(Setting.bivariate("auto", "network", "table"), widths, 9) == ((3,), 0)
+    assert neural._dims(Setting.bivariate("auto", "network", "network"), {}, 7)[0] == (7,)
 
 
 @pytest.mark.parametrize("space", ["spline", "kernel"])

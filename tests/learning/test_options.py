@@ -10,7 +10,8 @@ import torch
 
 from featgeo import Nesting, Training, nested_h_score
 from featgeo.learning.batches import Batches
-from featgeo.learning.train import contributions, one_cycle
+from featgeo.learning.heads import contributions
+from featgeo.learning.train import one_cycle
 
 
 def test_defaults_are_those_of_the_docs():
@@ -19,6 +20,7 @@ def test_defaults_are_those_of_the_docs():
     assert (found.precision, found.accelerator, found.devices, found.strategy) == ("32-true", "auto", 1, "auto")
     assert (found.max_epochs, found.batch_size, found.learning_rate, found.patience) == (None,) * 4
     assert (found.checkpoint, found.progress, found.num_nodes) == (None, None, 1)
+    assert (found.warm_up, found.auto_modes) == (0.3, 9)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,7 @@ def test_the_rate_rises_falls_and_ends_near_nothing():
     assert one_cycle(0.3) == pytest.approx(1)
     assert one_cycle(1) == one_cycle(2) == pytest.approx(one_cycle(1 - 1e-9), abs=1e-6)
     assert one_cycle(1) < 1e-3
+    assert one_cycle(0.1, warm_up=0.1) == one_cycle(0, warm_up=0) == pytest.approx(1)
     for start, end in ((0.0, 0.3), (0.3, 1.0)):  # half-way between both ends, along cosines
         assert one_cycle((start + end) / 2) == pytest.approx((one_cycle(start) + one_cycle(end)) / 2)
         quarter = one_cycle(end) + (one_cycle(start) - one_cycle(end)) * (1 + math.cos(math.pi / 4)) / 2
@@ -66,7 +69,7 @@ def test_the_rate_rises_falls_and_ends_near_nothing():
         {"num_nodes": 0}, {"learning_rate": 0}, {"learning_rate": math.inf}, {"weight_decay": -0.1}, {"validation": 1},
         {"validation": 1.5}, {"validation": -0.1}, {"progress": 1}, {"precision": "8"}, {"accelerator": "abacus"},
         {"devices": 0}, {"devices": []}, {"devices": -2}, {"devices": [-1]}, {"devices": "two"}, {"devices": 1.0},
-        {"checkpoint": 3},
+        {"checkpoint": 3}, {"warm_up": 1}, {"warm_up": -0.1}, {"auto_modes": 0},
     ],
 )  # fmt: skip
 def test_what_is_no_option_is_refused_by_name(options):

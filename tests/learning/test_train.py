@@ -12,8 +12,9 @@ from torch import nn
 from featgeo.features import networks
 from featgeo.geometry import FiniteJoint
 from featgeo.learning.batches import Batches
+from featgeo.learning.heads import contributions
 from featgeo.learning.plan import Training
-from featgeo.learning.train import Trained, contributions, one_cycle, train
+from featgeo.learning.train import Trained, one_cycle, train
 from featgeo.nesting import Level, Nesting, nested_h_score
 
 QUICK = Training(max_epochs=4, batch_size=50, progress=False)
@@ -373,7 +374,7 @@ def test_trunks_that_do_not_fit_are_refused(trunks, message):
 
 
 def test_batches_without_a_block_are_refused():
-    with pytest.raises(ValueError, match=r"\['y'\] are not in \['x'\]"):
+    with pytest.raises(ValueError, match=r"inputs for \['x'\]. Add what is missing"):
         train(small_trunks(), Batches.in_memory({"x": torch.zeros(9, 1)}, QUICK), Nesting([1]), QUICK, 0)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from featgeo.geometry.arguments import check_whole
-from featgeo.geometry.validation import as_names
 from featgeo.learning.plan import SMALLEST_BATCH, Training
 
 Batch = dict[str, torch.Tensor]
@@ -82,8 +81,8 @@ class Batches:
 
         held_out = [_taken(inputs, kept[start : start + CHUNK_ROWS]) for start in range(0, len(kept), CHUNK_ROWS)]
         head = checksum({name: tensor[:CHECKSUM_ROWS] for name, tensor in inputs.items()})
-        rows = {"training_rows": len(training), "validation_rows": len(kept)}
-        return cls(n_batches, epoch, held_out, {**rows, "batches": n_batches, "batch_seed": seed, "inputs": head}, kept)
+        sizes = {"training_rows": len(training), "validation_rows": len(kept), "batches": n_batches}
+        return cls(n_batches, epoch, held_out, {**sizes, "batch_seed": seed, "inputs": head}, kept)
 
     @classmethod
     def streamed(
@@ -129,8 +128,6 @@ def _one_pass(
 ) -> Iterator[Batch]:
     """The batches of a stream after those kept apart, the first of which must have this checksum."""
     for position, raw in enumerate(batches):
-        if 0 < position < n_apart:
-            continue
         batch = dict(encode(raw))
         if position == 0 and n_apart and checksum(batch) != first:
             raise ValueError(
@@ -143,19 +140,14 @@ def _one_pass(
 
 def _check_rows(inputs: Mapping[str, torch.Tensor]) -> int:
     """The number of rows, the same in every block."""
-    if not inputs:
-        raise ValueError("Batches need at least one block of inputs, got none. Pass {'x': tensor, 'y': tensor}.")
-    as_names(tuple(inputs))
-    for name, tensor in inputs.items():
-        if not isinstance(tensor, torch.Tensor) or tensor.ndim == 0:
-            raise ValueError(
-                f"Block {name!r} must be a tensor with one row a sample, got {type(tensor).__name__}. "
-                "Use torch.as_tensor."
-            )
-    lengths = {name: len(tensor) for name, tensor in inputs.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"All blocks must have the same number of rows, got {lengths}. Align them row by row.")
-    return next(iter(lengths.values()))
+    lengths = {name: len(z) if isinstance(z, torch.Tensor) and z.ndim else type(z) for name, z in inputs.items()}
+    (n, *others) = set(lengths.values()) or (None,)
+    if others or not isinstance(n, int):
+        raise ValueError(
+            f"Batches need at least one block, each must be a tensor with one row a sample, and all must have the same "
+            f"number of rows; got {lengths}. Pass {{'x': tensor, 'y': tensor}}, aligned row by row."
+        )
+    return n
 
 
 def checksum(inputs: Mapping[str, torch.Tensor]) -> str:

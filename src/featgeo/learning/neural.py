@@ -48,26 +48,26 @@ class _Span:
         return torch.from_numpy(self.basis(self.space(rows))).float()
 
 
+Trunks = Mapping[str, tuple[str, NetworkSpace | _Span]]  # what spaces are called, and what they are before training
+
+
 def learn_neural(task: Task) -> Learned:
     """Train networks for the blocks that need one, and solve in the spans they end with."""
     setting, plan = task.setting, task.plan
-    options = Training() if plan.training is None else plan.training
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(plan.seed)  # default networks draw their parameters here
-        built = {
+        trunks = {
             name: _trunk(block.space, name, task.rows(name), plan.seed + (side == "y"))
             for name, (side, block) in setting.blocks.items()
         }
-    trunks = {name: trunk for name, (_, trunk) in built.items()}
-    dims, room = _dims(setting, {name: _width(trunk) for name, trunk in trunks.items()}, options.auto_modes)
-    options = replace(options, surplus=min(options.surplus, room))
+    widths = {name: max(1, t.basis.weight.shape[1]) for name, (_, t) in trunks.items() if isinstance(t, _Span)}
+    dims, room = _dims(setting, widths, plan.training.auto_modes)
+    options = replace(plan.training, surplus=min(plan.training.surplus, room))
     batches = _batches(task, trunks, options)
     nesting = Nesting([Level(dim, *spaces) for dim, spaces in zip(dims, setting.spaces(), strict=True)])
-    trained = train({name: trunk.module for name, trunk in trunks.items()}, batches, nesting, options, plan.seed)
-    kinds = built[setting.richest[0]][0], built[setting.richest[1]][0]
-    finish = _Finish(task, trunks, kinds, dims, batches.apart)
+    trained = train({name: trunk.module for name, (_, trunk) in trunks.items()}, batches, nesting, options, plan.seed)
     best_first = sorted(trained.runs or (trained,), key=lambda run: run.model is not trained.model)
-    learned, *others = map(finish, best_first)
+    learned, *others = (_finished(task, trunks, dims, batches.apart, run) for run in best_first)
     if others:
         learned = _with_restarts(learned, others, task.every.sample(AGREEMENT_ROWS, plan.seed))
     return learned if len(batches.apart) else _unjudged(learned)  # all rows were trained on: none of them can judge
@@ -78,14 +78,14 @@ def _dims(setting: Setting, widths: Mapping[str, int], auto_modes: int) -> tuple
 
     Args:
         setting: The levels.
-        widths: How many functions each block has.
+        widths: How many functions each block has that is not trained.
         auto_modes: Dimensions where their number is to be chosen and no block limits it.
     """
     dims: list[int] = []
     x_dim = y_dim = 0
     for step in setting.steps:
         # A side that grows adds what is new in it; one that stays may be used whole again.
-        x_new, y_new = (sum(widths[name] for name in names) for names in (step.x, step.y))
+        x_new, y_new = (sum(widths.get(name, NO_LIMIT) for name in names) for names in (step.x, step.y))
         x_dim, y_dim = x_new or x_dim, y_new or y_dim
         most = min(x_dim, y_dim)
         wanted = auto_modes if most >= NO_LIMIT else max(MODE_COUNTS)
@@ -93,79 +93,72 @@ def _dims(setting: Setting, widths: Mapping[str, int], auto_modes: int) -> tuple
     return tuple(dims), most - dims[-1]
 
 
-def _width(trunk: NetworkSpace | _Span) -> int:
-    """How many functions there are in the span of a trunk."""
-    return max(1, trunk.basis.weight.shape[1]) if isinstance(trunk, _Span) else NO_LIMIT
-
-
-def _batches(task: Task, trunks: Mapping[str, NetworkSpace | _Span], options: Training) -> Batches:
+def _batches(task: Task, trunks: Trunks, options: Training) -> Batches:
     def encode(pairs: Pairs) -> dict[str, torch.Tensor]:
-        return {name: trunk.inputs(task.rows(name, pairs)) for name, trunk in trunks.items()}
+        return {name: trunk.inputs(task.rows(name, pairs)) for name, (_, trunk) in trunks.items()}
 
     data = task.data
     if isinstance(data, Pairs):
-        n_parameters = sum(parameter.numel() for trunk in trunks.values() for parameter in trunk.module.parameters())
+        n_parameters = sum(weight.numel() for _, trunk in trunks.values() for weight in trunk.module.parameters())
         return Batches.in_memory(encode(data), options, task.plan.seed, n_parameters, task.plan.apart)
     return Batches.streamed(data.batches, lambda batch: encode(data.pair(batch)), int(data.starts_alike))
 
 
-@dataclass(frozen=True, eq=False)
-class _Finish:
+def _finished(task: Task, trunks: Trunks, dims: tuple[int, ...], apart: np.ndarray, run: Trained) -> Learned:
     """From trained networks to spaces, and the closed form in them.
 
-    Attributes:
+    Args:
         task: What is to be learned.
-        trunks: The space of each block, before training.
-        kinds: What the richest of x and of y are called.
+        trunks: What the space of each block is called, and what it was before training.
         dims: How many dimensions each level has.
         apart: Positions of the rows that were not trained on.
+        run: The trained networks.
     """
+    setting, seed = task.setting, task.plan.seed
+    spaces: dict[str, Space] = {}
+    for name, (_, trunk) in trunks.items():
+        space = trunk.space if isinstance(trunk, _Span) else replace(trunk, module=run.trunks[name])
+        block, side = task.block(name), task.side(name, task.every)
+        spaces[name] = block.centred(block.seen_from_side(space), side, seed)
+    chunks = ({name: z(task.side(name, rows)) for name, z in spaces.items()} for rows in task.data.chunks())
+    readouts = {n: run.model.readout(n) for n, (_, trunk) in trunks.items() if not isinstance(trunk, _Span)}
+    kinds = trunks[setting.richest[0]][0], trunks[setting.richest[1]][0]
+    if not len(apart):
+        solution = _solved(task, Folds.from_chunks(chunks, N_FOLDS, seed), None, readouts, dims)
+        return from_solution(solution, setting, spaces, kinds, "neural", None)
+    fold_of_row = np.zeros(len(task.every), dtype=int)  # fold 0 was trained on: only the others can judge
+    fold_of_row[apart] = 1 + deal(len(apart), N_FOLDS, seed)
+    folds = Folds.from_chunks(chunks, 1 + N_FOLDS, seed, fold_of_row)
+    solution = _solved(task, folds, range(1, len(folds.parts)), readouts, dims)
+    rows = apart[:UNSEEN_ROWS]
+    values = np.hstack([spaces[name](task.every.x.take(rows)) for name in setting.x])
+    unseen = Unseen.of(solution, rows, values, fold_of_row[rows], setting, spaces)
+    return from_solution(solution, setting, spaces, kinds, "neural", unseen)
 
-    task: Task
-    trunks: Mapping[str, NetworkSpace | _Span]
-    kinds: tuple[str, str]
-    dims: tuple[int, ...]
-    apart: np.ndarray
 
-    def __call__(self, run: Trained) -> Learned:
-        task, setting, seed = self.task, self.task.setting, self.task.plan.seed
-        spaces: dict[str, Space] = {}
-        for name, trunk in self.trunks.items():
-            space = trunk.space if isinstance(trunk, _Span) else replace(trunk, module=run.trunks[name])
-            block, side = task.block(name), task.side(name, task.every)
-            spaces[name] = block.centred(block.seen_from_side(space), side, seed)
-        chunks = ({name: z(task.side(name, rows)) for name, z in spaces.items()} for rows in task.data.chunks())
-        readouts = {n: run.model.readout(n) for n, trunk in self.trunks.items() if not isinstance(trunk, _Span)}
-        if not len(self.apart):
-            solution = self._solved(Folds.from_chunks(chunks, N_FOLDS, seed), None, readouts)
-            return from_solution(solution, setting, spaces, self.kinds, "neural", None)
-        fold_of_row = np.zeros(len(task.every), dtype=int)  # fold 0 was trained on: only the others can judge
-        fold_of_row[self.apart] = 1 + deal(len(self.apart), N_FOLDS, seed)
-        folds = Folds.from_chunks(chunks, 1 + N_FOLDS, seed, fold_of_row)
-        solution = self._solved(folds, range(1, len(folds.parts)), readouts)
-        rows = self.apart[:UNSEEN_ROWS]
-        values = np.hstack([spaces[name](task.every.x.take(rows)) for name in setting.x])
-        unseen = Unseen.of(solution, rows, values, fold_of_row[rows], setting, spaces)
-        return from_solution(solution, setting, spaces, self.kinds, "neural", unseen)
+def _solved(
+    task: Task,
+    folds: Folds,
+    held_out: Sequence[int] | None,
+    readouts: Mapping[str, AffineFeatures],
+    dims: tuple[int, ...],
+) -> Solution:
+    """Solve in the span of the trained readouts, or in that of all trunk features where it is clearly better.
 
-    def _solved(self, folds: Folds, held_out: Sequence[int] | None, readouts: dict[str, AffineFeatures]) -> Solution:
-        """Solve in the span of the trained readouts, or in that of all trunk features where it is clearly better.
-
-        The readouts have few dimensions and so little room for noise; the trunks' last layer has more room for the
-        truth.
-        """
-        setting, ridges = self.task.setting, self.task.plan.ridges()
-        counts = [
-            [dim] if isinstance(step.n_modes, int) else [*(count for count in MODE_COUNTS if count < dim), dim]
-            for step, dim in zip(setting.steps, self.dims, strict=True)
-        ]
-        found = []
-        # No ridge in the narrow span: which of its few directions vary most says nothing about what they know.
-        for cost, (some, through) in enumerate([(ridges[:1], readouts), (ridges, {})], start=1):
-            searches = [Search(several, some) for several in counts]
-            solution = solve(folds, setting.spaces(), searches, held_out, through=through)
-            found.append(Candidate(solution, cost, solution.held_out_scores))
-        return preferred(found).what
+    The readouts have few dimensions and so little room for noise; the trunks' last layer has more room for the truth.
+    """
+    setting, ridges = task.setting, task.plan.ridges()
+    counts = [
+        [dim] if isinstance(step.n_modes, int) else [*(count for count in MODE_COUNTS if count < dim), dim]
+        for step, dim in zip(setting.steps, dims, strict=True)
+    ]
+    found = []
+    # No ridge in the narrow span: which of its few directions vary most says nothing about what they know.
+    for cost, (some, through) in enumerate([(ridges[:1], readouts), (ridges, {})], start=1):
+        searches = [Search(several, some) for several in counts]
+        solution = solve(folds, setting.spaces(), searches, held_out, through=through)
+        found.append(Candidate(solution, cost, solution.held_out_scores))
+    return preferred(found).what
 
 
 def _with_restarts(learned: Learned, others: Sequence[Learned], sample: Pairs) -> Learned:
@@ -190,9 +183,7 @@ def _overlap(other: Array, ours: Array) -> Array:
     """Inner products of two sets of features over the same rows, (k, k), each of unit norm; zeros where one lacks."""
     k = ours.shape[1]
     other, ours = (z / np.linalg.norm(z, axis=0).clip(min=1e-300) for z in (other[:, :k], ours))
-    result = np.zeros((k, k))
-    result[: other.shape[1]] = other.T @ ours
-    return result
+    return np.pad(other.T @ ours, ((0, k - other.shape[1]), (0, 0)))
 
 
 def _trunk(space: Any, key: str, rows: Rows, seed: int) -> tuple[str, NetworkSpace | _Span]:

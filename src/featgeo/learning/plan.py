@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -84,9 +84,9 @@ class Training:
     auto_modes: int = 9
 
     def __post_init__(self) -> None:
-        given = ((field, getattr(self, field.name)) for field in fields(self))
+        given = ((option, getattr(self, option.name)) for option in fields(self))
         # Where None is the default, it stands for what is to be chosen.
-        values = {field.name: value for field, value in given if value is not None or field.default is not None}
+        values = {option.name: value for option, value in given if value is not None or option.default is not None}
         default = "Leave it out for the default."
         for name in LEAST.keys() & values.keys():
             check_whole(values[name], name, LEAST[name], default)
@@ -122,22 +122,19 @@ class Training:
 
     def batch_rows(self, n_rows: int, n_parameters: int = 0) -> int:
         """Rows in a batch, where networks of so many parameters are trained on so many rows."""
-        if self.batch_size is not None:
-            return self.batch_size
-        size = min(max(2 ** round(math.log2(max(n_rows, 1) / 40)), 32), 1024)
-        return size if n_parameters <= SMALL_NETWORK else size // 2
+        default = min(max(2 ** round(math.log2(max(n_rows, 1) / 40)), 32), 1024)
+        default = default if n_parameters <= SMALL_NETWORK else default // 2
+        return default if self.batch_size is None else self.batch_size
 
     def rate(self, n_parameters: int) -> float:
         """The largest learning rate for networks of so many parameters."""
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return SMALL_NETWORK_RATE if n_parameters <= SMALL_NETWORK else LARGE_NETWORK_RATE
+        default = SMALL_NETWORK_RATE if n_parameters <= SMALL_NETWORK else LARGE_NETWORK_RATE
+        return default if self.learning_rate is None else self.learning_rate
 
     def epochs(self, n_batches: int) -> int:
         """How many epochs there will be at most."""
-        if self.max_epochs is not None:
-            return self.max_epochs
-        return min(max(math.ceil(FEWEST_STEPS / n_batches), FEWEST_EPOCHS), MOST_EPOCHS)
+        default = min(max(math.ceil(FEWEST_STEPS / n_batches), FEWEST_EPOCHS), MOST_EPOCHS)
+        return default if self.max_epochs is None else self.max_epochs
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +153,7 @@ class Plan:
 
     solver: Solver = "auto"
     seed: int = 0
-    training: Training | None = None
+    training: Training = field(default_factory=Training)
     ridge: float | Literal["auto"] = "auto"
     apart: np.ndarray | None = None
     device: str = "cpu"
@@ -166,7 +163,8 @@ class Plan:
         """What the arguments of an estimator say, checked; those that it does not have are the defaults."""
         solver = check_choice(estimator.solver, "solver", get_args(Solver))
         training, ridge = estimator.training, cast("Any", getattr(estimator, "ridge", "auto"))
-        if training is not None and not isinstance(training, Training):
+        training = Training() if training is None else training
+        if not isinstance(training, Training):
             raise ValueError(f"`training` must be a Training, got {training!r}. Write Training(max_epochs=20).")
         if not (isinstance(ridge, str) and ridge == "auto"):
             ridge = check_number(ridge, "ridge", "'auto' or at least 0", "Use 0 for none, or 'auto'.")

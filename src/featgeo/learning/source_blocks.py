@@ -87,7 +87,7 @@ class SourceBlocks:
         self.own: dict[str, tuple[np.ndarray, Array]] = {}  # features of rows of the fit, learned without them
         self.kept: dict[str, Array] = {}
         self.networks = False
-        self.apart = _apart(data, Training() if plan.training is None else plan.training, plan.seed)
+        self.apart = _apart(data, plan.training, plan.seed)
         self.sources = tuple(spaces)
         self.banks: dict[str, Bank] = {}
         finite = [_is_table(space, data.rows[name]) for name, space in {**spaces, "y": y_space}.items()]

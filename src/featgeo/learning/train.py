@@ -16,6 +16,7 @@ the same checkpoint folder ends with the same parameters, bit by bit.
 from __future__ import annotations
 
 import copy
+import logging
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -27,9 +28,8 @@ import torch
 from torch import nn
 
 from featgeo.learning.batches import Batch, Batches
-from featgeo.learning.checkpoint import Checkpoint, on_cpu
-from featgeo.learning.devices import fabric_of, quiet
-from featgeo.learning.heads import NestedFeatures, Raw, batch_score
+from featgeo.learning.checkpoint import go_on, on_cpu, write_checkpoint
+from featgeo.learning.heads import NestedFeatures, Raw, batch_score, contributions
 from featgeo.learning.plan import SMALLEST_BATCH, Training
 from featgeo.nesting import Nesting
 from featgeo.watch import is_time_left, progress_bar
@@ -74,7 +74,7 @@ def train(
     trunks: Mapping[str, nn.Module],
     batches: Batches,
     nesting: Nesting,
-    options: Training | None = None,
+    options: Training,
     seed: int = 0,
 ) -> Trained:
     """Train the trunks to maximise a nested H-score.
@@ -85,20 +85,14 @@ def train(
             One with a method `fit_input_scale` that was not called yet gets it called on some rows.
         batches: Where the inputs come from.
         nesting: The levels, with the blocks that each may use on either side.
-        options: How to train; the defaults when None.
+        options: How to train.
         seed: Of the readouts, of dropout and the like, and of restarts. The first run starts from the parameters of the
             trunks as they are; others draw new ones, where the modules have a `reset_parameters`.
 
     Returns:
         The last parameters whose score on the rows kept apart is no more than a standard error below the highest. After
         Ctrl-C, which is only warned about, those until then.
-
-    Raises:
-        ValueError: Where the blocks do not fit together, features are not of shape (n, d), or the checkpoint is not one
-            of this run.
     """
-    options = Training() if options is None else options
-    _check_blocks(trunks, nesting)
     if options.restarts > 1 and not batches.held_out:
         raise ValueError(
             "Restarts are compared on rows kept apart, and there are none. Keep some apart, or use restarts=1."
@@ -107,17 +101,10 @@ def train(
     others = [fabric.device] if fabric.device.type != "cpu" else []
     with torch.random.fork_rng(others, device_type=fabric.device.type):  # the caller's random numbers stay as they were
         for index in range(options.restarts):
-            run = Run(trunks, batches, nesting, options, (seed, index), fabric)
-            runs.append(run.train())
+            runs.append(Run(trunks, batches, nesting, options, (seed, index), fabric).train())
             if runs[-1].interrupted:
                 break
     best = max(runs, key=lambda trained: -math.inf if math.isnan(trained.score) else trained.score)
-    if runs[-1].interrupted:
-        warnings.warn(
-            f"Training was interrupted after epoch {len(runs[-1].history)} of {run.max_epochs}; "
-            "the best parameters until then are returned.",
-            stacklevel=2,
-        )
     return replace(best, interrupted=runs[-1].interrupted, runs=tuple(runs) if options.restarts > 1 else ())
 
 
@@ -147,13 +134,12 @@ class Run:
         last = nesting.levels[-1]
         self.nesting = Nesting([*nesting.levels[:-1], replace(last, dim=last.dim + options.surplus)])
         _set_seed(fabric.device, *seed)
-        module = _nested_features(trunks, self.nesting, _sample(batches, tuple(trunks)), renew=seed[1] > 0)
+        module = NestedFeatures(trunks, self.nesting, _sample(batches), renew=seed[1] > 0)
         self.result = copy.deepcopy(module)
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self.rate = options.rate(sum(parameter.numel() for parameter in trainable))
         optimizer = torch.optim.AdamW(trainable, self.rate, weight_decay=options.weight_decay, fused=True)
-        with quiet():
-            self.model, self.optimizer = fabric.setup(module, optimizer)
+        self.model, self.optimizer = fabric.setup(module, optimizer)
         self.max_epochs = options.epochs(batches.n_batches)
         self.history: list[float] = []
         self.best_epoch: int | None = None
@@ -162,9 +148,8 @@ class Run:
 
     def train(self) -> Trained:
         """Go through the epochs that are left."""
-        checkpoint, interrupted = Checkpoint.of(self), False
-        if checkpoint is not None:
-            checkpoint.load(self)
+        interrupted = False
+        go_on(self)
         n, restarts = self.batches.n_batches, self.options.restarts
         name = "training" if restarts == 1 else f"training {self.seed[1] + 1}/{restarts}"
         wanted = self.options.progress if self.fabric.is_global_zero else False
@@ -172,10 +157,14 @@ class Run:
             with progress_bar(name, self.max_epochs * n, len(self.history) * n, wanted) as show:
                 while self._goes_on():
                     self._epoch(show)
-                    if checkpoint is not None and self.fabric.is_global_zero:
-                        checkpoint.save(self)
+                    write_checkpoint(self)
         except KeyboardInterrupt:
             interrupted = True
+            warnings.warn(
+                f"Training was interrupted after epoch {len(self.history)} of {self.max_epochs}; the best parameters "
+                "until then are returned.",
+                stacklevel=3,
+            )
         self.result.load_state_dict(self.best if self.best else on_cpu(self.model.state_dict()))
         return Trained(self.result.eval(), tuple(self.history), self.best_epoch, interrupted)
 
@@ -183,9 +172,7 @@ class Run:
         """Whether there is another epoch: none beyond the first where time is up, by the clock of the first rank."""
         done, patience = len(self.history), self.options.patience
         stale = patience is not None and len(self.peak) > 0 and done - 1 - np.argmax(self.history) >= patience
-        if done >= self.max_epochs or stale:
-            return False
-        return done == 0 or bool(self.fabric.broadcast(is_time_left()))
+        return done < self.max_epochs and not stale and (done == 0 or bool(self.fabric.broadcast(is_time_left())))
 
     def _epoch(self, show: Callable[..., None]) -> None:
         epoch, n = len(self.history), self.batches.n_batches
@@ -194,9 +181,8 @@ class Run:
         for position, batch in enumerate(self.batches.epoch(epoch)):
             self._step(batch, (epoch * n + position) / (self.max_epochs * n))
             show(advance=1)
-        held_out = self._held_out()
-        if self.fabric.world_size > 1:
-            held_out = self.fabric.broadcast(held_out)  # rounding may differ between ranks, and they must stop together
+        # Rounding may differ between ranks, and they must stop together.
+        held_out = self.fabric.broadcast(self._held_out())
         self.history.append(float(held_out.mean()))
         show(text=f"epoch {epoch + 1}/{self.max_epochs} held-out H-score {self.history[-1]:.4f}")
         if np.argmax(self.history) == epoch:
@@ -213,22 +199,19 @@ class Run:
             return
         # Each rank scores rows of its own, and DDP averages the gradients: an average of unbiased estimates is
         # unbiased too, so no rows need to meet.
-        f, g = self._features({name: block[self.fabric.global_rank :: ranks] for name, block in batch.items()})
+        share = {name: block[self.fabric.global_rank :: ranks] for name, block in batch.items()}
+        f, g = self.model(Raw(self.fabric.to_device(share)))
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate * one_cycle(progress, self.options.warm_up)
         self.optimizer.zero_grad()
         self.fabric.backward(-batch_score(f, g, self.nesting, self.result.orthonormal))
         self.optimizer.step()
 
-    def _features(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        f, g = self.model(Raw(self.fabric.to_device(batch)))
-        return f, g
-
     @torch.no_grad()
     def _held_out(self) -> torch.Tensor:
         """What each row kept apart contributes to the score, (n,); empty where there are none."""
         self.model.eval()
-        parts = [self._features(batch) for batch in self.batches.held_out]
+        parts = [self.model(Raw(self.fabric.to_device(batch))) for batch in self.batches.held_out]
         if not parts:
             return self.peak
         f, g = (torch.cat(side).cpu().double() for side in zip(*parts, strict=True))
@@ -239,16 +222,45 @@ class Run:
         return contributions(f, g, self.nesting)
 
 
-def contributions(f: torch.Tensor, g: torch.Tensor, nesting: Nesting) -> torch.Tensor:
-    """What each row contributes to the plug-in nested H-score of the rows, (n,): their mean is the score.
+def fabric_of(options: Training) -> Fabric:
+    """Lightning Fabric on the devices that the options name, launched.
 
-    It is the score's influence function, so that differences between rows tell the standard error of the score.
+    Several devices need several processes, started by whoever starts the program (torchrun, Slurm, MPI): Fabric would
+    start the user's script again from its first line, once for each device, and again in each of these.
+
+    Raises:
+        ValueError: If these devices are not there, or several were asked for in a process that no launcher started.
     """
-    weights = torch.tensor(nesting.pair_weights, dtype=f.dtype)
-    f_gram, g_gram = weights * (f.T @ f) / len(f), weights * (g.T @ g) / len(g)
-    covariance = ((f - f.mean(dim=0)) * (g - g.mean(dim=0))) @ weights.diagonal()
-    quadratic = ((f @ g_gram) * f).sum(dim=1) + ((g @ f_gram) * g).sum(dim=1)
-    return covariance - quadratic / 2 + quadratic.mean() / 4
+    try:
+        from lightning_fabric import Fabric
+        from safetensors import safe_open  # noqa: F401 (checkpoints are written with it; better to know at once)
+    except ImportError as error:
+        raise ImportError(f"Training networks needs more ({error}). Run: pip install 'featgeo[neural]'") from error
+    logger = logging.getLogger("lightning_fabric")
+    level = logger.level
+    logger.setLevel(logging.WARNING)  # without its banners
+    asked: dict[str, Any] = {
+        name: getattr(options, name) for name in ("accelerator", "strategy", "devices", "num_nodes", "precision")
+    }
+    try:
+        fabric = Fabric(**asked)
+    except (ImportError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"Training needs devices that are there and go together, got {asked}: {error}. Leave them out of "
+            "`Training` for what this machine has."
+        ) from error
+    else:
+        launcher: Any = fabric.strategy.launcher
+        environment, n = getattr(launcher, "cluster_environment", None), getattr(launcher, "num_processes", 1)
+        if environment is not None and n > 1 and not environment.creates_processes_externally:
+            raise ValueError(
+                f"Training on {n} devices takes {n} processes, started by a launcher, and this is a single one that "
+                f"none started. Run the script by `torchrun --nproc_per_node={n} script.py`, or use devices=1."
+            )
+        fabric.launch()
+    finally:
+        logger.setLevel(level)
+    return fabric
 
 
 def one_cycle(progress: float, warm_up: float = 0.3) -> float:
@@ -270,50 +282,13 @@ def _set_seed(device: torch.device, *entropy: int) -> None:
         torch.get_device_module(device).manual_seed(seed)
 
 
-def _sample(batches: Batches, names: tuple[str, ...]) -> Batch:
+def _sample(batches: Batches) -> Batch:
     """Some rows to train on."""
     parts: list[Batch] = []
     for batch in batches.epoch(0):
-        missing = [name for name in names if name not in batch]
-        if missing:
-            raise ValueError(f"The batches must hold a block for every trunk, and {missing} are not in {list(batch)}.")
         parts.append(batch)
-        if sum(len(part[names[0]]) for part in parts) >= SAMPLE_ROWS:
+        if sum(len(next(iter(part.values()))) for part in parts) >= SAMPLE_ROWS:
             break
     if not parts:
         raise ValueError("There are no batches to train on. Pass more rows.")
-    return {name: torch.cat([part[name].cpu() for part in parts])[:SAMPLE_ROWS] for name in names}
-
-
-def _nested_features(trunks: Mapping[str, nn.Module], nesting: Nesting, sample: Batch, renew: bool) -> NestedFeatures:
-    copies = copy.deepcopy(dict(trunks))  # together, so that modules that share parameters still do
-    for name, trunk in copies.items():
-        if renew:
-            _renew(trunk)
-        fit_input_scale: Any = getattr(trunk, "fit_input_scale", None)
-        if fit_input_scale is not None and not bool(getattr(trunk, "is_scaled", False)):
-            fit_input_scale(sample[name])
-        trunk.cpu()
-    return NestedFeatures(copies, nesting, sample)
-
-
-def _renew(trunk: nn.Module) -> None:
-    """Draw new parameters, where all of a part are to be trained and it knows how."""
-    for part in trunk.modules():
-        own = list(part.parameters(recurse=False))
-        reset: Any = getattr(part, "reset_parameters", None)
-        if own and all(parameter.requires_grad for parameter in own) and reset is not None:
-            reset()
-
-
-def _check_blocks(trunks: Mapping[str, nn.Module], nesting: Nesting) -> None:
-    last = nesting.levels[-1]
-    named = {*last.x, *last.y}
-    if named != set(trunks):
-        raise ValueError(
-            f"There must be a trunk for each block that the nesting names, {sorted(named)}; got {sorted(trunks)}. "
-            "Add what is missing, and drop what is never used."
-        )
-    for name, trunk in trunks.items():
-        if not isinstance(trunk, nn.Module):
-            raise ValueError(f"Trunks must be torch modules, got {type(trunk).__name__} for {name!r}. Wrap it in one.")
+    return {name: torch.cat([part[name].cpu() for part in parts])[:SAMPLE_ROWS] for name in parts[0]}
