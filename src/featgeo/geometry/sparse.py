@@ -130,13 +130,14 @@ def _coarsening(roots: Array, symbols: Sequence[np.ndarray]) -> sparse.csr_array
     return sparse.csr_array((roots / norms[group], (np.arange(len(roots)), group)))
 
 
-def top_singular(matrix: sparse.csr_array, explained: tuple[Any, Any], k: int) -> Triplets:
+def top_singular(matrix: sparse.csr_array, explained: tuple[Any, Any], k: int, once: bool = False) -> Triplets:
     """The k largest singular triplets of what is left of a sparse matrix, fewer where the rank is lower.
 
     Args:
         matrix: Shape (m, n).
         explained: Two factors, (m, p) and (n, p), whose product is taken off.
         k: How many.
+        once: Whether one search will do, which may find a value that is repeated only once, in half of the time.
     """
     image, basis = explained
     kept = 2 * k + 40  # Krylov vectors; more than the usual 2k + 1 pay where the spectrum has no gap
@@ -157,12 +158,14 @@ def top_singular(matrix: sparse.csr_array, explained: tuple[Any, Any], k: int) -
     rng = np.random.default_rng(0)  # fixed starts make the answer repeatable
     wanted = k
     while np.linalg.norm(apply(rng.standard_normal(matrix.shape[1]))) > COLLINEAR:  # ARPACK refuses zero
-        u, sigma, vt = svds(operator, k=wanted, ncv=kept, v0=rng.standard_normal(min(matrix.shape)))
+        u, sigma, vt = svds(operator, k=wanted, ncv=2 * wanted + 40, v0=rng.standard_normal(min(matrix.shape)))
         weakest = strength[-1] if len(strength) == k else COLLINEAR
         if sigma.max() <= weakest * (1 + 1e-12):
             break
         merged = np.hstack([left, u]), np.concatenate([strength, sigma]), np.hstack([right, vt.T])
         left, strength, right = _strongest(*merged, k)
+        if once:
+            break
         wanted = 1  # from now on: is there one that was missed?
     return left, strength, right
 
