@@ -32,10 +32,10 @@ def is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
     return "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor)
 
 
-def as_features(values: Any, name: str) -> torch.Tensor:
-    """Return real, finite features as a float64 tensor of shape (n, d), on the device they came on.
+def as_features(values: Any, name: str, finite: bool = True) -> torch.Tensor:
+    """Return real features as a float64 tensor of shape (n, d), on the device they came on.
 
-    One-dimensional input is one feature.
+    One-dimensional input is one feature. All are finite, or else (`finite`) they are refused.
     """
     import torch
 
@@ -46,17 +46,23 @@ def as_features(values: Any, name: str) -> torch.Tensor:
         features = on_device.to(torch.float64)
     else:
         features = torch.from_numpy(as_real(values, name))
-    if features.ndim == 1:
-        features = features[:, None]
+    features = features[:, None] if features.ndim == 1 else features
     if features.ndim != 2:
         raise ValueError(
-            f"{name!r} must have shape (n,) or (n, d), got {tuple(features.shape)}. Flatten each row to a vector first."
+            f"{name!r} must have one row a sample, shape (n,) or (n, d), got {tuple(features.shape)}. Flatten each row "
+            "to a vector first."
         )
-    if not torch.isfinite(features).all():
+    if finite:
+        check_finite(features, name)
+    return features
+
+
+def check_finite(features: torch.Tensor, name: str) -> None:
+    """Refuse features that are no numbers."""
+    if not features.isfinite().all():
         raise ValueError(
             f"{name!r} holds NaN or infinite values. Impute them, or mark the rows as missing with `present`."
         )
-    return features
 
 
 def check_tensor(tensor: torch.Tensor, name: str, with_values: bool = True) -> None:
@@ -88,14 +94,6 @@ def as_real(values: Any, name: str) -> Array:
             f"{name!r} must hold real numbers, got dtype {array.dtype}. Encode the values as numbers first."
         )
     return array.astype(np.float64)
-
-
-def as_mask(mask: Any, name: str) -> np.ndarray:
-    """Return what tells which rows carry a block as an array."""
-    try:
-        return np.asarray(mask.cpu() if is_tensor(mask) else mask)
-    except ValueError as error:
-        raise ValueError(f"`present[{name!r}]` must be a boolean array, got a ragged list.") from error
 
 
 def as_weights(weights: Any, n_rows: int) -> Array:
