@@ -22,7 +22,7 @@ from featgeo.evidence.scored import scored_columns
 from featgeo.evidence.shuffling import Shuffling, check_permutations
 from featgeo.evidence.strata import stratified_probe_test
 from featgeo.evidence.tables import table_evidence
-from featgeo.geometry.arguments import check_choice, seed_of
+from featgeo.geometry.validation import check_choice, seed_of
 
 METHODS = ("auto", "products", "strata")
 FEWEST_ROWS = 4

@@ -27,8 +27,7 @@ from featgeo.evidence.null import less_spread, weighted_chi_square_tail
 from featgeo.evidence.reading import read_tables
 from featgeo.evidence.result import Evidence
 from featgeo.evidence.shuffling import Shuffling, as_they_are, check_permutations
-from featgeo.geometry.arguments import generator_of
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, generator_of
 
 MOST_PRODUCTS = 1024  # beyond, the weights are taken as equal, with the same sum and sum of squares
 MOST_ROWS = 2000  # that sums of squares come from

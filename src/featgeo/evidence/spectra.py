@@ -24,8 +24,7 @@ from featgeo.evidence.learned import check_model, halves, learned_on
 from featgeo.evidence.null import rests_on_few_rows
 from featgeo.evidence.reading import read_rows
 from featgeo.evidence.shuffling import Shuffling, check_permutations, permutation_pvalue
-from featgeo.geometry.arguments import check_level, generator_of
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, check_level, generator_of
 from featgeo.models import ModalDecomposition
 
 

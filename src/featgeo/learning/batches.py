@@ -13,8 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from featgeo.geometry.arguments import check_whole
-from featgeo.geometry.validation import as_names
+from featgeo.geometry.validation import as_names, check_whole
 
 Batch = dict[str, torch.Tensor]
 

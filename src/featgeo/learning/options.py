@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from featgeo.geometry.arguments import check_choice, check_flag, check_number, check_whole, is_whole
+from featgeo.geometry.validation import check_choice, check_flag, check_number, check_whole, is_whole
 from featgeo.learning.batches import SMALLEST_BATCH, TensorBatches, check_batch_size, default_batch_size
 from featgeo.schema import saved
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from featgeo.geometry.arguments import check_choice, check_number, seed_of
+from featgeo.geometry.validation import check_choice, check_number, seed_of
 from featgeo.learning.options import Training
 
 ModeCount = int | Literal["auto", "all"]

@@ -15,9 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from featgeo.card import Card, Shown
 from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Variable
-from featgeo.geometry.arguments import seed_of
 from featgeo.geometry.modes import correlations
-from featgeo.geometry.validation import Array, as_real
+from featgeo.geometry.validation import Array, as_real, seed_of
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import N_FOLDS

@@ -15,8 +15,7 @@ from featgeo.assembly import Conditional
 from featgeo.features.missing import present, rows_of, taken
 from featgeo.features.parts import Parts
 from featgeo.features.variables import Variable
-from featgeo.geometry.arguments import check_count, check_whole
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, check_count, check_whole
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.learned import Component
 from featgeo.learning.plan import Solver

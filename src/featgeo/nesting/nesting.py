@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.geometry.arguments import check_number, is_whole
-from featgeo.geometry.validation import Array, as_names, check_growth, shown
+from featgeo.geometry.validation import Array, as_names, check_growth, check_number, is_whole, shown
 
 MOST_DIMENSIONS = 100_000  # their Gram matrices would fill 80 GB
 

@@ -25,10 +25,9 @@ from typing import Literal
 import numpy as np
 import torch
 
-from featgeo.geometry.arguments import check_choice, check_flag
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import COLLINEAR, CONSTANT_SPREAD
-from featgeo.geometry.validation import Array, check_tensor
+from featgeo.geometry.validation import Array, check_choice, check_flag, check_tensor
 from featgeo.nesting.nesting import Nesting
 
 Mode = Literal["joint", "sequential"]
