@@ -93,11 +93,11 @@ class SeenJoint:
         if k is None:
             raise ValueError("A sparse table needs the number of modes to find. Pass k, or a dense table for all.")
         k = check_mode_count(k, k)
-        explained = _coarsening(self.y_roots, self.y_symbols[:n_given])
+        explained = coarsening(self.y_roots, self.y_symbols[:n_given])
         left, sigma, right = top_singular(self.scaled, ((self.scaled @ explained).tocsr(), explained), k)
         sign = sign_of_columns(left)
-        f = _on_alphabet(left * sign / self.x_roots[:, None], self.x_symbols, x_shape)
-        g = _on_alphabet(right * sign / self.y_roots[:, None], self.y_symbols, y_shape)
+        f = on_alphabet(left * sign / self.x_roots[:, None], self.x_symbols, x_shape)
+        g = on_alphabet(right * sign / self.y_roots[:, None], self.y_symbols, y_shape)
         return Modes(sigma, f, g)
 
 
@@ -111,7 +111,7 @@ def _merged(coordinates: Sequence[np.ndarray]) -> tuple[np.ndarray, tuple[np.nda
     return code, tuple(symbol[example] for symbol in coordinates)
 
 
-def _on_alphabet(values: Array, symbols: tuple[np.ndarray, ...], shape: Sequence[int]) -> Array:
+def on_alphabet(values: Array, symbols: tuple[np.ndarray, ...], shape: Sequence[int]) -> Array:
     """Spread values at the combinations that occur, (m, k), over the whole alphabet, (*shape, k); 0 elsewhere."""
     full_shape = (*shape, values.shape[1])
     if math.prod(full_shape) > _LARGEST_RESULT:
@@ -123,7 +123,7 @@ def _on_alphabet(values: Array, symbols: tuple[np.ndarray, ...], shape: Sequence
     return functions
 
 
-def _coarsening(roots: Array, symbols: Sequence[np.ndarray]) -> sparse.csr_array:
+def coarsening(roots: Array, symbols: Sequence[np.ndarray]) -> sparse.csr_array:
     """Orthonormal information vectors, (n, p), of functions of some variables; of the constant where there are none."""
     group = _merged(symbols)[0] if symbols else np.zeros(len(roots), dtype=np.int64)
     norms = np.sqrt(np.bincount(group, roots**2))
