@@ -80,11 +80,16 @@ def ascend(
 def plain_ascend(
     objective: Callable[..., torch.Tensor], shapes: Sequence[tuple[int, ...]], starts: int = 3, steps: int = 4000
 ) -> list[tuple[float, list[torch.Tensor]]]:
-    """Gradient ascent with a fixed step and nothing else, for parameters that are information vectors."""
+    """Gradient ascent with a fixed step and nothing else, for parameters that are information vectors.
+
+    It ends after so many steps, or where it is at rest: no gradient is left.
+    """
     results = []
     for parameters in random_starts(shapes, starts, scale=0.2):
         for _ in range(steps):
             gradients = torch.autograd.grad(objective(*parameters), parameters)
+            if max(float(gradient.abs().max()) for gradient in gradients) < 1e-10:
+                break
             with torch.no_grad():
                 for parameter, gradient in zip(parameters, gradients, strict=True):
                     parameter += 0.5 * gradient

@@ -10,8 +10,8 @@ from support import random_counts, rows
 from featgeo import FiniteJoint, FitWarning, ModalDecomposition, h_score
 from featgeo.geometry.modes import Modes, correlations
 from featgeo.learning import exact
+from featgeo.learning.exact import TableRows, residual
 from featgeo.learning.solve import MODE_COUNTS
-from featgeo.learning.tables import TableRows, residual
 from featgeo.nesting.scores import h_score_of_modes
 
 SHAPE, N_FOLDS = (5, 4), 4

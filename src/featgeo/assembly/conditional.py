@@ -17,8 +17,7 @@ import numpy as np
 from featgeo.assembly.links import LinearLink, Link, Recalibration
 from featgeo.assembly.support import Support, unit_of
 from featgeo.card import Card, Shown
-from featgeo.geometry.arguments import as_numbers, check_level, check_whole, generator_of
-from featgeo.geometry.validation import Array, as_real, shown
+from featgeo.geometry.validation import Array, as_numbers, as_real, check_level, check_whole, generator_of, shown
 
 _SHOWN_ROWS = 5
 _MOST_DRAWS = 2**30  # 8 GiB of them

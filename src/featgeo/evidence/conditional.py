@@ -21,7 +21,7 @@ from featgeo.evidence.reading import read_tables
 from featgeo.evidence.scored import scored_columns
 from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
 from featgeo.evidence.tables import table_evidence
-from featgeo.geometry.arguments import check_choice, seed_of
+from featgeo.geometry.validation import check_choice, seed_of
 
 METHODS = ("auto", "products", "strata")
 FEWEST_ROWS = 4  # of fewer no order of the rows is evidence

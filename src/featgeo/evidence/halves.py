@@ -37,8 +37,7 @@ from featgeo.evidence.null import AMPLE_COUNT, rests_on_few_rows
 from featgeo.evidence.reading import read_rows, varies
 from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations, permutation_pvalue
 from featgeo.features.variables import Rows
-from featgeo.geometry.arguments import check_level, generator_of
-from featgeo.geometry.validation import Array, shown
+from featgeo.geometry.validation import Array, check_level, generator_of, shown
 from featgeo.learning.data import Pairs
 from featgeo.models import ModalDecomposition
 

@@ -14,7 +14,7 @@ from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
 from featgeo.evidence.tables import table_evidence
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, symbol_keys
-from featgeo.geometry.arguments import check_choice, generator_of
+from featgeo.geometry.validation import check_choice, generator_of
 from featgeo.models import ModalDecomposition
 
 Method = Literal["auto", "table", "smooth", "linear", "learned"]

@@ -26,8 +26,7 @@ from featgeo.evidence.ladders import Ladder, linear_ladder
 from featgeo.evidence.null import less_spread, weighted_chi_square_tail
 from featgeo.evidence.reading import read_tables
 from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
-from featgeo.geometry.arguments import generator_of
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, generator_of
 
 MOST_PRODUCTS = 1024  # beyond, the weights are taken as equal, with the same sum and sum of squares
 MOST_ROWS = 2000  # that sums of squares come from

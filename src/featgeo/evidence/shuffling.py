@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from featgeo.card import Card, Shown
-from featgeo.geometry.arguments import check_whole
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, check_whole
 
 REACHED = 50  # orders that reach the statistic, and no more are needed: p-values above 0.05 to a seventh of them
 MOST_PERMUTATIONS = 10**7  # of a thousand rows, more take longer than anyone waits

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from featgeo.geometry.spans import Flag, flag_from_vectors
+from featgeo.geometry.sparse import coarsening, on_alphabet
 from featgeo.geometry.validation import Array, as_names, as_real, position
 
 # A space of functions on an alphabet: all of them (None); sums of functions of some of the variables, F_{X_1} + F_{X_2}
@@ -64,21 +65,12 @@ class Alphabet:
 
     def values(self, vectors: Array) -> Array:
         """Functions by their values, (*shape, m), from information vectors, (n, m)."""
-        functions = np.zeros((*self.mass.shape, vectors.shape[1]))
-        functions[self.support] = vectors / self.root_mass[:, None]
-        return functions
+        return on_alphabet(vectors / self.root_mass[:, None], self.support, self.mass.shape)
 
     def coarsening(self, names: str | Sequence[str]) -> Array:
         """Orthonormal information vectors, (n, m), of the functions that depend on some of the variables only."""
-        axes = [self._axis(name) for name in as_names(names)]
-        shape = [self.mass.shape[axis] for axis in axes]
-        symbol = (
-            np.ravel_multi_index([self.support[axis] for axis in axes], shape)
-            if axes
-            else np.zeros_like(self.root_mass)
-        )
-        indicator = (symbol[:, None] == np.unique(symbol)) * self.root_mass[:, None]
-        return indicator / np.linalg.norm(indicator, axis=0)
+        symbols = [self.support[self._axis(name)] for name in as_names(names)]
+        return np.asarray(coarsening(self.root_mass, symbols).toarray())
 
     def flag(self, spaces: Sequence[Space]) -> Flag:
         """Orthonormal coordinates of spaces of functions, each joined to those before it."""

@@ -11,7 +11,7 @@ setting declares which functions of x and of y each of its levels adds; the deco
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -20,8 +20,6 @@ from scipy import sparse
 
 from featgeo.geometry.alphabet import Alphabet, Space
 from featgeo.geometry.components import ConditionalComponents, Dependence, MultimodalComponents, Projected
-from featgeo.geometry.labels import as_column, coded, symbol_labels, variable_names
-from featgeo.geometry.maximum_entropy import iterative_proportional_fitting
 from featgeo.geometry.modes import Modes
 from featgeo.geometry.sparse import SeenJoint
 from featgeo.geometry.validation import Array, as_mass, as_names, as_real, check_mode_count, position
@@ -62,8 +60,8 @@ class FiniteJoint:
         self.total = float(table.sum())
         self.table: Array | sparse.coo_array = table / self.total
         self.shape: tuple[int, ...] = self.table.shape
-        self.names = variable_names(names, len(self.shape))
-        self.categories = symbol_labels(categories, self.names, self.shape)
+        self.names = _variable_names(names, len(self.shape))
+        self.categories = _symbol_labels(categories, self.names, self.shape)
 
     @classmethod
     def from_samples(cls, /, **columns: Any) -> FiniteJoint:
@@ -71,11 +69,11 @@ class FiniteJoint:
 
         The joint is dense while the alphabet is small and sparse beyond.
         """
-        arrays = {name: as_column(column) for name, column in columns.items()}
+        arrays = {name: _as_column(column) for name, column in columns.items()}
         lengths = {name: array.shape for name, array in arrays.items()}
         if len({*lengths.values()}) != 1 or any(len(shape) != 1 for shape in lengths.values()):
             raise ValueError(f"Samples must be columns of the same length, got shapes {lengths}. Align their rows.")
-        uniques, codes = zip(*(coded(array, name) for name, array in arrays.items()), strict=True)
+        uniques, codes = zip(*(_coded(array, name) for name, array in arrays.items()), strict=True)
         shape = tuple(len(unique) for unique in uniques)
         cells = sparse.coo_array((np.ones(len(codes[0])), codes), shape=shape)
         return cls(cells, names=tuple(arrays), categories=[unique.tolist() for unique in uniques])
@@ -254,7 +252,7 @@ class FiniteJoint:
             raise ValueError(f"`margins` must list groups of variables, got {type(margins).__name__}.")
         groups = pairs if margins is None else [as_names(group) for group in margins]
         axes = [tuple(position(name, self.names) for name in group) for group in groups]
-        fitted = iterative_proportional_fitting(self.probability(), axes)
+        fitted = _iterative_proportional_fitting(self.probability(), axes)
         return FiniteJoint(fitted * self.total, self.names, self.categories)
 
     def __repr__(self) -> str:
@@ -301,3 +299,94 @@ def _dense_if_small(cells: sparse.coo_array) -> Array | sparse.coo_array:
 
 def _at_most(modes: Modes, k: int | None) -> Modes:
     return modes if k is None else modes.first(check_mode_count(k, k))
+
+
+def _variable_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ...]:
+    """The names of the variables of a table; by default y is the last and the others are x, or x1, x2, ..."""
+    if n_variables < 1:
+        raise ValueError(
+            "A table needs at least one variable, got a single number. Pass an array with one axis a variable."
+        )
+    if names is None:
+        many = n_variables > 2
+        return (*(f"x{i + 1}" if many else "x" for i in range(n_variables - 1)), "y")
+    result = as_names(names)
+    if len(result) != n_variables:
+        raise ValueError(
+            f"The table has {n_variables} axes but {len(result)} names came: {result}. Name each axis once."
+        )
+    return result
+
+
+def _symbol_labels(
+    categories: Sequence[Sequence[Any]] | None, names: tuple[str, ...], shape: tuple[int, ...]
+) -> tuple[tuple[Any, ...], ...] | None:
+    """The labels of the symbols of each variable, checked against the shape of the table."""
+    if categories is None:
+        return None
+    try:
+        result = tuple(tuple(labels) for labels in categories)
+    except TypeError as error:
+        raise ValueError(f"`categories` must list the labels of each variable, got {str(categories)[:80]}.") from error
+    sizes = tuple(len(labels) for labels in result)
+    if sizes != shape:
+        raise ValueError(f"Each symbol of {names} needs one label: expected {shape} labels, got {sizes}.")
+    return result
+
+
+def _as_column(values: Any) -> np.ndarray:
+    """Labels as they are: left to itself, numpy would turn a missing label among texts into the text "nan"."""
+    if hasattr(values, "dtype"):
+        column = np.asarray(values)
+    elif isinstance(values, Iterable) and not isinstance(values, str | Mapping):
+        column = np.fromiter(values, dtype=object)
+    else:
+        raise ValueError(f"Samples must be columns of labels, got {type(values).__name__}. Pass lists or arrays.")
+    if column.dtype.kind == "V":
+        raise ValueError(f"Samples must be columns of labels, got {column.dtype}. Pass each field as a column.")
+    return column
+
+
+def _coded(column: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct labels of a column, and for each row the position of its label."""
+    unequal_to_itself, is_none = column != column, column == None  # noqa: E711 - elementwise
+    if np.any(unequal_to_itself | is_none):
+        raise ValueError(f"Column {name!r} has missing values. Drop these rows, or give missing values a label.")
+    try:
+        return np.unique(column, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"Labels of {name!r} cannot be put in order ({error}). Convert them to text first.") from error
+
+
+def _iterative_proportional_fitting(
+    target: Array, margins: Sequence[tuple[int, ...]], tolerance: float = 1e-13, max_rounds: int = 100_000
+) -> Array:
+    """Fit the maximum-entropy table to marginals of a target table.
+
+    Each round rescales the table to each marginal in turn; the limit is the unique distribution of the form
+    prod_c u_c(z_c), one factor for each marginal, with those marginals (Csiszar 1975).
+
+    Args:
+        target: A probability table.
+        margins: Axes of each marginal to keep.
+        tolerance: Largest difference between a fitted and a wanted marginal probability.
+        max_rounds: Rounds after which to give up.
+
+    Raises:
+        ValueError: If the rounds do not suffice; tables with zeros may converge slowly.
+    """
+    others = [tuple(axis for axis in range(target.ndim) if axis not in kept) for kept in margins]
+    wanted = [target.sum(axis=other, keepdims=True) for other in others]
+    fitted = np.full(target.shape, 1 / target.size)
+    for _ in range(max_rounds):
+        worst = 0.0
+        for other, marginal in zip(others, wanted, strict=True):
+            current = fitted.sum(axis=other, keepdims=True)
+            worst = max(worst, float(np.abs(current - marginal).max()))
+            fitted = fitted * np.divide(marginal, current, out=np.zeros_like(current), where=current > 0)
+        if worst <= tolerance:
+            return fitted
+    raise ValueError(
+        f"Proportional fitting is off by {worst:.1e} after {max_rounds} rounds, above {tolerance:.1e}. "
+        "Add a small count to empty cells: a table with zeros may reach its limit only slowly."
+    )

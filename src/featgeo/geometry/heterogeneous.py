@@ -84,13 +84,12 @@ def heterogeneous_estimate(
 
 def _check_alphabets(tables: Sequence[FiniteJoint]) -> None:
     """Check that a variable has the same symbols, in the same order, wherever it occurs."""
+    first: dict[str, FiniteJoint] = {}
     for table in tables:
         if not isinstance(table, FiniteJoint):
             raise ValueError(
                 f"Tables must be FiniteJoint, got {type(table).__name__}. Write FiniteJoint(counts, names)."
             )
-    first: dict[str, FiniteJoint] = {}
-    for table in tables:
         for name in table.names:
             known = first.setdefault(name, table).marginal(name)
             own = table.marginal(name)

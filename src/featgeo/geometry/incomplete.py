@@ -27,7 +27,7 @@ import numpy as np
 from featgeo.geometry.modes import level_modes
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.observed import Patterns
-from featgeo.geometry.problem import Directions, LevelChoice, SpanModes, SpanProblem
+from featgeo.geometry.problem import Directions, LevelChoice, SpanModes, SpanProblem, inside
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array, as_names, check_growth, check_ridge, shown
 
@@ -196,11 +196,8 @@ class KnownMetric(SpanProblem):
         every = np.hstack([left for left, _ in chosen])
         fitted = _solved(every.T @ self.precision @ every, every.T @ self.precision @ self.core)
         ends = np.cumsum([left.shape[1] for left, _ in chosen])
-        result = []
-        for (left, right), rows in zip(chosen, np.split(fitted, ends[:-1]), strict=True):
-            u, sigma, vt = np.linalg.svd(rows @ right, full_matrices=False)
-            result.append((left @ u, sigma.clip(max=1), right @ vt.T))
-        return result
+        by_level = zip(chosen, np.split(fitted, ends[:-1]), strict=True)
+        return [inside(left, rows @ right, right) for (left, right), rows in by_level]
 
     def under_ridge(self, ridge: float) -> list[Directions]:
         """The modes of each level of the ridge solution L of (precision + ridge / energies) L = right.
@@ -265,12 +262,10 @@ class FilledIn(SpanProblem):
             strongest, left_over = self._strongest(before, choice.ridge, part)
             left, right = (np.linalg.qr(side[:, : choice.n_modes])[0] for side in strongest)
             seen = self.precision[part, part]
-            u, sigma, vt = np.linalg.svd(
-                _solved(left.T @ seen @ left, left.T @ left_over[part]) @ right, full_matrices=False
-            )
-            sigma, right = sigma.clip(max=1), right @ vt.T
-            placed = np.zeros((len(self.core), len(sigma)))
-            placed[part] = left @ u
+            placed = np.zeros((len(self.core), left.shape[1]))
+            placed[part] = left
+            core = _solved(left.T @ seen @ left, left.T @ left_over[part]) @ right
+            placed, sigma, right = inside(placed, core, right)
             self.memo[key] = (placed, sigma, right), left_over - self.precision @ (placed * sigma) @ right.T
         fitted: tuple[Directions, Array] = self.memo[key]
         return fitted

@@ -21,55 +21,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featgeo.geometry.validation import Array, as_features, as_mask, as_names, as_real, as_weights, is_tensor, shown
+from featgeo.geometry.validation import Array, as_features, as_names, as_weights, check_finite, is_tensor, shown
 
 if TYPE_CHECKING:
     import torch
 
+    from featgeo.geometry.spans import AffineFeatures
 
-class _Affine(Protocol):
-    """z -> offset + (z - centre) @ weight."""
-
-    @property
-    def centre(self) -> Array: ...
-    @property
-    def weight(self) -> Array: ...
-    @property
-    def offset(self) -> Array: ...
-
-
-@dataclass(frozen=True, eq=False)
-class _Mean:
-    """A mean as origin + offset: the offset stays small, so differences of means keep all their digits."""
-
-    origin: Array
-    offset: Array
-
-    def __sub__(self, other: _Mean) -> Array:
-        return (self.origin - other.origin) + (self.offset - other.offset)
-
-    def moved(self, step: Array) -> _Mean:
-        return _Mean(self.origin, self.offset + step)
-
-    def part(self, columns: slice) -> _Mean:
-        return _Mean(self.origin[columns], self.offset[columns])
-
-    @property
-    def value(self) -> Array:
-        return self.origin + self.offset
+# A mean is kept as two rows, an origin and an offset. The offset stays small, so differences of means keep all their
+# digits; this adds a step to it.
+_OFFSET = np.array([[0.0], [1.0]])
 
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """Weight, means and scatter of two blocks over the rows that carry both."""
+    """Weight, means (origin and offset) and scatter of two blocks over the rows that carry both."""
 
     weight: float
-    mean_a: _Mean  # (d_a,)
-    mean_b: _Mean  # (d_b,)
+    mean_a: Array  # (2, d_a)
+    mean_b: Array  # (2, d_b)
     scatter: Array  # (d_a, d_b)
 
     @classmethod
@@ -80,12 +54,13 @@ class _Pair:
             return first
         weights = np.array([part.weight for part in parts])
         share = weights / weights.sum()
-        steps_a = np.stack([part.mean_a - first.mean_a for part in parts])
-        steps_b = np.stack([part.mean_b - first.mean_b for part in parts])
+        steps_a = np.stack([(part.mean_a - first.mean_a).sum(axis=0) for part in parts])
+        steps_b = np.stack([(part.mean_b - first.mean_b).sum(axis=0) for part in parts])
         step_a, step_b = share @ steps_a, share @ steps_b
         between = ((steps_a - step_a) * weights[:, None]).T @ (steps_b - step_b)
         scatter = sum((part.scatter for part in others), first.scatter) + between
-        return cls(float(weights.sum()), first.mean_a.moved(step_a), first.mean_b.moved(step_b), scatter)
+        means = first.mean_a + _OFFSET * step_a, first.mean_b + _OFFSET * step_b
+        return cls(float(weights.sum()), *means, scatter)
 
     @property
     def swapped(self) -> _Pair:
@@ -125,42 +100,43 @@ class Moments:
         Raises:
             ValueError: For empty data, lengths that differ, NaN or infinite values in rows that are present.
         """
-        if not isinstance(blocks, Mapping):
-            raise ValueError(
-                f"Features come by name, got {type(blocks).__name__}. Pass a mapping, such as {{'x': features, ...}}."
-            )
-        if not blocks:
+        for name, value in (("blocks", blocks), ("present", {} if present is None else present)):
+            if not isinstance(value, Mapping):
+                what = "features" if name == "blocks" else "a boolean array"
+                raise ValueError(
+                    f"`{name}` must be a mapping from block to {what}, by name, got {type(value).__name__}. Pass "
+                    f"{{'x': {what}, ...}}."
+                )
+        if not as_names(tuple(blocks)):
             raise ValueError("Moments need at least one block of features, got none. Pass {'x': features, ...}.")
-        if not isinstance(present, Mapping | None):
-            raise ValueError(
-                f"`present` must be a mapping from block to a boolean array, got {type(present).__name__}."
-            )
-        masks = _presence(blocks, present or {})
-        n_rows = next(iter(masks.values())).size
+        features = {name: as_features(block, name, finite=False) for name, block in blocks.items()}
+        lengths = {name: len(rows) for name, rows in features.items()}
+        n_rows, *others = dict.fromkeys(lengths.values())
+        if others:
+            raise ValueError(f"All blocks must have the same number of rows, got {lengths}. Align them row by row.")
         row_weights = np.ones(n_rows) if weights is None else as_weights(weights, n_rows)
-        if n_rows and all(mask.all() for mask in masks.values()) and (row_weights > 0).all():  # the usual case
-            return _complete({name: as_features(block, name) for name, block in blocks.items()}, row_weights)
-        total = _NOTHING
+        carries = _presence(tuple(blocks), n_rows, present or {}) & (row_weights > 0)[:, None]
+        if n_rows and carries.all():  # the usual case
+            return _complete(features, row_weights)
         # Rows with the same blocks present are one complete chunk; merging does the rest.
-        patterns, pattern_of_row = np.unique(np.stack(list(masks.values()), axis=1), axis=0, return_inverse=True)
+        patterns, pattern_of_row = np.unique(carries, axis=0, return_inverse=True)
+        chunks = []
         for index, pattern in enumerate(patterns):
-            rows = (pattern_of_row.reshape(-1) == index) & (row_weights > 0)
-            names = [name for name, has in zip(masks, pattern, strict=True) if has]
-            if names and rows.any():
-                chunk = {name: as_features(_take(blocks[name], rows), name) for name in names}
-                total = total + _complete(chunk, row_weights[rows])
-        if not total.dims:
+            rows = np.flatnonzero(pattern_of_row.reshape(-1) == index)
+            carried = [name for name, has in zip(blocks, pattern, strict=True) if has]
+            if carried:
+                chunks.append(_complete({name: _taken(features[name], rows) for name in carried}, row_weights[rows]))
+        if not chunks:
             raise ValueError(f"No row carries any of {list(blocks)}: the data are empty. Pass at least one row.")
-        return total
+        return cls.merged(chunks)
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[Mapping[str, Any] | Moments]) -> Moments:
         """Moments of a stream of chunks, each a mapping of features by name or already `Moments`."""
-        total = _NOTHING
         if not isinstance(chunks, Iterable) or getattr(chunks, "ndim", 1) == 0:
             raise ValueError(f"Chunks must be a list or another iterable of mappings, got {type(chunks).__name__}.")
-        for chunk in chunks:
-            total = total + (chunk if isinstance(chunk, Moments) else cls.from_features(chunk))
+        several = (chunk if isinstance(chunk, Moments) else cls.from_features(chunk) for chunk in chunks)
+        total = sum(several, start=_restored({}, {}))  # one after the other: a stream may be long
         if not total.dims:
             raise ValueError("The stream of chunks is empty. Pass at least one chunk.")
         return total
@@ -221,7 +197,7 @@ class Moments:
 
     def mean(self, a: str, b: str | None = None) -> Array:
         """Mean of block a, shape (d_a,), over the rows that carry a, or both a and b."""
-        return self._pair(a, b).mean_a.value
+        return self._pair(a, b).mean_a.sum(axis=0)
 
     def covariance(self, a: str, b: str | None = None) -> Array:
         """Centred cross-moment E[(a - E a)(b - E b)^T], shape (d_a, d_b), divided by the weight; b = a when None."""
@@ -231,7 +207,7 @@ class Moments:
     def second_moment(self, a: str, b: str | None = None) -> Array:
         """Cross-moment E[a b^T] without centring, shape (d_a, d_b): the paper's Lambda_{a,b}."""
         pair = self._pair(a, b)
-        return pair.scatter / pair.weight + np.outer(pair.mean_a.value, pair.mean_b.value)
+        return pair.scatter / pair.weight + np.outer(pair.mean_a.sum(axis=0), pair.mean_b.sum(axis=0))
 
     def joint_covariance(self, rows: str | Sequence[str], columns: str | Sequence[str]) -> Array:
         """The covariance of several blocks with several others, assembled block by block."""
@@ -244,25 +220,24 @@ class Moments:
         """The means of several blocks, one after the other."""
         return np.concatenate([np.empty(0), *(self.mean(name) for name in as_names(names))])
 
-    def through(self, maps: Mapping[str, tuple[str | Sequence[str], _Affine]]) -> Moments:
+    def through(self, maps: Mapping[str, tuple[str | Sequence[str], AffineFeatures]]) -> Moments:
         """Moments of affine functions of the blocks, by algebra alone.
 
         Args:
-            maps: For each new block the names of the blocks it reads, side by side, and the map: anything with
-                `centre`, `weight` and `offset`, such as `AffineFeatures`.
+            maps: For each new block the names of the blocks it reads, side by side, and the map.
         """
         sources = {name: as_names(blocks) for name, (blocks, _) in maps.items()}
         means = {}
         for name, (_, affine) in maps.items():
             value = affine.offset + (self.joint_mean(sources[name]) - affine.centre) @ affine.weight
-            means[name] = _Mean(value, np.zeros(len(value)))
+            means[name] = np.stack([value, np.zeros(len(value))])
         pairs = {}
         for a, b in ((a, b) for a in maps for b in maps if a <= b):
             weight = min(self.weight(left, right) for left in sources[a] for right in sources[b])
             covariance = self.joint_covariance(sources[a], sources[b])
             scatter = weight * maps[a][1].weight.T @ covariance @ maps[b][1].weight
             pairs[a, b] = _Pair(weight, means[a], means[b], scatter)
-        return _restored({name: len(mean.offset) for name, mean in means.items()}, pairs)
+        return _restored({name: mean.shape[1] for name, mean in means.items()}, pairs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (dict(self.dims), dict(self._pairs))  # read-only views cannot be pickled
@@ -276,48 +251,35 @@ def _restored(dims: dict[str, int], pairs: dict[tuple[str, str], _Pair]) -> Mome
     return Moments(MappingProxyType(dims), MappingProxyType(pairs))
 
 
-_NOTHING = Moments(MappingProxyType({}), MappingProxyType({}))  # the neutral element of addition
-
-
-def _presence(blocks: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """A boolean mask of shape (n,) for each block."""
-    unknown = present.keys() - blocks.keys()
+def _presence(names: Sequence[str], n_rows: int, present: Mapping[str, Any]) -> np.ndarray:
+    """Which rows carry which blocks, boolean, (n, blocks)."""
+    unknown = present.keys() - set(names)
     if unknown:
         raise ValueError(
             f"`present` names blocks that were not passed: {sorted(unknown)}. Pass them or drop the masks."
         )
-    as_names(tuple(blocks))
-    shapes = {name: _shape(block, name) for name, block in blocks.items()}
-    if not all(shapes.values()):
-        raise ValueError(f"Blocks must have one row a sample, got shapes {shapes}. Pass arrays of shape (n, d).")
-    lengths = {name: shape[0] for name, shape in shapes.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"All blocks must have the same number of rows, got {lengths}. Align them row by row.")
-    n_rows = next(iter(lengths.values()))
-    masks = {}
-    for name in blocks:
-        given = present.get(name, np.ones(n_rows, dtype=bool))
-        mask = as_mask(given, name)
+    masks = np.ones((n_rows, len(names)), dtype=bool)
+    for name, given in present.items():
+        try:
+            mask = np.asarray(given.cpu() if is_tensor(given) else given)
+        except ValueError as error:
+            raise ValueError(f"`present[{name!r}]` must be a boolean array, got a ragged list.") from error
         if mask.dtype != bool or mask.shape != (n_rows,):
             raise ValueError(
                 f"`present[{name!r}]` must be boolean of shape ({n_rows},), got {mask.dtype} of shape {mask.shape}."
             )
-        masks[name] = mask
+        masks[:, names.index(name)] = mask
     return masks
 
 
-def _shape(block: Any, name: str) -> tuple[int, ...]:
-    return tuple(block.shape) if hasattr(block, "shape") else tuple(as_real(block, name).shape)
-
-
-def _take(block: Any, rows: np.ndarray) -> Any:
-    if rows.all():
-        return block
-    return block[block.new_tensor(rows).bool()] if is_tensor(block) else np.asarray(block)[rows]
+def _taken(features: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
+    return features if len(rows) == len(features) else features[features.new_tensor(rows).long()]
 
 
 def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:
     """Moments of rows that carry every block: one centred product of all columns together."""
+    for name, block in blocks.items():
+        check_finite(block, name)
     dims = {name: int(block.shape[1]) for name, block in blocks.items()}
     ends = dict(zip(dims, np.cumsum(list(dims.values())), strict=True))
     columns = {name: slice(ends[name] - dims[name], ends[name]) for name in dims}
@@ -326,7 +288,7 @@ def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:
     if not (np.isfinite(total) and np.isfinite(scatter).all()):
         raise ValueError("The moments are more than a float can hold. Scale the features or the weights down.")
     pairs = {
-        (a, b): _Pair(total, mean.part(columns[a]), mean.part(columns[b]), scatter[columns[a], columns[b]].copy())
+        (a, b): _Pair(total, mean[:, columns[a]], mean[:, columns[b]], scatter[columns[a], columns[b]].copy())
         for a in dims
         for b in dims
         if a <= b
@@ -334,7 +296,7 @@ def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:
     return _restored(dims, pairs)
 
 
-def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array) -> tuple[_Mean, Array]:
+def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array) -> tuple[Array, Array]:
     import torch
 
     device = next((block.device for block in blocks if block.device.type != "cpu"), torch.device("cpu"))
@@ -347,4 +309,4 @@ def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array) -> tuple[_
     centred -= correction
     weighted = centred if (weights == 1).all() else centred * row_weights[:, None]
     scatter = weighted.T @ centred
-    return _Mean(mean.cpu().numpy(), correction.cpu().numpy()), scatter.cpu().numpy()
+    return torch.stack([mean, correction]).cpu().numpy(), scatter.cpu().numpy()

@@ -92,12 +92,8 @@ class Patterns:
 
     def carrying(self, y: Sequence[str], x: Sequence[str]) -> list[tuple[tuple[str, ...], Moments]]:
         """The kinds of rows that carry y and some blocks of x: which, in order, and their moments."""
-        kinds = []
-        for carried, moments in self.parts.items():
-            seen = tuple(name for name in x if name in carried)
-            if seen and carried.issuperset(y):
-                kinds.append((seen, moments))
-        return kinds
+        kinds = [(tuple(name for name in x if name in part), part) for part in self.parts if part.issuperset(y)]
+        return [(seen, self.parts[part]) for seen, part in kinds if seen]
 
 
 @saved
@@ -153,13 +149,7 @@ class Metric:
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
         """Positions of the features of some blocks, in the order of the metric."""
-        ends = np.cumsum(self.sizes)
-        parts = [
-            np.arange(end - size, end)
-            for name, size, end in zip(self.names, self.sizes, ends, strict=True)
-            if name in names
-        ]
-        return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        return np.flatnonzero(np.repeat([name in names for name in self.names], self.sizes))
 
     def seen(self, names: Sequence[str]) -> tuple[np.ndarray, Flag]:
         """The features of some blocks, by position, and an orthonormal basis of their span, adapted to the levels."""

@@ -119,8 +119,7 @@ class SpanProblem:
             if choice.steady:
                 result.append(_paired(left, np.sum(left * (self.core @ right), axis=0), right))
             else:
-                u, sigma, vt = np.linalg.svd(left.T @ self.core @ right)
-                result.append((left @ u, sigma, right @ vt.T))
+                result.append(inside(left, left.T @ self.core @ right, right))
         return result
 
     def chosen(self, level: int, choice: LevelChoice) -> tuple[Array, Array]:
@@ -148,6 +147,12 @@ class SpanProblem:
         f_map = AffineFeatures(self.x.mean, f * sign, zero, self.removed)
         g_map = AffineFeatures(self.y.mean, g * sign, zero, self.removed)
         return SpanModes(sigma, f_map, g_map, self.x.names, self.y.names)
+
+
+def inside(left: Array, core: Array, right: Array) -> Directions:
+    """The modes of a dependence inside some directions, where it is `core`, (k_x, k_y); no correlation exceeds 1."""
+    u, sigma, vt = np.linalg.svd(core, full_matrices=False)
+    return left @ u, sigma.clip(max=1), right @ vt.T
 
 
 def _paired(left: Array, correlation: Array, right: Array) -> Directions:

@@ -93,11 +93,11 @@ class SeenJoint:
         if k is None:
             raise ValueError("A sparse table needs the number of modes to find. Pass k, or a dense table for all.")
         k = check_mode_count(k, k)
-        explained = _coarsening(self.y_roots, self.y_symbols[:n_given])
+        explained = coarsening(self.y_roots, self.y_symbols[:n_given])
         left, sigma, right = top_singular(self.scaled, ((self.scaled @ explained).tocsr(), explained), k)
         sign = sign_of_columns(left)
-        f = _on_alphabet(left * sign / self.x_roots[:, None], self.x_symbols, x_shape)
-        g = _on_alphabet(right * sign / self.y_roots[:, None], self.y_symbols, y_shape)
+        f = on_alphabet(left * sign / self.x_roots[:, None], self.x_symbols, x_shape)
+        g = on_alphabet(right * sign / self.y_roots[:, None], self.y_symbols, y_shape)
         return Modes(sigma, f, g)
 
 
@@ -111,7 +111,7 @@ def _merged(coordinates: Sequence[np.ndarray]) -> tuple[np.ndarray, tuple[np.nda
     return code, tuple(symbol[example] for symbol in coordinates)
 
 
-def _on_alphabet(values: Array, symbols: tuple[np.ndarray, ...], shape: Sequence[int]) -> Array:
+def on_alphabet(values: Array, symbols: tuple[np.ndarray, ...], shape: Sequence[int]) -> Array:
     """Spread values at the combinations that occur, (m, k), over the whole alphabet, (*shape, k); 0 elsewhere."""
     full_shape = (*shape, values.shape[1])
     if math.prod(full_shape) > _LARGEST_RESULT:
@@ -123,20 +123,21 @@ def _on_alphabet(values: Array, symbols: tuple[np.ndarray, ...], shape: Sequence
     return functions
 
 
-def _coarsening(roots: Array, symbols: Sequence[np.ndarray]) -> sparse.csr_array:
+def coarsening(roots: Array, symbols: Sequence[np.ndarray]) -> sparse.csr_array:
     """Orthonormal information vectors, (n, p), of functions of some variables; of the constant where there are none."""
     group = _merged(symbols)[0] if symbols else np.zeros(len(roots), dtype=np.int64)
     norms = np.sqrt(np.bincount(group, roots**2))
     return sparse.csr_array((roots / norms[group], (np.arange(len(roots)), group)))
 
 
-def top_singular(matrix: sparse.csr_array, explained: tuple[Any, Any], k: int) -> Triplets:
+def top_singular(matrix: sparse.csr_array, explained: tuple[Any, Any], k: int, once: bool = False) -> Triplets:
     """The k largest singular triplets of what is left of a sparse matrix, fewer where the rank is lower.
 
     Args:
         matrix: Shape (m, n).
         explained: Two factors, (m, p) and (n, p), whose product is taken off.
         k: How many.
+        once: Whether one search will do, which may find a value that is repeated only once, in half of the time.
     """
     image, basis = explained
     kept = 2 * k + 40  # Krylov vectors; more than the usual 2k + 1 pay where the spectrum has no gap
@@ -157,12 +158,14 @@ def top_singular(matrix: sparse.csr_array, explained: tuple[Any, Any], k: int) -
     rng = np.random.default_rng(0)  # fixed starts make the answer repeatable
     wanted = k
     while np.linalg.norm(apply(rng.standard_normal(matrix.shape[1]))) > COLLINEAR:  # ARPACK refuses zero
-        u, sigma, vt = svds(operator, k=wanted, ncv=kept, v0=rng.standard_normal(min(matrix.shape)))
+        u, sigma, vt = svds(operator, k=wanted, ncv=2 * wanted + 40, v0=rng.standard_normal(min(matrix.shape)))
         weakest = strength[-1] if len(strength) == k else COLLINEAR
         if sigma.max() <= weakest * (1 + 1e-12):
             break
         merged = np.hstack([left, u]), np.concatenate([strength, sigma]), np.hstack([right, vt.T])
         left, strength, right = _strongest(*merged, k)
+        if once:
+            break
         wanted = 1  # from now on: is there one that was missed?
     return left, strength, right
 

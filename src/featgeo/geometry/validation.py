@@ -1,9 +1,13 @@
-"""Checks of what users hand in: every message says the rule, what came, and the way out."""
+"""Checks of what users hand in, data and other arguments: one for each kind, used wherever it comes in.
+
+Every message says the rule, what came, and the way out.
+"""
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[np.float64]
 
+MOST_SEED = 2**31  # seeds are passed on to libraries that want no more, some of them plus 1
 _SHOWN = 80  # characters of what came
 
 
@@ -32,10 +37,10 @@ def is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
     return "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor)
 
 
-def as_features(values: Any, name: str) -> torch.Tensor:
-    """Return real, finite features as a float64 tensor of shape (n, d), on the device they came on.
+def as_features(values: Any, name: str, finite: bool = True) -> torch.Tensor:
+    """Return real features as a float64 tensor of shape (n, d), on the device they came on.
 
-    One-dimensional input is one feature.
+    One-dimensional input is one feature. All are finite, or else (`finite`) they are refused.
     """
     import torch
 
@@ -46,17 +51,23 @@ def as_features(values: Any, name: str) -> torch.Tensor:
         features = on_device.to(torch.float64)
     else:
         features = torch.from_numpy(as_real(values, name))
-    if features.ndim == 1:
-        features = features[:, None]
+    features = features[:, None] if features.ndim == 1 else features
     if features.ndim != 2:
         raise ValueError(
-            f"{name!r} must have shape (n,) or (n, d), got {tuple(features.shape)}. Flatten each row to a vector first."
+            f"{name!r} must have one row a sample, shape (n,) or (n, d), got {tuple(features.shape)}. Flatten each row "
+            "to a vector first."
         )
-    if not torch.isfinite(features).all():
+    if finite:
+        check_finite(features, name)
+    return features
+
+
+def check_finite(features: torch.Tensor, name: str) -> None:
+    """Refuse features that are no numbers."""
+    if not features.isfinite().all():
         raise ValueError(
             f"{name!r} holds NaN or infinite values. Impute them, or mark the rows as missing with `present`."
         )
-    return features
 
 
 def check_tensor(tensor: torch.Tensor, name: str, with_values: bool = True) -> None:
@@ -139,7 +150,7 @@ def check_mode_count(k: int | None, rank: int) -> int:
     """Return the number of modes to keep: k where it is between 1 and rank, rank where k is None."""
     if k is None:
         return rank
-    if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+    if not is_whole(k) or k < 1:
         raise ValueError(
             f"The number of modes must be a whole number, at least 1, got {shown(k)}. None keeps all modes."
         )
@@ -152,11 +163,9 @@ def check_mode_count(k: int | None, rank: int) -> int:
     return int(k)
 
 
-def check_ridge(ridge: float) -> float:
+def check_ridge(ridge: Any) -> float:
     """Return a ridge that is finite and not negative."""
-    if not isinstance(ridge, Real) or isinstance(ridge, bool) or not 0 <= ridge <= sys.float_info.max:
-        raise ValueError(f"`ridge` must be a number, finite and at least 0, got {shown(ridge)}. Use 0 for none.")
-    return float(ridge)
+    return check_number(ridge, "ridge", "a number, finite and at least 0", "Use 0 for none.")
 
 
 def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -188,3 +197,101 @@ def check_growth(spaces: Sequence[tuple[str, ...]], side: str) -> None:
                 f"Spaces must grow from level to level, but level {level} of {side} has {after} and lacks "
                 f"{sorted(missing)}. Add the missing blocks to it, or put the levels in another order."
             )
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def check_whole(value: Any, name: str, least: int, way_out: str, most: int | None = None) -> int:
+    """Return a whole number, `least` or more."""
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        rule = f"at least {least}" if most is None else f"between {least} and {most}"
+        raise ValueError(f"`{name}` must be a whole number, {rule}, got {shown(value)}. {way_out}")
+    return int(value)
+
+
+def check_count(value: Any, name: str, words: Collection[str] = ("auto",), way_out: str = "") -> Any:
+    """Return a number of modes: a whole number, at least 1, or one of a few words."""
+    if isinstance(value, str) and value in words:
+        return value
+    if not is_whole(value) or value < 1:
+        also = " or ".join(repr(word) for word in words)
+        way_out = way_out or f"Use {next(iter(words))!r} to let held-out rows choose."
+        raise ValueError(f"`{name}` must be a whole number, at least 1, or {also}, got {shown(value)}. {way_out}")
+    return int(value)
+
+
+def check_number(value: Any, name: str, rule: str, way_out: str, least: float = 0.0, above: bool = False) -> float:
+    """Return a finite number, at least or above some other; `rule` says which in words."""
+    good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    try:
+        number = float(value) if good else math.nan
+    except OverflowError:  # of a whole number
+        number = math.inf
+    if not math.isfinite(number) or number < least or (above and number == least):
+        raise ValueError(f"`{name}` must be {rule}, got {shown(value)}. {way_out}")
+    return number
+
+
+def check_level(value: Any, name: str, way_out: str) -> float:
+    """Return a number strictly between 0 and 1."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not 0 < value < 1:  # type: ignore[operator]
+        raise ValueError(f"`{name}` must be a number that lies between 0 and 1, got {shown(value)}. {way_out}")
+    return float(value)
+
+
+def check_choice(value: Any, name: str, choices: Collection[str], way_out: str = "") -> str:
+    """Return one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        *first, last = (repr(choice) for choice in choices)
+        raise ValueError(f"`{name}` must be {', '.join(first)} or {last}, got {shown(value)}. {way_out}".rstrip())
+    return value
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return a truth value; texts such as "no" are none."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"`{name}` must be True or False, got {shown(value)}.")
+    return bool(value)
+
+
+def seed_of(random_state: Any) -> int:
+    """One number for all that is random; None is always the same, so that a fit can be repeated.
+
+    Whole numbers of any size are seeds; generators of numpy, new and old, are drawn from.
+    """
+    if random_state is None:
+        return 0
+    if is_whole(random_state) and random_state >= 0:
+        seed = int(random_state)
+        return seed if seed < MOST_SEED else int(np.random.SeedSequence(seed).generate_state(1)[0] % MOST_SEED)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(MOST_SEED))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(MOST_SEED))
+    raise ValueError(
+        f"`random_state` must be None, a whole number, at least 0, or a generator of numpy, got {shown(random_state)}. "
+        "Use 0 for a fit that can be repeated."
+    )
+
+
+def generator_of(random_state: Any) -> np.random.Generator:
+    """A generator of random numbers; one that came is used, and so moves on."""
+    return (
+        random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(seed_of(random_state))
+    )
+
+
+def as_numbers(values: Any, name: str, way_out: str) -> Array:
+    """Return numbers, one or a vector of them, as an array of at most one dimension; text is never parsed."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf" or array.ndim > 1 or array.dtype.kind == "b":
+        raise ValueError(f"`{name}` must be a number or a vector of numbers, got {shown(values)}. {way_out}")
+    if np.isnan(array).any():
+        raise ValueError(f"`{name}` holds NaN. Leave these values out.")
+    return array.astype(np.float64)

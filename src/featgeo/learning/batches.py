@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from featgeo.geometry.arguments import check_whole
+from featgeo.geometry.validation import check_whole
 from featgeo.learning.plan import SMALLEST_BATCH, Training
 
 Batch = dict[str, torch.Tensor]

@@ -26,12 +26,14 @@ from featgeo.features.functions import TableFunction
 from featgeo.features.parts import Parts
 from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Rows
-from featgeo.geometry.modes import Modes, sign_of_columns
+from featgeo.geometry.alphabet import Alphabet
+from featgeo.geometry.components import Dependence
+from featgeo.geometry.modes import Modes
 from featgeo.geometry.validation import Array
-from featgeo.learning.learned import N_FOLDS, Learned, Unseen, some_rows
+from featgeo.learning.exact import TableRows, learned_tables, residual
+from featgeo.learning.learned import N_FOLDS, Learned
 from featgeo.learning.plan import Plan
 from featgeo.learning.setting import Setting
-from featgeo.learning.tables import TableRows, residual
 
 AMPLE_COUNT = 5  # rows that a cell is expected to have
 EMPTY_COUNT = 50  # and that a cell without any must have been expected to have, for its probability to be called 0
@@ -153,21 +155,20 @@ class Histories:
             joint: Of the longest histories and the next symbol.
             lengths: The length of history of each level, rising; the last is the longest.
         """
-        tables = {len(self.parents): joint}
-        for length in range(len(self.parents), 0, -1):
-            parent = self.parents[length - 1]
-            tables[length - 1] = np.zeros((int(parent.max()) + 1, self.m))
-            np.add.at(tables[length - 1], parent, tables[length])
-        q = tables[0][0]
-        levels, ratio, length = [], np.zeros((1, self.m)), 0
+        tables = [joint]
+        for parent in reversed(self.parents):
+            tables.append(np.zeros((int(parent.max()) + 1, self.m)))
+            np.add.at(tables[-1], parent, tables[-2])
+        tables.reverse()
+        y = Alphabet(("next",), tables[0][0])
+        levels: list[Modes] = []
+        ratio, length = np.zeros((1, self.m)), 0
         for after in lengths:
-            for step in range(length, after):
-                ratio = ratio[self.parents[step]]
-            p = tables[after].sum(axis=1)
-            independent = p[:, None] * q
-            now = np.divide(tables[after], independent, out=ratio + 1, where=independent > 0) - 1
-            n_new = np.count_nonzero(p) - np.count_nonzero(tables[length].sum(axis=1))
-            levels.append(_modes(now - ratio, p, q, min(int(n_new), int(np.count_nonzero(q)) - 1)))
+            for parent in self.parents[length:after]:
+                ratio = ratio[parent]
+            x = Alphabet(("history",), tables[after].sum(axis=1))
+            now = Dependence.of_joint(tables[after], x, y).density
+            levels += Dependence(x, y, y.vectors(x.vectors(now - ratio).T).T).components([None])
             ratio, length = now, after
         return levels
 
@@ -202,7 +203,7 @@ def learn_histories(
     joints = [data.joint(trust), *(data.joint(trust, ~rows) for rows in folds)]
     found = zip(*(data.decomposed(joint, [len(part) for part in names]) for joint in joints), strict=True)
     mass = joints[0].sum(axis=0)
-    components, unseen, residuals = [], [], []
+    levels = []
     for part, step, (whole, *parts) in zip(names, setting.steps, found, strict=True):
         of_row = data.of_row[len(part)]
         rows = TableRows(of_row, data.next, fold_of_row, np.bincount(of_row, minlength=len(whole.f)) / n, mass, True)
@@ -211,20 +212,9 @@ def learn_histories(
         first = np.zeros(len(space.shares), dtype=np.int64)
         first[space.index(histories.of(*part))] = np.arange(n)
         f = TableFunction(space, judged.modes.f[of_row[first]], part)
-        components.append(judged.component(f, TableFunction(alphabet, judged.modes.g)))
-        unseen.append(judged.unseen)
-        residuals.append(residual(judged.modes.g, mass))
-    kept = some_rows(n, plan.seed)
-    learned = Learned(
-        tuple(components),
-        held_out_score=float(np.mean(sum(component.held_out_energies for component in components)) / 2),
-        solver="exact",
-        spaces=("table", "table"),
-        ridge=0.0,
-        residual=max(residuals),
-        unseen=Unseen(kept, np.hstack(unseen)[kept]),
-    )
-    return learned, mass
+        levels.append((judged, f, TableFunction(alphabet, judged.modes.g)))
+    error = max(residual(judged.modes.g, mass) for judged, *_ in levels)
+    return learned_tables(levels, plan.seed, error), mass
 
 
 def _statistics(counts: Array) -> tuple[Array, Array, Array]:
@@ -238,15 +228,3 @@ def _is_ample(counts: Array) -> bool:
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
     enough = expected.min() >= 1 and np.mean(expected >= AMPLE_COUNT) >= AMPLE_SHARE
     return bool(enough and (counts[expected < EMPTY_COUNT] > 0).all())
-
-
-def _modes(ratio: Array, p: Array, q: Array, k: int) -> Modes:
-    """The k strongest modes of a density ratio less 1; 0 at symbols without mass."""
-    u, sigma, vt = np.linalg.svd(np.sqrt(p)[:, None] * ratio * np.sqrt(q), full_matrices=False)
-    u, v = u[:, :k], vt[:k].T
-    sign = sign_of_columns(u)
-    f, g = (
-        np.divide(side * sign, np.sqrt(mass)[:, None], out=np.zeros_like(side), where=mass[:, None] > 0)
-        for side, mass in ((u, p), (v, q))
-    )
-    return Modes(sigma[:k], f, g)

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import torch
 
-from featgeo.geometry.arguments import check_choice, check_flag, check_number, check_whole, is_whole, seed_of
+from featgeo.geometry.validation import check_choice, check_flag, check_number, check_whole, is_whole, seed_of
 from featgeo.schema import saved
 
 ModeCount = int | Literal["auto", "all"]

@@ -20,8 +20,7 @@ from featgeo.features.functions import FeatureFunction
 from featgeo.features.parts import Parts
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.arguments import check_count
-from featgeo.geometry.validation import Array, check_same_rows
+from featgeo.geometry.validation import Array, check_count, check_same_rows
 from featgeo.learning.learned import Component
 from featgeo.learning.plan import Plan
 from featgeo.models.components import ComponentsReport, DependenceComponent

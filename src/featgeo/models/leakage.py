@@ -15,8 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from featgeo.card import Card, Shown
 from featgeo.features.encoding import Encoding
 from featgeo.features.variables import Variable
-from featgeo.geometry.arguments import seed_of
-from featgeo.geometry.validation import Array, as_real, check_same_rows
+from featgeo.geometry.validation import Array, as_real, check_same_rows, seed_of
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import N_FOLDS

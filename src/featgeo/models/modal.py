@@ -19,8 +19,7 @@ from featgeo.features.missing import counted, rows_of
 from featgeo.features.parts import Parts
 from featgeo.features.raw import dimensions
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.arguments import check_choice, check_flag, seed_of
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, check_choice, check_flag, seed_of
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component, Learned

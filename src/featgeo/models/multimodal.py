@@ -16,8 +16,7 @@ from featgeo.features.missing import counted, present, rows_of
 from featgeo.features.parts import Parts
 from featgeo.features.raw import taken
 from featgeo.features.variables import Variable
-from featgeo.geometry.arguments import check_count, check_whole
-from featgeo.geometry.validation import Array, check_same_rows
+from featgeo.geometry.validation import Array, check_count, check_same_rows, check_whole
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.learned import Component
 from featgeo.learning.plan import Solver

@@ -24,8 +24,7 @@ from featgeo.features.exact_numbers import in_units
 from featgeo.features.missing import rows_of
 from featgeo.features.raw import RawColumn, columns_of, shape_of
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.arguments import check_flag
-from featgeo.geometry.validation import Array, as_weights, check_same_rows
+from featgeo.geometry.validation import Array, as_weights, check_flag, check_same_rows
 from featgeo.learning.data import Stream
 from featgeo.learning.plan import Plan
 from featgeo.learning.solve import MODE_COUNTS

@@ -23,8 +23,7 @@ from featgeo.features.raw import RawColumn
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import MOST_SYMBOLS, check_not_constant
 from featgeo.features.variables import Rows, Variable, symbol_keys
-from featgeo.geometry.arguments import check_flag, check_whole, is_whole
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, check_flag, check_whole, is_whole
 from featgeo.learning.data import Pairs
 from featgeo.learning.histories import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import learn

@@ -8,7 +8,6 @@ same maximiser, because it maximises every level at once (Prop. joint:opt) where
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.geometry.arguments import is_whole
-from featgeo.geometry.validation import Array, as_names, check_growth, shown
+from featgeo.geometry.validation import Array, as_names, check_growth, check_number, is_whole, shown
 
 MOST_DIMENSIONS = 100_000  # their Gram matrices would fill 80 GB
 
@@ -45,15 +43,8 @@ class Level:
                 f"A level must have a whole number of dimensions, at least 1 and at most {MOST_DIMENSIONS}; got "
                 f"{shown(self.dim)}. Leave empty levels out."
             )
-        try:
-            weight = float(self.weight)
-        except (TypeError, ValueError, OverflowError):
-            weight = math.nan
-        if not (math.isfinite(weight) and weight > 0):
-            raise ValueError(
-                f"Aggregation weights must be finite and strictly positive, got {shown(self.weight)}. "
-                "To leave a level out, merge its dimensions into the next one."
-            )
+        way_out = "To leave a level out, merge its dimensions into the next one."
+        weight = check_number(self.weight, "weight", "finite and strictly positive", way_out, above=True)
         spaces = {"x": as_names(self.x), "y": as_names(self.y)}
         if not all(spaces.values()):
             raise ValueError(f"A level needs at least one block on either side, got {spaces}. Name the blocks.")
