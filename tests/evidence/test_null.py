@@ -35,6 +35,15 @@ def test_weighted_tail_agrees_with_draws():
         assert np.mean(draws > at) == pytest.approx(tail, abs=4 * np.sqrt(tail * (1 - tail) / 100_000))
 
 
+@pytest.mark.parametrize("at", [0.5, 0.8, 1.0, 1.5])
+def test_many_small_weights_beside_a_few_large_ones_agree_with_draws(at):
+    weights = np.array([*np.full(120, 0.1), 2.6, 1.3, 0.8])
+    rng = np.random.default_rng(0)
+    draws = 0.1 * rng.chisquare(120, 100_000) + rng.chisquare(1, (100_000, 3)) @ weights[-3:]
+    tail = weighted_chi_square_tail(at * weights.sum(), weights)
+    assert np.mean(draws > at * weights.sum()) == pytest.approx(tail, abs=0.007)
+
+
 def test_ends_of_the_weighted_tail():
     assert weighted_chi_square_tail(0, [1, 2]) == 1
     assert weighted_chi_square_tail(np.inf, [1, 2]) == 0

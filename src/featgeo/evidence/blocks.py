@@ -97,7 +97,9 @@ def surprise(moments: Array, x_rungs: Sequence[Rungs], y_rungs: Sequence[Rungs])
         for of_y, block in zip(y_rungs, np.split(rows, y_ends, axis=2), strict=True):
             sums = np.square(block).cumsum(axis=1).cumsum(axis=2)
             energies = sums[:, np.array(of_x)[:, None] - 1, np.array(of_y) - 1]
-            tails = chdtrc(np.multiply.outer(of_x, of_y), energies).clip(min=np.finfo(np.float64).tiny)
+            tails = chdtrc(np.multiply.outer(of_x, of_y), energies).clip(
+                min=1e-300
+            )  # the mean of their inverses is a number
             inverse.append(1 / tails.reshape(len(tails), -1))
     return np.log10(np.concatenate(inverse, axis=1).mean(axis=1))
 
