@@ -7,12 +7,14 @@ looks 20 epochs apart.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from featgeo.geometry.validation import Array
-from featgeo.nesting import Nesting, h_score, nested_h_score
+from featgeo.nesting import Nesting, h_score
 from featgeo.paper import published as recipe
 from featgeo.paper.multimodal import GRID, GRID_1, GRID_2, Learned, Sample
 
@@ -23,7 +25,7 @@ class Networks:
     def __init__(self, data: Sample, seed: int) -> None:
         self.seed = seed
         self.x1, self.x2 = recipe.column(data.x1), recipe.column(data.x2)
-        self.label = recipe.one_hot(data.y == 1, 2)
+        self.both, self.label = torch.cat([self.x1, self.x2], dim=1), recipe.one_hot(data.y == 1, 2)
         with recipe.seeded(seed):
             self.f_bar_1, self.f_bar_2, self.f = (recipe.mlp(inputs, 32, 32, 1) for inputs in (1, 1, 2))
             self.g_bar, self.g = nn.Linear(2, 1), nn.Linear(2, 1)
@@ -31,17 +33,10 @@ class Networks:
 
     def from_complete_rows(self) -> Learned:
         """Maximise the nested H-score of both components."""
-        nesting = Nesting([1, 1])
-
-        def objective(rows: Tensor) -> Tensor:
-            x1, x2, label = self.x1[rows], self.x2[rows], self.label[rows]
-            f_bar, f = self.f_bar_1(x1) + self.f_bar_2(x2), self.f(torch.cat([x1, x2], dim=1))
-            of_y = torch.cat([self.g_bar(label), self.g(label)], dim=1)
-            return nested_h_score(torch.cat([f_bar, f], dim=1), of_y, nesting)
-
-        networks = (self.f_bar_1, self.f_bar_2, self.f, self.g_bar, self.g)
-        recipe.maximise(networks, objective, [len(self.x1)], self.seed)
-        return self._assembled(interaction=True)
+        components = ((_Sum(self.f_bar_1, self.f_bar_2), self.g_bar), (self.f, self.g))
+        x_parts, y_parts = [(f, self.both) for f, _ in components], [(g, self.label) for _, g in components]
+        recipe.maximise_nested(x_parts, y_parts, Nesting([1, 1]), self.seed)
+        return self._assembled(components)
 
     def from_pairs(self) -> Learned:
         """Maximise the H-score of f_bar and g_bar, each covariance from a minibatch of the pairs that show it."""
@@ -53,9 +48,8 @@ class Networks:
             g = torch.cat([g_1, g_2])
             return alone - between * _covariance(g, g)
 
-        networks = (self.f_bar_1, self.f_bar_2, self.g_bar)
-        recipe.maximise(networks, objective, [len(self.x1)] * 3, self.seed)
-        return self._assembled(interaction=False)
+        recipe.maximise((self.f_bar_1, self.f_bar_2, self.g_bar), objective, [len(self.x1)] * 3, self.seed)
+        return self._assembled([(_Sum(self.f_bar_1, self.f_bar_2), self.g_bar)])
 
     def _expected(self, network: nn.Module, x: Tensor, values: Array) -> Array:
         """The conditional expectation of values given x, on `GRID`, by squared error."""
@@ -63,32 +57,29 @@ class Networks:
         recipe.maximise((network,), lambda rows: -((network(x[rows]) - target[rows]) ** 2).mean(), [len(x)], self.seed)
         return recipe.values(network, recipe.column(GRID))
 
-    def _assembled(self, interaction: bool) -> Learned:
+    def _assembled(self, components: Sequence[tuple[nn.Module, nn.Module]]) -> Learned:
         """Posteriors by the paper's formulas (Prop. pred:est:mm), cut to [0, 1]."""
+        at = recipe.rows(np.stack([GRID_1, GRID_2], axis=1)), torch.eye(2)[1:]  # the label 1
+        modes = [recipe.modes((f, self.both), (g, self.label), at) for f, g in components]
         own_1, own_2 = recipe.values(self.f_bar_1, self.x1), recipe.values(self.f_bar_2, self.x2)
-        grid, grid_1, grid_2 = (recipe.column(x) for x in (GRID, GRID_1, GRID_2))
-        f_bar = recipe.values(self.f_bar_1, grid_1) + recipe.values(self.f_bar_2, grid_2)
-        components = [(f_bar, own_1 + own_2, self.g_bar)]  # the feature on the grids and on the rows, and g
-        if interaction:
-            f, own = (recipe.values(self.f, torch.cat(both, dim=1)) for both in ([grid_1, grid_2], [self.x1, self.x2]))
-            components.append((f, own, self.g))
-        features = [(values - own.mean())[:, 0] for values, own, _ in components]
-        labels = [recipe.values(g, self.label) for *_, g in components]
-        shares = [
-            (recipe.values(g, torch.eye(2)[1:]) - seen.mean()).item()
-            for (*_, g), seen in zip(components, labels, strict=True)
-        ]
+        grid, mean = recipe.column(GRID), (own_1 + own_2).mean()
         alone = [
-            recipe.values(self.f_bar_1, grid) + self._expected(self.from_1, self.x1, own_2),
-            recipe.values(self.f_bar_2, grid) + self._expected(self.from_2, self.x2, own_1),
+            recipe.values(self.f_bar_1, grid) + self._expected(self.from_1, self.x1, own_2) - mean,
+            recipe.values(self.f_bar_2, grid) + self._expected(self.from_2, self.x2, own_1) - mean,
         ]
-        said = [
-            sum(share * f for share, f in zip(shares, features, strict=True)),
-            *(shares[0] * (part - (own_1 + own_2).mean())[:, 0] for part in alone),
-        ]
-        posterior, *singles = (np.clip(float(self.label[:, 1].mean()) * (1 + part), 0, 1) for part in said)
-        sigma = [float(own.std() * seen.std()) for (_, own, _), seen in zip(components, labels, strict=True)]
-        return Learned(features, posterior, singles, sigma)
+        share = recipe.values(self.g_bar, at[1]) - recipe.values(self.g_bar, self.label).mean()
+        said = (sum(each.kernel() for each in modes), *(part * share for part in alone))
+        posterior, *singles = (np.clip(float(self.label[:, 1].mean()) * (1 + part), 0, 1)[:, 0] for part in said)
+        return Learned([each.f[:, 0] for each in modes], posterior, singles, [float(each.sigma[0]) for each in modes])
+
+
+class _Sum(nn.Module):
+    def __init__(self, first: nn.Module, second: nn.Module) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList([first, second])
+
+    def forward(self, both: Tensor) -> Tensor:
+        return self.parts[0](both[:, :1]) + self.parts[1](both[:, 1:])
 
 
 def _covariance(a: Tensor, b: Tensor) -> Tensor:
