@@ -62,7 +62,7 @@ def cosine() -> None:
 
 def discrete() -> None:
     data = discrete_experiment.draw(SEED)
-    truth = data.counts().modes(3).sigma
+    truth = discrete_experiment.optimum(data).sigma
     spaces = (OneHotNetwork(size) for size in discrete_experiment.SHAPE)
     model = ModalDecomposition(3, "neural", *spaces, random_state=0, training=Training(max_epochs=20)).fit(
         data.x, data.y

@@ -187,8 +187,8 @@ def test_a_real_interaction_is_found_and_an_absent_one_is_not(law, energy):
     x1, x2, y = triples(law, 10_000, 3)
     both, one = model.score({"a": x1, "b": x2}, y), model.score({"a": x1}, y)
     truth = multimodal.truth(law)
-    assert both == pytest.approx((truth.sigma_bar**2 + energy) / 2, abs=0.015)
-    assert one == pytest.approx(truth.sigma_bar**2 / 4, abs=0.015)  # x1 alone knows half of it
+    assert both == pytest.approx((truth.sigma[0] ** 2 + energy) / 2, abs=0.015)
+    assert one == pytest.approx(truth.sigma[0] ** 2 / 4, abs=0.015)  # x1 alone knows half of it
 
 
 def test_numbers_are_predicted_from_any_source():
