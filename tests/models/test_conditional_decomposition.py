@@ -71,7 +71,7 @@ def test_pairs_of_x_and_s_that_never_met_fall_back_on_s_alone():
 
 
 def test_gaussian_variables_with_a_continuous_s():
-    x, y, s = gaussian(8000, 0)
+    x, y, s = gaussian(4000, 0)
     model = ConditionalDecomposition(random_state=0).fit(x, y, s)
     # Mehler: a Gaussian pair of correlation r has energy r^2 / (1 - r^2).
     assert model.markov_.singular_values_[0] == pytest.approx(0.6, abs=0.02)
@@ -87,8 +87,8 @@ def test_gaussian_variables_with_a_continuous_s():
 
 def test_conditional_independence_leaves_no_held_out_energy():
     rng = np.random.default_rng(0)
-    s = rng.standard_normal(4000)
-    x, y = s + rng.standard_normal(4000), s + rng.standard_normal(4000)
+    s = rng.standard_normal(2000)
+    x, y = s + rng.standard_normal(2000), s + rng.standard_normal(2000)
     model = ConditionalDecomposition(random_state=0).fit(x, y, s)
     assert model.markov_.held_out_energy_ > 0.5
     assert model.conditional_.held_out_energy_ <= 2 * model.conditional_.held_out_energy_error_
@@ -104,7 +104,7 @@ def mixed(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, pd.DataFrame, np.n
 
 
 def test_a_mixed_s_whose_label_turns_the_dependence():
-    x, y, s, _ = mixed(4000, 0)
+    x, y, s, _ = mixed(2500, 0)
     new_x, _, new_s, p = mixed(1000, 1)
     model = ConditionalDecomposition(x_space="spline", random_state=0).fit(x, y, s)
     assert isinstance(model.y_given_s_, FeatureClassifier)
@@ -114,7 +114,7 @@ def test_a_mixed_s_whose_label_turns_the_dependence():
 
 
 def test_only_features_of_x_need_to_cross(tmp_path):
-    x, y, s, _ = mixed(1500, 0)
+    x, y, s, _ = mixed(500, 0)
     ConditionalDecomposition(1, 1, x_space="spline", random_state=0).fit(x, y, s).save(tmp_path / "model")
     sensor, centre = load(tmp_path / "model"), load(tmp_path / "model")
     message = sensor.transform(x[:50])  # all that is sent
@@ -216,8 +216,8 @@ def test_vectors_missing_values_and_labels_that_the_fit_never_saw():
 
 
 def test_a_model_of_y_given_s_from_other_rows():
-    x, y, s = gaussian(3000, 0)
-    _, other_y, other_s = gaussian(3000, 5)
+    x, y, s = gaussian(1500, 0)
+    _, other_y, other_s = gaussian(1500, 5)
     brought = ModalDecomposition("auto", random_state=0).fit(other_s, other_y)
     model = ConditionalDecomposition(y_given_s=brought, random_state=0).fit(x, y, s)
     truth = 0.5 * s[:300] + 0.4 * x[:300]

@@ -45,7 +45,7 @@ def test_auto_finds_the_mode_of_a_gaussian_mixture_without_slow_spaces():
     assert abs(model.held_out_singular_values_[0] - sigma) < 0.02
 
 
-@pytest.mark.parametrize("n", [3000, PATIENT_ROWS])
+@pytest.mark.parametrize("n", [2000, PATIENT_ROWS])
 def test_auto_goes_on_where_an_index_leaves_something(n):
     rng = np.random.default_rng(0)
     X = rng.choice([-1.0, 1.0], (n, 3)) + 0.3 * rng.standard_normal((n, 3))
@@ -77,7 +77,7 @@ def test_windows_find_the_modes_of_the_papers_sequences():
 
 @pytest.mark.parametrize("space", ["windows", "index", "trees"])
 def test_what_is_x_and_what_is_y_makes_little_difference(space):
-    (X, Y), _ = _chains(1000, seed=1)
+    (X, Y), _ = _chains(700, seed=1)
     X, Y = X[:, :10], Y[:, :10]
     one = ModalDecomposition(1, x_space=space, y_space=space, random_state=0).fit(X, Y)
     other = ModalDecomposition(1, x_space=space, y_space=space, random_state=0).fit(Y, X)

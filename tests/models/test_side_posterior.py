@@ -79,7 +79,7 @@ def test_functions_at_all_pairs_are_those_at_each():
 
 
 def test_a_posterior_where_x_and_s_depend_strongly(tmp_path):
-    x, y, s, _ = close_to_s(1500, 0.95, 0)
+    x, y, s, _ = close_to_s(1000, 0.95, 0)
     model = ConditionalDecomposition(6, 6, x_space="kernel", y_given_s=LinearRegression(), random_state=0)
     features = model.fit_transform(x, y, s)
     np.testing.assert_array_equal(features, model.transform(x))

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -59,5 +59,6 @@ def test_a_classifier_and_a_regressor_in_the_usual_loop():
     X, y = load_iris(return_X_y=True)
     assert cross_val_score(FeatureClassifier(), X, y, cv=3).mean() > 0.93
     X, y = load_diabetes(return_X_y=True)
-    assert cross_val_score(FeatureRegressor(), X, y, cv=3).mean() > 0.4
-    assert np.isfinite(FeatureRegressor().fit(X, y).predict_interval(X)).all()
+    found = cross_validate(FeatureRegressor(), X, y, cv=3, return_estimator=True)
+    assert found["test_score"].mean() > 0.4
+    assert np.isfinite(found["estimator"][0].predict_interval(X)).all()
