@@ -57,8 +57,8 @@ def ascend(
             parameters,
             max_iter=5000,
             max_eval=20000,
-            tolerance_grad=1e-12,
-            tolerance_change=1e-18,
+            tolerance_grad=1e-9,
+            tolerance_change=1e-15,
             history_size=30,
             line_search_fn="strong_wolfe",
         )
@@ -82,6 +82,8 @@ def plain_ascend(
     for parameters in random_starts(shapes, starts, scale=0.2):
         for _ in range(steps):
             gradients = torch.autograd.grad(objective(*parameters), parameters)
+            if max(float(gradient.abs().max()) for gradient in gradients) < 1e-9:
+                break  # steps lead no further
             with torch.no_grad():
                 for parameter, gradient in zip(parameters, gradients, strict=True):
                     parameter += 0.5 * gradient
