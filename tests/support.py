@@ -55,8 +55,8 @@ def ascend(
     for parameters in random_starts(shapes, starts, scale=0.5):
         optimizer = torch.optim.LBFGS(
             parameters,
-            max_iter=5000,
-            max_eval=20000,
+            max_iter=1000,
+            max_eval=2000,
             tolerance_grad=1e-9,
             tolerance_change=1e-15,
             history_size=30,
