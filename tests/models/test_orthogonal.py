@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
