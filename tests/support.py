@@ -58,10 +58,10 @@ def ascend(
     for parameters in random_starts(shapes, starts, scale=0.5):
         optimizer = torch.optim.LBFGS(
             parameters,
-            max_iter=5000,
-            max_eval=20000,
-            tolerance_grad=1e-12,
-            tolerance_change=1e-18,
+            max_iter=1000,
+            max_eval=2000,
+            tolerance_grad=1e-9,
+            tolerance_change=1e-15,
             history_size=30,
             line_search_fn="strong_wolfe",
         )

@@ -27,6 +27,16 @@ def made_up(monkeypatch):
         object.__setattr__(made, "draw", counting)
         return made
 
+    figures = {}
+
+    def drawn_once(plot):
+        """Both experiments show the same figure, and tests ask for it a dozen times."""
+        if plot.slug not in figures:
+            figures[plot.slug] = draw(plot)
+        return figures[plot.slug]
+
+    draw = room.draw
+    monkeypatch.setattr(room, "draw", drawn_once)
     good = counted(experiment())
     bad = counted(experiment((0.3, 0.4, 0.1), "wrong"))
     monkeypatch.setattr(room, "EXPERIMENTS", {made.name: made for made in (good, bad)})

@@ -97,7 +97,7 @@ def test_unbiased_estimator_is_right_on_average_and_the_plug_in_one_is_not():
     truth = nested_h_score(f[x], g[y], nesting).item()
     generator = torch.Generator().manual_seed(0)
     # Minibatches of 8 independent rows of the same distribution.
-    batches = torch.randint(len(x), (20_000, 8), generator=generator)
+    batches = torch.randint(len(x), (5_000, 8), generator=generator)
     for unbiased in (True, False):
         values = np.array([nested_h_score(f[x[b]], g[y[b]], nesting, unbiased).item() for b in batches])
         standard_errors = abs(values.mean() - truth) / (values.std() / np.sqrt(len(values)))

@@ -101,14 +101,6 @@ def as_real(values: Any, name: str) -> Array:
     return array.astype(np.float64)
 
 
-def as_mask(mask: Any, name: str) -> np.ndarray:
-    """Return what tells which rows carry a block as an array."""
-    try:
-        return np.asarray(mask.cpu() if is_tensor(mask) else mask)
-    except ValueError as error:
-        raise ValueError(f"`present[{name!r}]` must be a boolean array, got a ragged list.") from error
-
-
 def as_weights(weights: Any, n_rows: int, name: str = "weights") -> Array:
     """Return finite, non-negative row weights of shape (n,)."""
     array = as_real(weights, name)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from featgeo.report.figures import BLUE, INK, LINE, ORANGE, THEORY, new_figure, styled
 
-MOST_MODES = 6
-MOST_BARS = 30
+MOST_MODES = 6  # of a figure: more cannot be read
+MOST_BARS = 30  # of a panel, likewise
 FITTED: Any = {"color": THEORY, "label": "rows of the fit"}
 HELD_OUT: Any = {"fmt": "o", "color": ORANGE, "capsize": 3}
 
