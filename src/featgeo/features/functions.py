@@ -39,6 +39,7 @@ class SpanFunction(LearnedFunction):
 
     def __post_init__(self) -> None:
         self.centre, self.weight, self.offset = self.affine.centre, self.affine.weight, self.affine.offset
+        self.to(self.space.device)
 
     def forward(self, rows: Any) -> Tensor:
         """Values at each row, (n, k)."""
