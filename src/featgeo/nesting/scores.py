@@ -251,8 +251,6 @@ def _check_rows(f: torch.Tensor, g: torch.Tensor, at_least: int) -> None:
         if not isinstance(features, torch.Tensor):
             raise ValueError(f"Features must be torch tensors, got {type(features)}. Use torch.as_tensor(features).")
         check_tensor(features, "A tensor of features", with_values=False)
-        if not features.is_floating_point():
-            raise ValueError(f"Features must be floating point, got {features.dtype}. Convert them with .float().")
     if f.ndim == g.ndim == 2 and len(f) != len(g):
         raise ValueError(
             f"f and g must have one row a sample, the same samples, got {len(f)} and {len(g)} rows. Align them."
@@ -266,3 +264,6 @@ def _check_rows(f: torch.Tensor, g: torch.Tensor, at_least: int) -> None:
         raise ValueError(f"At least {at_least} rows are needed, got {len(f)}. Use larger batches.")
     if f.device != g.device:
         raise ValueError(f"f and g must be on one device, got {f.device} and {g.device}. Move one of them with .to().")
+    for features in (f, g):
+        if not features.is_floating_point():
+            raise ValueError(f"Features must be floating point, got {features.dtype}. Convert them with .float().")
