@@ -10,6 +10,7 @@ from support import random_counts, rows
 from featgeo import FiniteJoint, FitWarning, ModalDecomposition, h_score
 from featgeo.geometry.modes import Modes, correlations
 from featgeo.learning import exact
+from featgeo.learning.data import Pairs
 from featgeo.learning.exact import TableRows, residual
 from featgeo.learning.solve import MODE_COUNTS
 from featgeo.nesting.scores import h_score_of_modes
@@ -28,10 +29,11 @@ def sample():
 
 @pytest.fixture(scope="module")
 def learned(sample):
-    """All modes, with the folds above."""
+    """All modes, with the rows in the order and the folds above."""
     x, y, fold_of_row = sample
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "deal", lambda *_, **__: fold_of_row)
+        patch.setattr(Pairs, "in_order", lambda self: self)
         return ModalDecomposition(3, solver="exact", random_state=0).fit(x, y).learned_
 
 
