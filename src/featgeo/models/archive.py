@@ -21,7 +21,8 @@ from typing import IO, Any
 
 from featgeo.files import write_whole
 
-FORMAT_VERSION = (3, 0)  # 1.x kept objects of scikit-learn by the names of their types, 2.x spaces as they were before they were modules
+# 1.x kept objects of scikit-learn by the names of their types, 2.x spaces as they were before they were modules.
+FORMAT_VERSION = (3, 0)
 MANIFEST = "manifest.json"
 MOST_RATIO = 8  # what compresses better is stored as it is
 MOST_MANIFEST_BYTES = 2**25

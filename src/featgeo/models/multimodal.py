@@ -132,6 +132,8 @@ class MultimodalDecomposition(Decomposition):
             )
         if "y" in sources:
             raise ValueError("'y' is what Y is called, and cannot be a source as well. Rename the source.")
+        if sample_weight is None:
+            return self._fit([{**sources, "y": y}], present)
         rows, masks = {**sources, "y": y}, dict(present or {})
         values = counted(sample_weight, **rows, **{f"present {name}": mask for name, mask in masks.items()})
         masks = dict(zip(masks, values[len(rows) :], strict=True))
@@ -238,8 +240,9 @@ class MultimodalDecomposition(Decomposition):
     def score(self, sources: Mapping[str, Any], y: Any, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that is captured there, from what they have."""
         check_is_fitted(self)
-        *values, y = counted(sample_weight, **sources, y=y)
-        sources = dict(zip(sources, values, strict=True))
+        if sample_weight is not None:
+            *values, y = counted(sample_weight, **sources, y=y)
+            sources = dict(zip(sources, values, strict=True))
         f, values = self._features(sources), rows_of(y, "Y")
         check_same_rows(sources=f, Y=values)
         there = np.flatnonzero(present(values, "Y"))
