@@ -111,7 +111,7 @@ def test_weights_of_one_change_nothing_and_of_nothing_drop_rows():
     ("weight", "message"),
     [
         (np.full(10, 0.5), "sample_weight.*whole numbers.*0.5.*Pass counts"),
-        (np.zeros(10), "sample_weight.*not all 0"),
+        (np.zeros(10), "sample_weight.*not all zero"),
         (np.ones(9), "one entry a row"),
         (-np.ones(10), "non-negative"),
         ([np.nan] * 10, "finite"),

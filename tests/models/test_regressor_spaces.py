@@ -77,7 +77,7 @@ def test_windows_find_the_modes_of_the_papers_sequences():
 
 @pytest.mark.parametrize("space", ["windows", "index", "trees"])
 def test_what_is_x_and_what_is_y_makes_little_difference(space):
-    (X, Y), _ = _chains(700, seed=1)
+    (X, Y), _ = _chains(1000, seed=1)
     X, Y = X[:, :10], Y[:, :10]
     one = ModalDecomposition(1, x_space=space, y_space=space, random_state=0).fit(X, Y)
     other = ModalDecomposition(1, x_space=space, y_space=space, random_state=0).fit(Y, X)

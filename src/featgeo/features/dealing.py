@@ -9,6 +9,8 @@ does a number that they determine, such as the size of the firm that a row is ab
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from featgeo.geometry.validation import Array
@@ -36,6 +38,16 @@ def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None)
     return np.asarray(fold_of_group[copies])
 
 
+def equal_beside(tables: Sequence[Array]) -> np.ndarray | None:
+    """Positions of rows, (n,), by the first of those that equal them; None where no two are equal.
+
+    Args:
+        tables: Numbers and codes of each row, (n, d_i).
+    """
+    _, first, place = np.unique(_keys(np.hstack(tables)), return_index=True, return_inverse=True)
+    return None if len(first) == len(place) else np.argsort(first[place], kind="stable")
+
+
 def copies_of(x: Array, y: Array, codes: np.ndarray | None = None) -> np.ndarray:
     """Groups of copied rows, (n,), numbered by first appearance.
 
@@ -48,8 +60,8 @@ def copies_of(x: Array, y: Array, codes: np.ndarray | None = None) -> np.ndarray
     if not continuous:
         return np.arange(len(x))
     known = x if codes is None else np.hstack([x, codes])
-    x_key = row_keys(known)
-    row_key = _mixed(x_key ^ _mixed(row_keys(y)))
+    x_key = _keys(known)
+    row_key = _mixed(x_key ^ _mixed(_keys(y)))
     _, x_place, x_count = np.unique(x_key, return_inverse=True, return_counts=True)
     if len(x_count) == len(x):
         return np.arange(len(x))
@@ -71,8 +83,8 @@ def _is_continuous(column: Array) -> bool:
 
 def _are_determined(numbers: list[Array], codes: np.ndarray, n_distinct: int) -> bool:
     """Whether numbers take hardly a value that the labels of a row do not tell, of labels that different rows share."""
-    n_labels = len(np.unique(row_keys(codes)))
-    values = (len(np.unique(row_keys(np.column_stack([codes, column])))) for column in numbers)
+    n_labels = len(np.unique(_keys(codes)))
+    values = (len(np.unique(_keys(np.column_stack([codes, column])))) for column in numbers)
     return 2 * n_labels < n_distinct and all(n - n_labels < np.sqrt(len(codes)) for n in values)
 
 
@@ -82,7 +94,7 @@ def _log_share(column: Array) -> Array:
     return np.asarray(np.log(counts / len(column))[place])
 
 
-def row_keys(values: Array) -> np.ndarray:
+def _keys(values: Array) -> np.ndarray:
     """A number of 64 bits for each row, (n,), equal for equal rows and else different but for a chance of 2^-64."""
     result = np.zeros(len(values), dtype=np.uint64)
     for column in values.T:

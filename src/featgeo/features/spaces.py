@@ -224,8 +224,11 @@ class KernelSpace(Space):
     def kernel(self, rows: Rows) -> Tensor:
         """The kernel of each row and each centre, (n, k)."""
         encoded, centres = self.encoding.forward(rows), self.tensor("centres")
-        squares = torch.addmm(centres.square().sum(dim=1), encoded, centres.T, alpha=-2)
-        squares += encoded.square().sum(dim=1, keepdim=True)
+        if encoded.shape[1] == 1:  # to the last digit, and as soon
+            squares = (encoded - centres.T).square()
+        else:
+            squares = torch.addmm(centres.square().sum(dim=1), encoded, centres.T, alpha=-2)
+            squares += encoded.square().sum(dim=1, keepdim=True)
         return squares.clamp_(min=0).mul_(-self.tensor("gamma")).exp_()
 
     def forward(self, rows: Rows) -> Tensor:

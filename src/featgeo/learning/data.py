@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from featgeo.features.columns import UNKNOWN
-from featgeo.features.dealing import copies_of, deal, row_keys
+from featgeo.features.dealing import copies_of, deal, equal_beside
 from featgeo.features.missing import rows_of, stacked
 from featgeo.features.parts import Parts
 from featgeo.features.raw import taken
@@ -79,12 +79,13 @@ class Pairs:
         return deal(len(self), n_folds, seed, copies_of(x[0], np.hstack(y), x[1]))
 
     def in_order(self) -> Pairs:
-        """The same rows in an order that nothing but their values decides: so a fit does not depend on any other.
+        """The same rows, equal ones beside each other: so it does not matter where a row that counts twice comes again.
 
         Images and sequences stay as they came.
         """
         x, y = self.x.tables(), self.y.tables()
-        return self if x is None or y is None else self.take(np.argsort(row_keys(np.hstack([*x, *y])), kind="stable"))
+        order = None if x is None or y is None else equal_beside([*x, *y])
+        return self if order is None else self.take(order)
 
     def sample(self, n_rows: int, seed: int) -> Pairs:
         """At most so many rows, at random."""
@@ -113,19 +114,22 @@ class Incomplete:
         return len(next(iter(self.where.values())))
 
     def in_order(self) -> Incomplete:
-        """The same rows in an order that nothing but their values decides; images and sequences stay as they came."""
-        tables = {name: rows.tables() for name, rows in self.rows.items()}
-        keys = np.zeros((len(self), len(tables)))
-        for i, (name, table) in enumerate(tables.items()):
-            if table is None:
+        """The same rows, equal ones beside each other; images and sequences stay as they came."""
+        columns = []
+        for name, rows in self.rows.items():
+            tables, there = rows.tables(), self.where[name] >= 0
+            if tables is None:
                 return self
-            there = self.where[name] >= 0
-            # 52 bits of a key are a number like any other.
-            keys[there, i] = 1.0 + (row_keys(np.hstack(table)) >> np.uint64(12))[self.where[name][there]]
-        order = np.argsort(row_keys(keys), kind="stable")
+            values = np.full((len(self), sum(table.shape[1] for table in tables)), np.nan)
+            values[there] = np.hstack(tables)[self.where[name][there]]
+            columns.append(values)
+        order = equal_beside(columns)
+        if order is None:
+            return self
         where = {name: place[order] for name, place in self.where.items()}
-        rows = {name: self.rows[name].take(place[place >= 0]) for name, place in where.items()}
-        return Incomplete(rows, {name: np.where(p >= 0, np.cumsum(p >= 0) - 1, -1) for name, p in where.items()})
+        rows_in_order = {name: self.rows[name].take(place[place >= 0]) for name, place in where.items()}
+        at = {name: np.where(place >= 0, np.cumsum(place >= 0) - 1, -1) for name, place in where.items()}
+        return Incomplete(rows_in_order, at)
 
     def having(self, *names: str) -> np.ndarray:
         """Positions of the rows that have all of these variables."""
