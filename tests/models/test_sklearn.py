@@ -16,7 +16,7 @@ from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition
 
 EXPECTED = {
     "check_fit1d": "a single variable may be an array of one dimension: fit(x, y) is the commonest call",
-    "check_sample_weight_equivalence_on_dense_data": "it shuffles rows as well, and folds are dealt by where rows stand",
+    "check_sample_weight_equivalence_on_dense_data": "it shuffles rows too, and folds are dealt by where rows stand",
 }
 
 

@@ -73,8 +73,8 @@ def repeats(sample_weight: Any, n_rows: int) -> np.ndarray:
     weights = as_weights(sample_weight, n_rows, "sample_weight")
     if (weights % 1).any() or not weights.any():
         raise ValueError(
-            f"`sample_weight` must count rows: whole numbers, not all zero, got {shown(weights.tolist())}. What is known "
-            "of a dependence grows with the rows, and half a row is none. Pass counts, or leave it out."
+            f"`sample_weight` must count rows: whole numbers, not all zero, got {shown(weights.tolist())}. What is "
+            "known of a dependence grows with the rows, and half a row is none. Pass counts, or leave it out."
         )
     return np.repeat(np.arange(n_rows), weights.astype(np.int64))
 
