@@ -10,7 +10,7 @@ import pytest
 
 import featgeo as fg
 from featgeo import watch
-from featgeo.threads import _controller, bounded_threads
+from featgeo.watch import _controller, bounded_threads
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(700, 3))

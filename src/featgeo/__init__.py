@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # what a name is, for editors and type checkers; who uses it 
         independence_test,
         mode_pvalues,
     )
-    from featgeo.features.blocks import Joint, Sum
+    from featgeo.features.spaces import Joint, Sum
     from featgeo.geometry import (
         FiniteJoint,
         HeterogeneousEstimate,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # what a name is, for editors and type checkers; who uses it 
         heterogeneous_estimate,
         project,
     )
-    from featgeo.learning.plan import Training
+    from featgeo.learning.setting import Training
     from featgeo.models import (
         ConditionalDecomposition,
         FeatureClassifier,

@@ -7,9 +7,15 @@ import pytest
 from scipy.stats import kstest
 
 from featgeo import Conditional
-from featgeo.assembly.calibration import FEWEST_ROWS, Calibration, spread
-from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration
-from featgeo.assembly.support import Support
+from featgeo.assembly.conditional import (
+    FEWEST_ROWS,
+    Calibration,
+    ExponentialLink,
+    LinearLink,
+    Recalibration,
+    Support,
+    spread,
+)
 
 
 @pytest.mark.parametrize("m", [2, 4])

@@ -8,9 +8,14 @@ from scipy import optimize
 from support import SEEDS, random_counts
 
 from featgeo import Conditional, FiniteJoint
-from featgeo.assembly.calibration import calibrated_link
-from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, nearest_density
-from featgeo.assembly.support import Support
+from featgeo.assembly.conditional import (
+    ExponentialLink,
+    LinearLink,
+    Recalibration,
+    Support,
+    calibrated_link,
+    nearest_density,
+)
 
 
 def _exact(seed: int, values: np.ndarray | None = None, kind: str = "numbers") -> tuple[np.ndarray, Conditional]:

@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from featgeo.assembly import calibration
-from featgeo.assembly.calibration import Calibration, best_share, calibrated_link
-from featgeo.assembly.links import ExponentialLink, LinearLink, MassLink, Recalibration
-from featgeo.assembly.support import Support
+from featgeo.assembly.conditional import (
+    Calibration,
+    ExponentialLink,
+    LinearLink,
+    MassLink,
+    Recalibration,
+    Support,
+    best_share,
+    calibrated_link,
+)
 
 SHARES = (0.0, *np.geomspace(1e-9, 1.0, 2000))
 

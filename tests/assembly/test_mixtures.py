@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from featgeo import Conditional
-from featgeo.assembly.links import Recalibration
-from featgeo.assembly.support import Support
+from featgeo.assembly.conditional import Recalibration, Support
 
 ENDS = np.array([[-3.0, -1.0], [-1.0, -1.0], [-1.0, 0.5], [0.5, 2.0], [2.0, 2.0]])  # two atoms, one at the top
 MASS = np.array([0.2, 0.1, 0.3, 0.25, 0.15])

@@ -7,7 +7,7 @@ import pytest
 
 from featgeo import Conditional
 from featgeo.assembly import support as room
-from featgeo.assembly.support import MAX_NUMBERS, Support
+from featgeo.assembly.conditional import MAX_NUMBERS, Support
 
 
 def of(values: np.ndarray) -> tuple[Support, Conditional]:

@@ -11,10 +11,8 @@ from numpy.polynomial.hermite_e import hermegauss
 from support import Computed
 
 from featgeo.features import blocks, spaces
-from featgeo.features.encoding import Encoding
-from featgeo.features.parts import Parts
-from featgeo.features.spaces import KernelSpace, SplineSpace, TableSpace
-from featgeo.features.variables import Variable
+from featgeo.features.spaces import Encoding, KernelSpace, SplineSpace, TableSpace
+from featgeo.features.variables import Parts, Variable
 
 RNG = np.random.default_rng(0)
 A, B, C = RNG.standard_normal((7, 2)), RNG.standard_normal((7, 3)), RNG.standard_normal((7, 2))

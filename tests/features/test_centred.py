@@ -8,8 +8,7 @@ from support import Computed
 
 from featgeo.features import centred
 from featgeo.features.centred import CentredSpace, mean_given
-from featgeo.features.parts import Parts
-from featgeo.features.variables import Variable
+from featgeo.features.variables import Parts, Variable
 
 
 def _side(**variables: np.ndarray) -> Parts:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import featgeo as fg
-from featgeo.features.dealing import copies_of, deal
-from featgeo.features.variables import Variable
+from featgeo.features.variables import Variable, copies_of, deal
 from featgeo.learning.data import Pairs
 
 rng = np.random.default_rng(0)

@@ -13,15 +13,23 @@ from sklearn.linear_model import LinearRegression
 from support import DEVICES
 
 from featgeo.features import networks
-from featgeo.features.blocks import ColumnsSpace, PartSpace, ProductSpace, ScaledSpace, SideBySide
 from featgeo.features.centred import CentredSpace
-from featgeo.features.encoding import Encoding
-from featgeo.features.functions import SpanFunction, TableFunction
-from featgeo.features.index import IndexRegressor
-from featgeo.features.parts import Parts
-from featgeo.features.spaces import KernelSpace, NetworkSpace, SplineSpace, TableSpace
-from featgeo.features.trees import RegressorSpace
-from featgeo.features.variables import Variable
+from featgeo.features.spaces import (
+    ColumnsSpace,
+    Encoding,
+    KernelSpace,
+    NetworkSpace,
+    PartSpace,
+    ProductSpace,
+    ScaledSpace,
+    SideBySide,
+    SpanFunction,
+    SplineSpace,
+    TableFunction,
+    TableSpace,
+)
+from featgeo.features.trees import IndexRegressor, RegressorSpace
+from featgeo.features.variables import Parts, Variable
 from featgeo.features.windows import WindowSpace
 from featgeo.geometry.spans import AffineFeatures
 

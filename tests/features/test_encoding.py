@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from featgeo.features.encoding import Encoding
+from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Variable
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition
-from featgeo.features.exact_numbers import LARGEST, in_units, out_of_units, units_of
+from featgeo.features.columns import LARGEST, in_units, out_of_units, units_of
 from featgeo.features.variables import Variable
 from featgeo.models.export import as_module, encode_inputs
 

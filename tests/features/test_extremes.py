@@ -7,10 +7,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer
 
 import featgeo as fg
-from featgeo.features.blocks import ScaledSpace
-from featgeo.features.encoding import OUTER_REACH, Encoding
-from featgeo.features.functions import SpanFunction
-from featgeo.features.spaces import KernelSpace
+from featgeo.features.spaces import OUTER_REACH, Encoding, KernelSpace, ScaledSpace, SpanFunction
 from featgeo.features.variables import Variable
 from featgeo.geometry.spans import AffineFeatures
 

@@ -10,7 +10,7 @@ import torch
 from sklearn.ensemble import HistGradientBoostingRegressor
 from support import DEVICES
 
-from featgeo.features.forest import Forest
+from featgeo.features.trees import Forest
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.standard_normal((600, 2)), RNG.integers(0, 40, 600), RNG.integers(0, 5, 600)])

@@ -6,8 +6,8 @@ import torch
 from scipy.interpolate import make_lsq_spline
 from sklearn.linear_model import LinearRegression
 
-from featgeo.features.dealing import copies_of, deal
-from featgeo.features.index import IndexRegressor
+from featgeo.features.trees import IndexRegressor
+from featgeo.features.variables import copies_of, deal
 
 
 def predicted(model, values):

@@ -9,9 +9,8 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 import featgeo as fg
-from featgeo.features.encoding import FEW_LABELS, ROWS_A_LABEL, Encoding
-from featgeo.features.label_means import LabelMeans, cross_fitted, shrunken, told_apart
-from featgeo.features.trees import RegressorSpace, as_matrix, trees
+from featgeo.features.spaces import FEW_LABELS, ROWS_A_LABEL, Encoding
+from featgeo.features.trees import LabelMeans, RegressorSpace, as_matrix, cross_fitted, shrunken, told_apart, trees
 from featgeo.features.variables import Variable
 from featgeo.models.export import as_module, encode_inputs
 

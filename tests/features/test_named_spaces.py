@@ -9,8 +9,8 @@ import torch
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import PolynomialFeatures
 
-from featgeo.features.encoding import FEW_LABELS
 from featgeo.features.recipes import is_finite, recipes
+from featgeo.features.spaces import FEW_LABELS
 from featgeo.features.variables import Variable
 
 RNG = np.random.default_rng(0)

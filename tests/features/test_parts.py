@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from featgeo.features.parts import Parts
-from featgeo.features.raw import tensor_of
-from featgeo.features.variables import Variable
+from featgeo.features.columns import tensor_of
+from featgeo.features.variables import Parts, Variable
 
 RNG = np.random.default_rng(0)
 

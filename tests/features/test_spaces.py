@@ -13,11 +13,16 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 
 from featgeo.features import space as space_module
 from featgeo.features import spaces
-from featgeo.features.encoding import Encoding
-from featgeo.features.functions import SpanFunction
-from featgeo.features.parts import Parts
-from featgeo.features.spaces import KernelSpace, NetworkSpace, SplineSpace, TableSpace, TransformerSpace
-from featgeo.features.variables import Variable
+from featgeo.features.spaces import (
+    Encoding,
+    KernelSpace,
+    NetworkSpace,
+    SpanFunction,
+    SplineSpace,
+    TableSpace,
+    TransformerSpace,
+)
+from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.spans import AffineFeatures
 
 RNG = np.random.default_rng(0)

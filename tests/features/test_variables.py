@@ -12,8 +12,7 @@ import torch
 from numpy.polynomial.hermite_e import hermeval
 from scipy import sparse
 
-from featgeo.features.encoding import Encoding
-from featgeo.features.spaces import KernelSpace, SplineSpace, TableSpace
+from featgeo.features.spaces import Encoding, KernelSpace, SplineSpace, TableSpace
 from featgeo.features.variables import Variable
 
 

@@ -5,8 +5,7 @@ import pytest
 
 from featgeo.geometry import FiniteJoint, Moments
 from featgeo.geometry.incomplete import span_problem
-from featgeo.geometry.observed import Metric, Patterns
-from featgeo.geometry.problem import LevelChoice
+from featgeo.geometry.spans import LevelChoice, Metric, Patterns
 
 SHAPE = (3, 4, 2)
 

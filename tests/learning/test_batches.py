@@ -4,7 +4,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from featgeo.learning.batches import CHUNK_ROWS, Batches
-from featgeo.learning.plan import Training
+from featgeo.learning.setting import Training
 
 
 def numbered(n, seed=0, apart=None, **options):

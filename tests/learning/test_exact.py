@@ -8,7 +8,7 @@ import torch
 from support import random_counts, rows
 
 from featgeo import FiniteJoint, FitWarning, ModalDecomposition, h_score
-from featgeo.geometry.modes import Modes, correlations
+from featgeo.geometry.spans import Modes, correlations
 from featgeo.learning import exact
 from featgeo.learning.data import Pairs
 from featgeo.learning.exact import TableRows, residual

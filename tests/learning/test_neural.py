@@ -14,8 +14,7 @@ from featgeo.features.variables import Variable
 from featgeo.learning import neural
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
-from featgeo.learning.plan import Plan
-from featgeo.learning.setting import Setting
+from featgeo.learning.setting import Plan, Setting
 
 
 def _kernel_error(model: ModalDecomposition, x: np.ndarray, y: np.ndarray) -> float:

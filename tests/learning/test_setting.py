@@ -8,8 +8,15 @@ import torch
 
 from featgeo import Training
 from featgeo.learning.batches import Batches
-from featgeo.learning.plan import LARGE_NETWORK_RATE, MOST_APART, SMALL_NETWORK, SMALL_NETWORK_RATE
-from featgeo.learning.setting import Block, Setting, Step
+from featgeo.learning.setting import (
+    LARGE_NETWORK_RATE,
+    MOST_APART,
+    SMALL_NETWORK,
+    SMALL_NETWORK_RATE,
+    Block,
+    Setting,
+    Step,
+)
 
 SETTING = Setting(
     {"a": Block("spline"), "b": Block("kernel")},

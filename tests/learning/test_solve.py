@@ -9,7 +9,7 @@ from support import SEEDS, random_counts, rows
 
 from featgeo import FiniteJoint, Moments, decompose, h_score
 from featgeo.geometry.incomplete import span_problem
-from featgeo.geometry.problem import LevelChoice
+from featgeo.geometry.spans import LevelChoice
 from featgeo.learning.solve import Folds, Search, solve
 
 LEVEL = [("x", "y")]

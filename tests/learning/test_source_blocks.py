@@ -5,9 +5,9 @@ from numpy.testing import assert_allclose
 
 from featgeo.features.variables import Variable
 from featgeo.learning.data import Incomplete
-from featgeo.learning.plan import Plan
+from featgeo.learning.setting import Plan
 from featgeo.learning.source_blocks import SourceBlocks
-from featgeo.learning.source_screen import worthwhile
+from featgeo.learning.sources import worthwhile
 
 GROUPS = (("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c"))
 

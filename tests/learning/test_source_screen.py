@@ -7,7 +7,7 @@ import pytest
 
 from featgeo import ModalDecomposition
 from featgeo.learning import source_screen, task
-from featgeo.learning.source_screen import CLEAR, MOST_FUNCTIONS, MOST_JOINT, worthwhile
+from featgeo.learning.sources import CLEAR, MOST_FUNCTIONS, MOST_JOINT, worthwhile
 
 
 class Blocks:

@@ -9,11 +9,10 @@ import featgeo as fg
 from featgeo.features.variables import Variable
 from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.observed import Metric, Patterns
-from featgeo.geometry.problem import LevelChoice
+from featgeo.geometry.spans import LevelChoice, Metric, Patterns
 from featgeo.learning.data import Incomplete
 from featgeo.learning.learned import Component
-from featgeo.learning.plan import Plan
+from featgeo.learning.setting import Plan
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import learn_sources
 

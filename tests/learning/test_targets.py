@@ -8,7 +8,7 @@ import pytest
 
 from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Variable
-from featgeo.learning.targets import MAX_TARGETS, are_all_known, is_more_to_explain, targets, wanted
+from featgeo.learning.closed import MAX_TARGETS, are_all_known, is_more_to_explain, targets, wanted
 
 
 def _rows(values):

@@ -13,7 +13,7 @@ from featgeo.features import networks
 from featgeo.geometry import FiniteJoint
 from featgeo.learning.batches import Batches
 from featgeo.learning.heads import contributions
-from featgeo.learning.plan import Training
+from featgeo.learning.setting import Training
 from featgeo.learning.train import Trained, one_cycle, train
 from featgeo.nesting import Level, Nesting, nested_h_score
 

@@ -8,16 +8,13 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
 
 from featgeo import leakage
-from featgeo.features.blocks import PartSpace, ProductSpace, SideBySide
 from featgeo.features.centred import CentredSpace
-from featgeo.features.functions import SpanFunction
-from featgeo.features.parts import Parts
-from featgeo.features.spaces import KernelSpace, SplineSpace
-from featgeo.features.variables import Variable
+from featgeo.features.spaces import KernelSpace, PartSpace, ProductSpace, SideBySide, SpanFunction, SplineSpace
+from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.learned import Component
 from featgeo.models import pairs, products
-from featgeo.models.components import DependenceComponent, mean_and_error
+from featgeo.models.base import DependenceComponent, mean_and_error
 from featgeo.models.leakage import Leakage, _linear
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from featgeo import ConditionalDecomposition, FiniteJoint, FitWarning, ModalDecomposition
 from featgeo.learning.data import Pairs
-from featgeo.models.components import DependenceComponent
-from featgeo.models.diagnostics import _blocks
+from featgeo.models.base import DependenceComponent, _blocks
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +86,7 @@ def test_blocks_and_agreement_by_their_definitions(table):
 
 
 def test_rows_behind_a_mode_are_counted_on_a_sample_and_told_for_all(monkeypatch):
-    monkeypatch.setattr("featgeo.models.diagnostics.SAMPLE_ROWS", 60)
+    monkeypatch.setattr("featgeo.models.base.SAMPLE_ROWS", 60)
     x = np.tile([0, 1], 300)  # f and g are 1 or -1: every row counts alike
     report = ModalDecomposition(1, random_state=0).fit(x, np.where(np.arange(600) % 6 < 2, 1 - x, x)).report()
     assert report.n_rows == 60

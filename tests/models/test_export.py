@@ -20,14 +20,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.preprocessing import PolynomialFeatures
 
-from featgeo.assembly.calibration import Calibration
-from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, nearest_density
+from featgeo.assembly.conditional import Calibration, ExponentialLink, LinearLink, Recalibration, nearest_density
 from featgeo.features import networks
-from featgeo.features.blocks import Sum
-from featgeo.features.encoding import Encoding
-from featgeo.features.functions import SpanFunction
-from featgeo.features.spaces import NetworkSpace, TableSpace
-from featgeo.features.tensors import rational_quantile
+from featgeo.features.space import rational_quantile
+from featgeo.features.spaces import Encoding, NetworkSpace, SpanFunction, Sum, TableSpace
 from featgeo.features.variables import Variable
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.models import (

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from featgeo import FeatureClassifier, ModalDecomposition, load
-from featgeo.learning.closed import PATIENT_ROWS
-from featgeo.learning.targets import is_more_to_explain
+from featgeo.learning.closed import PATIENT_ROWS, is_more_to_explain
 
 
 def _mixture(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,12 +9,10 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from featgeo import Conditional, ConditionalDecomposition, load
-from featgeo.assembly.calibration import spread
-from featgeo.assembly.links import MassLink, Recalibration
+from featgeo.assembly.conditional import MassLink, Recalibration, Support, spread
 from featgeo.assembly.side import ModelLink, SideRows
-from featgeo.assembly.support import Support
 from featgeo.features.variables import Variable
-from featgeo.learning.plan import Plan
+from featgeo.learning.setting import Plan
 from featgeo.models.given_s import FeaturesModel, WithResiduals
 from featgeo.models.pairs import over_pairs
 from featgeo.models.side_posterior import ALONE, Posterior

@@ -7,17 +7,319 @@ mass that had to be removed is reported.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from scipy.optimize import brentq
+from sklearn.linear_model import LogisticRegression
 
-from featgeo.assembly.links import LinearLink, Link, Recalibration
-from featgeo.assembly.support import Support, unit_of
 from featgeo.card import Card, Shown
 from featgeo.geometry.validation import Array, as_numbers, as_real, check_level, check_whole, generator_of, shown
+from featgeo.schema import saved
+
+# Neighbourhoods of equal mass: every answer costs as much as there are. What few modes say is smooth in the rank of y,
+# so 256 even steps of it lose less than one row in a few hundred does; at both ends, where numbers lie far apart, the
+# outermost is halved again and again.
+MAX_NUMBERS = 256
+EVALUATED_EACH = 5
+ATOM_ROWS = 3  # a value with so many times the rows of others keeps its mass to itself
+MAX_ROWS = 2000
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Values of Y with their prior mass and the features g at each.
+
+    Attributes:
+        kind: "labels" have no order; "numbers" have one; "rows" are vectors.
+        values: The values, (m,) or (m, columns).
+        mass: Prior probability of each, (m,).
+        g: Features of each, (m, k), of prior mean 0.
+        ends: For continuous numbers, (m, 2): from where to where each neighbourhood reaches. Those that begin where
+            they end are atoms, values that stand for themselves only, such as the zeros of rainfall. None where every
+            value stands for itself.
+    """
+
+    kind: Literal["labels", "numbers", "rows"]
+    values: np.ndarray
+    mass: Array
+    g: Array
+    ends: Array | None = None
+
+    @classmethod
+    def of_numbers(cls, values: Array, features: Callable[[np.ndarray], Array]) -> Support:
+        """Gather numbers into neighbourhoods.
+
+        Args:
+            values: The numbers, (n,).
+            features: From positions among them, (m,), to g there, (m, k).
+        """
+        distinct, first, counts = np.unique(values, return_index=True, return_counts=True)
+        if len(distinct) <= MAX_NUMBERS:
+            often = counts > ATOM_ROWS * np.median(counts)
+            ends = _ends(distinct, distinct, often)
+            return cls("numbers", distinct, counts / len(values), _centred(features(first), counts), ends)
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+        last = np.cumsum(counts)
+        often = counts > ATOM_ROWS * len(ordered) / MAX_NUMBERS
+        even = np.searchsorted(ordered, ordered[_ranks(len(ordered))])  # no value is split, and each atom holds a rank
+        starts = np.unique(np.concatenate([even, last[often]]))
+        starts = starts[starts < len(ordered)]
+        sizes = np.diff([*starts, len(ordered)])
+        lowest, highest = ordered[starts], ordered[starts + sizes - 1]
+        unit = unit_of(values)
+        means = np.where(lowest == highest, lowest, np.add.reduceat(ordered / unit, starts) / sizes * unit)
+        # A few rows of each neighbourhood tell the mean of g over it.
+        some = starts[:, None] + (np.linspace(0.1, 0.9, EVALUATED_EACH) * sizes[:, None]).astype(int)
+        g = features(order[some.ravel()]).reshape(len(starts), EVALUATED_EACH, -1).mean(axis=1)
+        atoms = (lowest == highest) & np.isin(lowest, distinct[often])
+        return cls("numbers", means, sizes / len(ordered), _centred(g, sizes), _ends(lowest, highest, atoms))
+
+    @property
+    def m(self) -> int:
+        """How many values there are."""
+        return len(self.mass)
+
+    @property
+    def continuous(self) -> bool:
+        """For numbers, whether each stands for its neighbourhood and not only for itself."""
+        return self.ends is not None
+
+    @property
+    def atoms(self) -> np.ndarray:
+        """Which values stand for themselves only, (m,)."""
+        return np.ones(self.m, dtype=bool) if self.ends is None else self.ends[:, 0] == self.ends[:, 1]
+
+
+def unit_of(values: np.ndarray) -> float:
+    """A power of two near the largest of some numbers: sums and differences of their multiples of it stay finite."""
+    return float(np.ldexp(1.0, int(np.frexp(np.abs(values).max(initial=0.0))[1]) - 1))
+
+
+def _ranks(n: int) -> np.ndarray:
+    """Where neighbourhoods begin among n ordered numbers: evenly, and ever closer towards both ends."""
+    even = np.linspace(0, n, MAX_NUMBERS + 1).astype(int)[:-1]
+    halves = n // MAX_NUMBERS // 2 ** np.arange(1, 40)
+    return np.unique(np.concatenate([even, halves, n - halves[halves > 0]]))
+
+
+def _ends(lowest: Array, highest: Array, atoms: np.ndarray) -> Array:
+    """Where neighbourhoods that hold numbers from lowest to highest meet, (m, 2); atoms keep to themselves."""
+    unit = unit_of(np.array([lowest[0], highest[-1]]))
+    between = (lowest[1:] / unit + highest[:-1] / unit) / 2 * unit
+    ends = np.stack([np.concatenate([lowest[:1], between]), np.concatenate([between, highest[-1:]])], axis=1)
+    return np.where(atoms[:, None], lowest[:, None], ends)
+
+
+def _centred(g: Array, counts: Any) -> Array:
+    return g - np.average(g, axis=0, weights=counts)
+
+# Held-out rows are finite: no event is called impossible that they merely did not show.
+SMALLEST_RATIO = 1e-6
+FAR = 1e9  # beside larger numbers 1 is no longer known to seven digits
+FARTHEST = 1e100  # products of such features with others are numbers
+FEWEST_BELOW = 10  # rows that tell how often Y lies further out than a quantile
+
+
+class Link(ABC):
+    """From features of x to density ratios over the support."""
+
+    cells_a_value = 0  # numbers that a row needs for each value of y, besides its probability
+
+    @abstractmethod
+    def ratio(self, f: Any, support: Support) -> Array:
+        """Density ratios up to a factor a row, (n, m), none negative."""
+
+    def likelihood(self, f: Any, support: Support) -> Array:
+        """What is proportional to p(x|y), (n, m): where nothing else is known, the density ratios."""
+        return self.ratio(f, support)
+
+    def negative_mass(self, f: Any, support: Support) -> Array:
+        """Mass of each row below zero before it was made a density, (n,)."""
+        return np.zeros(len(f))
+
+
+@saved
+@dataclass(frozen=True)
+class LinearLink(Link):
+    """1 + f.g, projected onto the densities.
+
+    Attributes:
+        prior_share: How much of the prior is mixed in.
+    """
+
+    prior_share: float = 0.0
+
+    def ratio(self, f: Array, support: Support) -> Array:
+        """The nearest non-negative function of prior mean 1."""
+        density = nearest_density(1 + _bounded(f) @ support.g.T, support.mass)
+        return (1 - self.prior_share) * density + self.prior_share if self.prior_share else density
+
+    def negative_mass(self, f: Array, support: Support) -> Array:
+        """What lies below zero."""
+        return (-(1 + f @ support.g.T)).clip(min=0) @ support.mass
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class ExponentialLink(Link):
+    """exp(f.weight_y + bias_y), normalised.
+
+    Attributes:
+        weight: One row a label, (m, k).
+        bias: (m,).
+    """
+
+    weight: Array
+    bias: Array
+
+    @classmethod
+    def fit(cls, f: Array, index: np.ndarray, support: Support) -> ExponentialLink:
+        """Maximum likelihood on rows that the features have not seen.
+
+        Args:
+            f: Features of those rows, (n, k).
+            index: Position of each row's value of Y in the support, (n,).
+            support: The labels; those that never occur among the rows are all but impossible.
+        """
+        spread = f.std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        model = LogisticRegression(max_iter=1000).fit(f / scale, index)
+        weight, bias = np.zeros((support.m, f.shape[1])), np.full(support.m, np.log(SMALLEST_RATIO))
+        if len(model.classes_) == 2:  # scikit-learn keeps only the second of two
+            weight[model.classes_[1]], bias[model.classes_[0]] = model.coef_[0], 0.0
+            bias[model.classes_[1]] = model.intercept_[0]
+        else:
+            weight[model.classes_], bias[model.classes_] = model.coef_, model.intercept_
+        return cls(weight / scale, bias - np.log(support.mass))
+
+    def ratio(self, f: Array, support: Support) -> Array:
+        """Always positive."""
+        logits = f @ self.weight.T + self.bias
+        return np.exp(logits - logits.max(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class MassLink(Link):
+    """Probabilities that are known already, in place of features."""
+
+    def ratio(self, f: Array, support: Support) -> Array:
+        """Over the prior."""
+        return f / support.mass
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class Recalibration:
+    """A monotone map from predicted to observed probabilities of Y <= quantile.
+
+    Attributes:
+        predicted: Knots, (r,), from 0 to 1.
+        observed: Their images.
+    """
+
+    predicted: Array
+    observed: Array
+
+    @classmethod
+    def fit(cls, pit: Array) -> Recalibration:
+        """From P(Y <= y_i | x_i) at rows that the features have not seen, (n,)."""
+        # Each step rests on twice the root of the number of rows: more would follow noise (the slope multiplies
+        # densities), fewer miss where the map bends.
+        steps = max(2, round(np.sqrt(len(pit)) / 2))
+        halves = 1 / steps / 2 ** np.arange(1, max(1, len(pit) // (steps * FEWEST_BELOW)).bit_length())
+        knots = np.unique(np.concatenate([np.linspace(0, 1, steps + 1), halves, 1 - halves]))
+        predicted = np.quantile(pit, knots)
+        predicted[[0, -1]] = 0, 1
+        # Where many rows share a value the quantiles do too; a slope, however small, keeps the map invertible.
+        predicted = np.maximum.accumulate(predicted + 1e-9 * np.arange(len(knots)))
+        return cls(predicted / predicted[-1], knots)
+
+    def forward(self, probability: Array) -> Array:
+        """What was observed where so much was predicted."""
+        return np.interp(probability, self.predicted, self.observed)
+
+    def backward(self, probability: Array) -> Array:
+        """What was predicted where so much was observed."""
+        return np.interp(probability, self.observed, self.predicted)
+
+    def __call__(self, weights: Array) -> Array:
+        """Probabilities of ordered values, (n, m), set right."""
+        cumulative = np.cumsum(weights, axis=1)
+        cumulative /= cumulative[:, -1:]
+        return np.diff(self.forward(cumulative), axis=1, prepend=0)
+
+
+def _bounded(f: Array) -> Array:
+    """Features, (n, k), with rows that lie beyond all measure brought back along their direction: what follows is the
+    same, since the density is long that of the largest f.g alone.
+    """
+    size = np.abs(f).max(axis=1, keepdims=True, initial=0)
+    return f * (FARTHEST / size.clip(min=FARTHEST)) if (size > FARTHEST).any() else f
+
+
+def mean_under(values: Array, mass: Array) -> Array:
+    """The mean of each row, (n,), under masses that all rows share, (m,), or that each has of its own, (n, m)."""
+    return values @ mass if mass.ndim == 1 else (values * mass).sum(axis=1)
+
+
+def nearest_density(ratio: Array, mass: Array) -> Array:
+    """The nearest functions, in the metric of `mass`, that are nowhere negative and have mean 1: max(0, ratio - shift).
+
+    Args:
+        ratio: One function a row, (n, m).
+        mass: Of the values, (m,), or of each row's own, (n, m).
+    """
+    ratio = _within_reach(ratio, mass)
+    shift = mean_under(ratio, mass) - 1
+    below = np.flatnonzero(ratio.min(axis=1, initial=np.inf) < shift)
+    if len(below) == len(ratio):
+        shift = _shift(ratio, mass)
+    elif len(below):
+        shift[below] = _shift(ratio[below], mass if mass.ndim == 1 else mass[below])
+    result = ratio - shift[:, None]
+    return np.maximum(result, 0, out=result)
+
+
+def _within_reach(ratio: Array, mass: Array) -> Array:
+    """Rows with values so large that 1 is lost beside them, (n, m), moved to a largest value of 0.
+
+    A density of mean 1 is at most 1 over the mass of its largest value there. So values that much lower are 0 in the
+    end, however low they are.
+    """
+    far = np.flatnonzero(np.abs(ratio).max(axis=1, initial=0) > FAR)
+    if len(far) == 0:
+        return ratio
+    moved = ratio[far] - ratio[far].max(axis=1, keepdims=True)
+    top = np.take_along_axis(np.broadcast_to(mass, ratio.shape)[far], moved.argmax(axis=1)[:, None], axis=1)
+    ratio = ratio.copy()
+    ratio[far] = np.maximum(moved, -2 / np.maximum(top, 1 / FAR))
+    return ratio
+
+
+def _shift(ratio: Array, mass: Array) -> Array:
+    """What to take off each row, (n,), for what is left above zero to have mean 1.
+
+    What lies below is left out until nothing more does (Michelot's algorithm); rows are done one after the other.
+    """
+    product = "nm,nm,m->n" if mass.ndim == 1 else "nm,nm,nm->n"
+    shift = mean_under(ratio, mass) - 1
+    left, reached = np.arange(len(ratio)), np.full(len(ratio), np.inf)
+    while len(left):
+        above = (ratio > shift[left, None]).astype(np.float64)
+        whole = mean_under(above, mass)
+        shift[left] = (np.einsum(product, ratio, above, mass) - 1) / whole
+        changed = whole != reached
+        left, reached, ratio = left[changed], whole[changed], ratio[changed]
+        mass = mass if mass.ndim == 1 else mass[changed]
+    return shift
 
 _SHOWN_ROWS = 5
 _MOST_DRAWS = 2**30  # 8 GiB of them
@@ -305,3 +607,121 @@ def _prior_mass(prior: Any, support: Support) -> Array:
         )
     mass = mass * support.mass if callable(prior) else mass
     return mass / mass.sum()
+
+FEWEST_ROWS = 50  # with fewer, observed frequencies are off by more than 0.07, as much as most formulas are
+CELLS = 4_000_000  # probabilities that a link is judged by, at most, for time: a row has one for each label
+FEWEST_JUDGING = 200  # rows, however many labels there are
+SMALLEST = 1e-12  # probability in a log loss: no single row outweighs all others
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """From features to distributions, as held-out rows want it; without any, the plain formula 1 + f.g.
+
+    Attributes:
+        link: From features to density ratios.
+        recalibration: A map of the distribution function, for numbers.
+    """
+
+    link: Link = field(default_factory=LinearLink)
+    recalibration: Recalibration | None = None
+
+    @classmethod
+    def fit(cls, support: Support, f: Array, happened: np.ndarray, link: Link | None = None) -> Calibration:
+        """Learn it from rows that the features have not seen; too few of them leave the formula as it is.
+
+        Args:
+            support: The values of Y.
+            f: Features of those rows, (n, k), each times its singular value; or whatever else the link reads.
+            happened: What Y was there, (n,): for continuous numbers itself, else its position in the support.
+            link: The one to keep; of labels the best when None.
+        """
+        enough, plain = len(f) >= FEWEST_ROWS and support.kind != "rows", LinearLink() if link is None else link
+        if enough and support.continuous:
+            return cls(plain, Recalibration.fit(Conditional(support, f, link=plain).pit(happened, spread(happened))))
+        return cls(calibrated_link(f, happened, support) if enough and link is None else plain)
+
+    def given(self, support: Support, f: Any, prior: Any = None) -> Conditional:
+        """The distributions of rows with these features, (n, k), each times its singular value."""
+        return Conditional(support, f, prior, self.link, self.recalibration)
+
+
+def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
+    """The link of the smallest log loss on rows that the features have not seen.
+
+    Args:
+        f: Features of those rows, (n, k), each times its singular value.
+        index: Position of each row's value of Y in the support, (n,).
+        support: The labels.
+    """
+    some = _affordable(len(f), support.m)
+    f, index = f[some], index[some]
+    linear = LinearLink(best_share(Conditional(support, f).proba(), support.mass, index, support))
+    half = np.arange(len(f)) % 2 == 0  # the softmax has parameters: judge it on rows it was not fitted to
+    if not f.shape[1] or any(set(index[part]) != set(index) or len(set(index)) < 2 for part in (half, ~half)):
+        return linear
+    crossed = [
+        _mean_loss(ExponentialLink.fit(f[part], index[part], support), f[~part], index[~part], support)
+        for part in (half, ~half)
+    ]
+    better = np.mean(crossed) < _mean_loss(linear, f, index, support)
+    return ExponentialLink.fit(f, index, support) if better else linear
+
+
+def _affordable(n: int, m: int) -> np.ndarray:
+    """Positions of rows, evenly spread, whose probabilities of all labels are had in little time."""
+    return np.unique(np.linspace(0, n - 1, min(n, max(FEWEST_JUDGING, CELLS // m))).astype(int))
+
+
+def _mean_loss(link: Link, f: Array, index: np.ndarray, support: Support) -> float:
+    return float(losses(Conditional(support, f, link=link).proba(), index, support).mean())
+
+
+def losses(mass: Array, happened: np.ndarray, support: Support) -> Array:
+    """How far masses over the support, (n, m), are from what happened, for each row, (n,).
+
+    For labels the log loss, in nats; for continuous numbers the ranked probability score, the squared distance of the
+    distribution functions. Both are convex in the masses.
+
+    Args:
+        mass: Of each row.
+        happened: As in `Calibration.fit`.
+        support: The values of Y.
+    """
+    if support.continuous:
+        return _missed(mass, happened, support) ** 2 @ np.diff(support.values)
+    return -np.log(mass[np.arange(len(mass)), happened].clip(min=SMALLEST))
+
+
+def best_share(mass: Array, alone: Array, happened: np.ndarray, support: Support) -> float:
+    """How much of some masses, (n, m) or (m,), to mix into others, (n, m), for the smallest mean loss."""
+    alone = np.broadcast_to(alone, mass.shape)
+    if support.continuous:
+        widths = np.diff(support.values)
+        apart = np.cumsum(mass - alone, axis=1)[:, :-1]
+        size = float((apart**2 @ widths).sum())
+        wanted = float((apart * _missed(mass, happened, support) @ widths).sum())
+        return min(max(wanted / size, 0.0), 1.0) if size > 0 else 0.0
+    p, q = (part[np.arange(len(mass)), happened].clip(min=SMALLEST) for part in (mass, alone))
+
+    def slope(share: float) -> float:  # it rises with the share
+        return float(np.mean((p - q) / ((1 - share) * p + share * q)))
+
+    if slope(0.0) >= 0 or slope(1.0) <= 0:
+        return 0.0 if slope(0.0) >= 0 else 1.0
+    return float(brentq(slope, 0.0, 1.0))
+
+
+def _missed(mass: Array, happened: Array, support: Support) -> Array:
+    """By how much the distribution function is off between each two neighbouring numbers, (n, m - 1)."""
+    return np.cumsum(mass, axis=1)[:, :-1] - (happened[:, None] <= support.values[:-1])
+
+
+def spread(values: Array) -> Array:
+    """Evenly from 0 to 1 over the rows that share a value, in their order: where in the jump of an atom each falls."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    order = np.argsort(inverse, kind="stable")
+    place = np.empty(len(values))
+    place[order] = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.asarray((place + 0.5) / counts[inverse])

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.assembly.links import Link, mean_under, nearest_density
-from featgeo.assembly.support import Support
+from featgeo.assembly.conditional import Link, Support, mean_under, nearest_density
 from featgeo.geometry.validation import Array
 
 # Below this exact counts say that x and s never occur together: then x adds nothing to what s says.

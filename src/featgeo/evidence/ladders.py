@@ -26,7 +26,7 @@ from featgeo.evidence.scored import (
     orthonormal,
     scored_columns,
 )
-from featgeo.features.encoding import Encoding
+from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from featgeo.features.missing import counted
+from featgeo.features.columns import counted
 from featgeo.features.variables import Rows, Variable, symbol_keys
 from featgeo.geometry.validation import check_same_rows
 

@@ -2,26 +2,497 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from numbers import Integral
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any, Literal
 
+import narwhals.stable.v1 as nw
 import numpy as np
+import torch
+from scipy import sparse
+from sklearn.utils import _safe_indexing
 
-from featgeo.features.exact_numbers import (
-    check_finite,
-    in_units,
-    is_missing,
-    is_number,
-    missing_in,
-    out_of_units,
-    units_of,
-)
-from featgeo.features.raw import RawColumn
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, as_weights, check_same_rows, check_tensor, shown
 from featgeo.schema import saved
+
+ALL_EXACT = 2**53  # whole numbers up to here are floats
+# Sizes that are kept as they are: sums over many rows of products of four such numbers, which fourth moments are made
+# of, stay within floats (2**-1074 to 2**1024).
+LARGEST, SMALLEST = 2.0**200, 2.0**-200
+
+
+def is_number(value: Any) -> bool:
+    """Whether a single value is a real number, of Python or numpy; truth values are none."""
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a single value stands for nothing: None, NaN, NaT and the like of pandas."""
+    if value is None:
+        return True
+    if isinstance(value, str):  # the usual case
+        return False
+    if isinstance(value, Real | Decimal):
+        return bool(value != value)
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def missing_in(values: np.ndarray) -> np.ndarray:
+    """Which values of an array stand for nothing, (n,)."""
+    if values.dtype.kind == "O":
+        return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+
+
+def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
+    """The origin and the exponent that a column is read with.
+
+    Args:
+        values: Numbers of any numpy dtype, or objects that are numbers; none missing.
+        what: What messages call the column.
+    """
+    origin = _origin_of(values, what)
+    numbers = _shifted(values, origin)
+    check_finite(numbers, what)
+    size = float(np.abs(numbers).max(initial=0.0))
+    if size == 0 or SMALLEST <= size <= LARGEST:
+        return origin, 0
+    exponent = math.frexp(size)[1]
+    exponent -= int(math.copysign(math.log2(LARGEST), exponent))  # no further than needed: others may be far smaller
+    if len(np.unique(in_units(values, origin, exponent))) < len(np.unique(numbers)):
+        raise ValueError(
+            f"{what} holds numbers of sizes too far apart, up to {size:g}, to be computed with together. Take their "
+            "logarithms, or drop the rows at one end."
+        )
+    return origin, exponent
+
+
+def check_finite(numbers: Array, what: str) -> None:
+    """Refuse infinite numbers; NaN stands for a missing one."""
+    if np.isinf(numbers).any():
+        raise ValueError(
+            f"{what} holds infinite values (inf), or numbers beyond 1e308. Replace them by NaN where they mean "
+            "missing, or by the largest finite value."
+        )
+
+
+def in_units(values: np.ndarray, origin: int, exponent: int) -> Array:
+    """Numbers as floats in the units of their column; NaN where they miss, infinite ones stay infinite."""
+    numbers = _shifted(values, origin)
+    if exponent == 0:
+        return numbers
+    largest = np.finfo(np.float64).max
+    # A later value may be 1e300 times larger than all of the fit: it is beyond all of them, wherever it is put.
+    with np.errstate(over="ignore"):
+        return np.where(np.isinf(numbers), numbers, np.ldexp(numbers, -exponent).clip(-largest, largest))
+
+
+def out_of_units(numbers: Array, origin: int, exponent: int) -> np.ndarray:
+    """What `in_units` was given: floats, or whole numbers where the origin is one that no float could hold."""
+    values = np.ldexp(numbers, exponent) if exponent else numbers
+    if not origin:
+        return values
+    return np.array([origin + int(value) for value in values.tolist()])
+
+
+def _origin_of(values: np.ndarray, what: str) -> int:
+    """0 where floats tell the values apart; else the smallest of them, if that helps."""
+    if values.dtype.kind in "bf" and values.dtype.itemsize <= 8:
+        return 0
+    if values.dtype.kind in "iu" and (not len(values) or max(int(values.max()), -int(values.min())) <= ALL_EXACT):
+        return 0
+    # Objects of one value, such as Decimal("0.10") and Decimal("0.1"), are one number.
+    distinct = np.unique(values).tolist() if values.dtype.kind != "O" else list(set(values.tolist()))
+    numbers = _floats(distinct)
+    if _are_apart(numbers) or any(map(_is_infinite, distinct)):
+        return 0
+    if all(isinstance(value, Integral) for value in distinct):
+        origin = min(map(int, distinct))
+        if _are_apart(_floats([int(value) - origin for value in distinct])):
+            return origin
+    check_finite(numbers, what)
+    raise ValueError(
+        f"{what} holds different numbers, from {_short(min(distinct))} to {_short(max(distinct))}, that are one and "
+        "the same as floats. Subtract what they have in common, or turn them into text if they are labels."
+    )
+
+
+def _is_infinite(value: Any) -> bool:
+    return not isinstance(value, Integral) and math.isinf(value)
+
+
+def _are_apart(numbers: Array) -> bool:
+    return len(np.unique(numbers)) == len(numbers) and bool(np.isfinite(numbers).all())
+
+
+def _shifted(values: np.ndarray, origin: int) -> Array:
+    if values.dtype.kind == "O":
+        return _floats(values.tolist(), origin)
+    if not origin:
+        return values.astype(np.float64)
+    return _floats(values.tolist(), origin)
+
+
+def _floats(values: Sequence[Any], origin: int = 0) -> Array:
+    return np.array([_float(value, origin) for value in values], dtype=np.float64)
+
+
+def _float(value: Any, origin: int) -> float:
+    if is_missing(value):
+        return math.nan
+    try:
+        if not origin or not (isinstance(value, Integral) or math.isfinite(value)):
+            return float(value)
+        return float((int(value) if isinstance(value, Integral) else Fraction(value)) - origin)
+    except OverflowError:  # whole numbers and fractions beyond 1e308
+        return math.inf if value > 0 else -math.inf
+
+
+def _short(value: Any) -> str:
+    bits = int(value).bit_length()
+    return str(value) if bits < 100 else f"{'-' if value < 0 else ''}2**{bits}"  # Python refuses to print the longest
+
+REAL = "Pass real and imaginary parts as columns of their own."
+
+
+@dataclass(frozen=True, eq=False)
+class RawColumn:
+    """A column as it came.
+
+    Attributes:
+        values: Of a numpy dtype of numbers, texts, dates (in microseconds) or time spans; or objects.
+        categories: Those that it is declared to hold, in order; None where it is not declared to hold any.
+        zoned: For dates, whether they came with a time zone; they are then in universal time.
+    """
+
+    values: np.ndarray
+    categories: tuple[Any, ...] | None = None
+    zoned: bool = False
+
+
+def plain(values: Any) -> Any:
+    """Things that can become arrays, such as those of other libraries, as arrays."""
+    known = isinstance(values, np.ndarray | torch.Tensor) or sparse.issparse(values) or is_frame(values)
+    return np.asarray(values) if hasattr(values, "__array__") and not known else values
+
+
+def dimensions(values: Any) -> int:
+    """1 for a vector or series, 2 for a table or frame, more for tensors."""
+    if nw.dependencies.is_into_dataframe(values):
+        return 2
+    if nw.dependencies.is_into_series(values):
+        return 1
+    return len(shape_of(plain(values), "X"))
+
+
+def is_frame(values: Any) -> bool:
+    """Whether it is a data frame or a series of a library that narwhals knows."""
+    return nw.dependencies.is_into_dataframe(values) or nw.dependencies.is_into_series(values)
+
+
+def shape_of(values: Any, name: str) -> tuple[int, ...]:
+    """The shape of an array, a tensor or nested lists, which must not be ragged."""
+    if nw.dependencies.is_into_series(values):
+        return (len(values),)
+    return tuple(values.shape if hasattr(values, "shape") else np.shape(list_as_array(values, name)))
+
+
+def columns_of(values: Any, name: str) -> tuple[dict[str, RawColumn], bool]:
+    """The columns of a table by name, and whether they came with names."""
+    if nw.dependencies.is_into_dataframe(values):
+        check_unique_names(values, name)
+        frame = nw.from_native(values, eager_only=True)
+        columns = {
+            str(key): _of_series(frame[:, i], f"Column {key!r} of {name}") for i, key in enumerate(frame.columns)
+        }
+        named, n = True, len(frame)
+    elif nw.dependencies.is_into_series(values):
+        series = nw.from_native(values, series_only=True)
+        columns, named, n = {str(series.name or name): _of_series(series, name)}, False, len(series)
+    else:
+        array = _as_array(values, name)
+        array = array[:, None] if array.ndim == 1 else array
+        columns = {str(j): _of_array(array[:, j], f"Column '{j}' of {name}") for j in range(array.shape[1])}
+        named, n = False, len(array)
+    if not columns:
+        raise ValueError(f"{name} has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
+    if n == 0:
+        raise ValueError(f"{name} has 0 sample(s) while a minimum of 1 is required. Pass at least one row.")
+    return columns, named
+
+
+def check_unique_names(frame: Any, name: str) -> None:
+    """Refuse a frame in which two columns have the same name as text."""
+    names = frame.column_names if hasattr(frame, "column_names") else frame.columns  # pyarrow's columns are values
+    repeated = [key for key, count in Counter(map(str, names)).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{name} has more than one column named {repeated[0]!r}. Rename them, or drop all but one.")
+
+
+def _of_series(series: Any, what: str) -> RawColumn:
+    dtype = series.dtype
+    if isinstance(dtype, nw.Categorical | nw.Enum):
+        categories = tuple(series.cat.get_categories().to_list())
+        return RawColumn(_objects(series.to_list()), categories)
+    if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        utc = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return RawColumn(_in_microseconds(utc.to_numpy(), what), zoned=True)
+    if isinstance(dtype, nw.Datetime | nw.Date):
+        return RawColumn(_in_microseconds(series.to_numpy(), what))
+    if isinstance(dtype, nw.Duration):
+        return RawColumn(series.to_numpy().astype("timedelta64[us]"))
+    if dtype.is_integer() and series.null_count():  # numpy has no missing whole numbers
+        return RawColumn(_objects(series.to_list()))
+    if isinstance(dtype, nw.Boolean) and series.null_count():
+        return RawColumn(np.array([np.nan if is_missing(value) else float(value) for value in series.to_list()]))
+    if dtype.is_numeric() or isinstance(dtype, nw.Boolean):
+        return RawColumn(np.asarray(series.to_numpy()))
+    return _of_array(_objects(series.to_list()), what)
+
+
+def _objects(values: list[Any]) -> np.ndarray:
+    result = np.empty(len(values), dtype=object)
+    result[:] = values
+    return result
+
+
+def _as_array(values: Any, name: str) -> np.ndarray:
+    """An array of one or two dimensions; numbers, text, dates or objects."""
+    check_kind(values, name)
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu()
+        plain_float = not values.is_floating_point() or values.dtype in (torch.float16, torch.float32, torch.float64)
+        values = (values if plain_float else values.float()).numpy()  # numpy has no bfloat16
+    array = np.asarray(values) if isinstance(values, np.ndarray) else list_as_array(values, name)
+    if array.ndim == 0:
+        raise ValueError(
+            f"{name} must have one row a sample, got a single {type(values).__name__}. Pass an array or a frame."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} is an array of {array.dtype}. {REAL}")
+    if array.dtype.kind == "V":
+        raise ValueError(
+            f"{name} is a structured array, of {array.dtype}. Pass a data frame, such as pandas.DataFrame(values), or "
+            "a plain array of its columns."
+        )
+    return array if array.dtype.kind != "T" else array.astype(object)
+
+
+def check_kind(values: Any, name: str) -> None:
+    """Refuse arrays whose values cannot be read as they are: sparse, masked, or on no device."""
+    if sparse.issparse(values):
+        raise TypeError(f"{name} is a sparse matrix, and featgeo reads dense columns. Convert it with .toarray().")
+    if np.ma.isMaskedArray(values):
+        raise ValueError(f"{name} is a masked array. Fill the masked values with NaN first.")
+    if isinstance(values, torch.Tensor):
+        check_tensor(values, name)
+
+
+def _of_array(array: np.ndarray, what: str) -> RawColumn:
+    """Dates and time spans of Python as those of numpy; other things as they are."""
+    if array.dtype.kind == "M":
+        return RawColumn(_in_microseconds(array, what))
+    if array.dtype != object:
+        return RawColumn(array)
+    present = [value for value in array.tolist() if not is_missing(value)]
+    if present and all(isinstance(value, date | np.datetime64) for value in present):
+        zones = {getattr(value, "tzinfo", None) is not None for value in present}
+        if len(zones) > 1:
+            raise ValueError(f"{what} holds dates with and without a time zone. Give all of them one, or none.")
+        dates = np.array(
+            [np.datetime64("NaT") if is_missing(v) else _date(v) for v in array.tolist()], "datetime64[us]"
+        )
+        return RawColumn(dates, zoned=zones == {True})
+    if present and all(isinstance(value, timedelta | np.timedelta64) for value in present):
+        spans = [np.timedelta64("NaT") if is_missing(value) else value for value in array.tolist()]
+        return RawColumn(np.array(spans, "timedelta64[us]"))
+    return RawColumn(array)
+
+
+def _date(value: Any) -> Any:
+    return value.astimezone(UTC).replace(tzinfo=None) if getattr(value, "tzinfo", None) else value
+
+
+def _in_microseconds(array: np.ndarray, what: str) -> np.ndarray:
+    """Dates in the unit that they are computed with, which must hold them and tell them apart."""
+    dates = array.astype("datetime64[us]")
+    if array.dtype.kind != "M":
+        return dates
+    known = ~np.isnat(array)
+    if (dates[known].astype(array.dtype) != array[known]).any() and (
+        np.datetime_data(array.dtype)[0] not in ("ns", "ps", "fs", "as")
+        or len(np.unique(dates[known])) < len(np.unique(array[known]))
+    ):
+        raise ValueError(
+            f"{what} holds dates that microseconds cannot tell apart, or beyond the year 290,000. Pass the time since "
+            "the first of them, as a time span or a number."
+        )
+    return dates
+
+
+def taken(values: Any, index: np.ndarray | slice) -> Any:
+    """Some of the rows, as they came."""
+    if isinstance(values, torch.Tensor):
+        return values[torch.from_numpy(index) if isinstance(index, np.ndarray) else index]
+    return values[index] if isinstance(values, np.ndarray) else _safe_indexing(values, np.arange(len(values))[index])
+
+
+def list_as_array(values: Any, name: str) -> np.ndarray:
+    """A list as an array that keeps what it held."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.VisibleDeprecationWarning)
+            array = np.asarray(values)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"{name} must have rows of the same length, or one value a row, got a list that is no table ({error}). "
+            "Make all rows equally long, or pass a data frame."
+        ) from error
+    # Left to itself numpy would turn numbers among texts, and a missing label, into text; True among numbers into 1;
+    # and large whole numbers of either sign into floats.
+    changed = array.dtype.kind in "US" or (
+        array.dtype.kind in "iuf" and array.ndim == 1 and array.size and _loses_types(values, array)
+    )
+    return np.asarray(values, dtype=object) if changed else array
+
+
+def _loses_types(values: Sequence[Any], array: np.ndarray) -> bool:
+    types = set(map(type, values))
+    if types & {bool, np.bool_}:
+        return True
+    with np.errstate(invalid="ignore"):
+        return array.dtype.kind == "f" and int in types and bool((np.abs(array) >= ALL_EXACT).any())
+
+
+def as_tensor(values: Any, name: str) -> torch.Tensor:
+    """Images, sequences and the like, checked."""
+    tensor = tensor_of(values, name)
+    if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+        raise ValueError(f"{name} holds NaN or infinite values. Impute them first: networks read every value.")
+    return tensor
+
+
+def tensor_of(values: Any, name: str) -> torch.Tensor:
+    """Real numbers of three or more dimensions as a tensor."""
+    check_kind(values, name)
+    if isinstance(values, torch.Tensor):
+        return values.detach()
+    array = np.asarray(values)
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} must hold real numbers, got {array.dtype}. {REAL}")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} of shape {array.shape} must hold numbers, got {array.dtype}. Encode it as numbers.")
+    array = array.astype(np.float64) if array.dtype.itemsize > 8 else array.astype(array.dtype.newbyteorder("="))
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+def rows_of(values: Any, name: str) -> Any:
+    """What a user handed in as something whose rows can be counted and taken."""
+    values = plain(values)
+    check_kind(values, name)
+    if (isinstance(values, np.ndarray | torch.Tensor) and values.ndim) or is_frame(values):
+        return values
+    if isinstance(values, list | tuple | range):
+        return list_as_array(values, name)
+    raise ValueError(
+        f"{name} must have one row a sample, got {type(values).__name__}. Pass an array, a tensor, a frame, a series "
+        "or a list."
+    )
+
+
+def present(values: Any, name: str) -> np.ndarray:
+    """Which rows are there, (n,)."""
+    if not is_frame(values) and len(shape_of(values, name)) > 2:
+        tensor = tensor_of(values, name)
+        if not tensor.is_floating_point():
+            return np.ones(len(tensor), dtype=bool)
+        return ~torch.isnan(tensor.flatten(1)).all(dim=1).numpy()
+    columns, _ = columns_of(values, name)
+    return ~np.all([missing_in(column.values) for column in columns.values()], axis=0)
+
+
+def counted(sample_weight: Any, **variables: Any) -> list[Any]:
+    """Rows of variables, each as often as its weight says; None stays None.
+
+    Args:
+        sample_weight: A whole number for each row, (n,); None for 1.
+        variables: Rows by name, or None.
+    """
+    if sample_weight is None:
+        return list(variables.values())
+    rows = {name: None if values is None else rows_of(values, name) for name, values in variables.items()}
+    there = {name: part for name, part in rows.items() if part is not None}
+    check_same_rows(**there)
+    index = repeats(sample_weight, len(next(iter(there.values()))))
+    return [None if part is None else taken(part, index) for part in rows.values()]
+
+
+def repeats(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Positions of rows, each as often as it counts: a weight of 2 is the row twice, of 0 no row at all."""
+    weights = as_weights(sample_weight, n_rows, "sample_weight")
+    if (weights % 1).any() or not weights.any():
+        raise ValueError(
+            f"`sample_weight` must count rows: whole numbers, not all zero, got {shown(weights.tolist())}. What is "
+            "known of a dependence grows with the rows, and half a row is none. Pass counts, or leave it out."
+        )
+    return np.repeat(np.arange(n_rows), weights.astype(np.int64))
+
+
+def stacked(parts: list[Any], name: str) -> Any:
+    """Rows of several pieces of the same kind, one after the other: of data sets, or of batches."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(nw.dependencies.is_into_series(part) for part in parts):
+        frames = [nw.from_native(part, series_only=True).alias(name).to_frame().to_native() for part in parts]
+        return nw.from_native(stacked(frames, name), eager_only=True)[name].to_native()
+    if all(nw.dependencies.is_into_dataframe(part) for part in parts):
+        for part in parts:
+            check_unique_names(part, name)
+        frames = [nw.from_native(part, eager_only=True) for part in parts]
+        first = list(frames[0].columns)
+        if any(set(frame.columns) != set(first) for frame in frames):
+            columns = [list(frame.columns) for frame in frames]
+            raise ValueError(
+                f"{name} must have the same columns in all data sets or batches, got {columns}. Rename or drop some."
+            )
+        return _one_frame([frame.select(first) for frame in frames], name)
+    if all(isinstance(part, torch.Tensor) for part in parts) and len({part.shape[1:] for part in parts}) == 1:
+        return torch.cat([part.detach().cpu() for part in parts])
+    arrays = [np.asarray(part.cpu() if isinstance(part, torch.Tensor) else part) for part in parts]
+    shapes = {array.shape[1:] for array in arrays}
+    texts = {array.dtype.kind in "OUS" for array in arrays}
+    if len(shapes) > 1 or len(texts) > 1:
+        kinds = [f"{array.dtype} of shape {array.shape}" for array in arrays]
+        raise ValueError(f"{name} must be of one kind in all data sets or batches, got {kinds}. Convert them.")
+    return np.concatenate(arrays)
+
+
+def _one_frame(frames: list[Any], name: str) -> Any:
+    """Frames of the same columns, one after the other; columns of categories keep all of them."""
+    try:
+        joined = nw.concat(frames, how="vertical")
+    except Exception as error:  # each library has its own for columns of types that do not fit
+        types = [dict(frame.schema) for frame in frames]
+        raise ValueError(
+            f"{name} must have columns of the same types in all data sets or batches, got {types}."
+        ) from error
+    declared = [key for key, dtype in frames[0].schema.items() if isinstance(dtype, nw.Categorical | nw.Enum)]
+    lost = [key for key in declared if not isinstance(joined.schema[key], nw.Categorical | nw.Enum)]
+    return (
+        joined.with_columns(nw.col(key).cast(nw.Categorical) for key in lost).to_native()
+        if lost
+        else joined.to_native()
+    )
 
 Label = None | bool | int | float | str | bytes | datetime
 
@@ -41,7 +512,7 @@ class Column:
         missing: Whether some values were missing.
         parts: For dates, the recurring parts that vary (month, weekday, hour), each a number of its own.
         form: For numbers "span" where they are time spans, in seconds; for dates "zoned" where they had a time zone.
-        origin: What is subtracted from numbers when they are read, see `featgeo.features.exact_numbers`.
+        origin: What is subtracted from numbers when they are read, see `featgeo.features.columns`.
         exponent: The power of two that they are divided by then.
     """
 
@@ -211,3 +682,43 @@ def _date_part(array: np.ndarray, part: str) -> Array:
     else:
         value = array.astype("datetime64[h]").astype(np.int64) % 24
     return np.where(missing, np.nan, value.astype(np.float64))
+
+# Labels drawn from m equally frequent ones fall below this share where m is over twenty times the number of rows.
+FEWEST_SHARED = 0.05
+FEWEST_ROWS = 20  # with fewer, so many labels can be there by chance
+
+
+def identifiers(columns: tuple[Column, ...], raw: Mapping[str, RawColumn], name: str) -> tuple[int, ...]:
+    """Positions of the columns that identify rows, with a warning that names them.
+
+    Where there is no other column, none is set aside: then it is all that the user asks about.
+
+    Args:
+        columns: What each column holds.
+        raw: The columns as they came.
+        name: What messages call the variable.
+    """
+    own = tuple(
+        i
+        for i, (column, came) in enumerate(zip(columns, raw.values(), strict=True))
+        if column.kind == "label" and came.categories is None and _identifies(column, came, name)
+    )
+    if not own or len(own) == len(columns):
+        return ()
+    names = ", ".join(repr(columns[i].name) for i in own)
+    warnings.warn(
+        f"Nearly every row of {name} has a label of its own in {names}: there is nothing to learn from it for other "
+        f"rows, and it is set aside. Drop it from {name}, or declare it categorical to keep it.",
+        stacklevel=2,
+    )
+    return own
+
+
+def _identifies(column: Column, came: RawColumn, name: str) -> bool:
+    """Whether hardly any of the labels that are there is shared by several rows."""
+    if not column.missing and len(column.categories) <= (1 - FEWEST_SHARED) * len(came.values):
+        return False  # the same, sooner: labels of single rows alone cannot be as many
+    codes = codes_of(column, came, name)
+    counts = np.bincount(codes[codes < len(column.categories)])
+    present = counts.sum()
+    return bool(present >= FEWEST_ROWS and present - np.sum(counts == 1) < FEWEST_SHARED * present)

@@ -13,12 +13,10 @@ import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from featgeo.features.blocks import ColumnsSpace, as_columns
-from featgeo.features.encoding import Encoding
-from featgeo.features.raw import is_frame
+from featgeo.features.columns import is_frame
 from featgeo.features.recipes import Recipe
 from featgeo.features.space import Wrapped
-from featgeo.features.spaces import NetworkSpace, TransformerSpace, check_module
+from featgeo.features.spaces import ColumnsSpace, Encoding, NetworkSpace, TransformerSpace, as_columns, check_module
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved

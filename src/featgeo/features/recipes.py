@@ -14,11 +14,23 @@ import torch
 from sklearn.base import is_regressor
 from sklearn.linear_model import LinearRegression
 
-from featgeo.features.blocks import ColumnsSpace, Joint, ProductSpace, SideBySide, Sum, as_columns
-from featgeo.features.encoding import ROWS_A_LABEL, Encoding, has_many
-from featgeo.features.index import IndexRegressor
 from featgeo.features.space import Space
-from featgeo.features.spaces import KernelSpace, SplineSpace, TableSpace, TransformerSpace
+from featgeo.features.spaces import (
+    ROWS_A_LABEL,
+    ColumnsSpace,
+    Encoding,
+    Joint,
+    KernelSpace,
+    ProductSpace,
+    SideBySide,
+    SplineSpace,
+    Sum,
+    TableSpace,
+    TransformerSpace,
+    as_columns,
+    has_many,
+)
+from featgeo.features.trees import IndexRegressor
 from featgeo.features.variables import Rows, symbols_of
 from featgeo.features.windows import WindowSpace
 from featgeo.geometry.validation import shown

@@ -10,7 +10,7 @@ code -1, and every space answers it with what is true on average: it says nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,9 +19,19 @@ import numpy as np
 import torch
 from sklearn.utils import _safe_indexing
 
-from featgeo.features.columns import Column, codes_of, column_of, numbers_of
-from featgeo.features.identifiers import identifiers
-from featgeo.features.raw import as_tensor, columns_of, is_frame, plain, shape_of, taken
+from featgeo.features.columns import (
+    Column,
+    as_tensor,
+    codes_of,
+    column_of,
+    columns_of,
+    identifiers,
+    is_frame,
+    numbers_of,
+    plain,
+    shape_of,
+    taken,
+)
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 
@@ -281,3 +291,170 @@ def symbols_of(table: Table) -> tuple[Array, np.ndarray]:
 def symbol_keys(table: Table) -> Array:
     """Each row as numbers that compare: NaN, which equals nothing, becomes infinity, which never comes otherwise."""
     return np.hstack([np.where(np.isnan(table.numbers), np.inf, table.numbers), table.codes])
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Rows of several variables, aligned.
+
+    Attributes:
+        rows: The rows of each, by name.
+        memo: Groups that were already put side by side.
+    """
+
+    rows: Mapping[str, Rows]
+    memo: dict[tuple[str, ...], Rows] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lengths = {rows.variable.name: len(rows) for rows in self.rows.values()}
+        if len(set(lengths.values())) != 1:
+            raise ValueError(
+                f"All variables must have the same rows, got inconsistent numbers of samples: {lengths}. Align them "
+                "row by row."
+            )
+
+    def __len__(self) -> int:
+        return len(next(iter(self.rows.values())))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are that spaces read."""
+        return next(iter(self.rows.values())).device
+
+    @property
+    def cells(self) -> int:
+        """How many numbers and labels these rows hold."""
+        return sum(rows.cells for rows in self.rows.values())
+
+    def tables(self) -> tuple[Array, Array] | None:
+        """All numbers and all codes of labels side by side; None where there are images or sequences."""
+        several = [rows.tables() for rows in self.rows.values()]
+        if None in several:
+            return None
+        numbers, codes = zip(*(pair for pair in several if pair is not None), strict=True)
+        return np.hstack(numbers), np.hstack(codes)
+
+    def take(self, index: np.ndarray | slice) -> Parts:
+        """Some of the rows."""
+        return Parts({name: rows.take(index) for name, rows in self.rows.items()})
+
+    def on(self, device: torch.device) -> Parts:
+        """The same rows, for spaces on a device."""
+        return self if device == self.device else Parts({name: rows.on(device) for name, rows in self.rows.items()})
+
+    def of(self, *names: str) -> Any:
+        """The rows of one part, or of several side by side; all parts as they are when none is named."""
+        if not names:
+            return self
+        if len(names) == 1:
+            return self.rows[names[0]]
+        if names not in self.memo:
+            self.memo[names] = _side_by_side([self.rows[name] for name in names])
+        return self.memo[names]
+
+
+def _side_by_side(parts: list[Rows]) -> Rows:
+    """The columns of several variables as those of one; images and sequences flattened."""
+    name = ", ".join(rows.variable.name for rows in parts)
+    if all(rows.variable.is_tensor for rows in parts):
+        flat = torch.cat([rows.tensor.flatten(1) for rows in parts], dim=1)
+        return Rows(Variable(f"({name})", shape=tuple(flat.shape[1:])), flat, flat.device)
+    columns = tuple(
+        replace(column, name=f"{rows.variable.name} {column.name}")
+        for rows in parts
+        for column in rows.variable.columns
+    )
+    tables = [rows.table for rows in parts]
+    table = Table(np.hstack([t.numbers for t in tables]), np.hstack([t.codes for t in tables]))
+    return Rows(Variable(f"({name})", columns, named=True), table, parts[0].device)
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, with irregular bits: products with it spread over all 64
+BY_CHANCE = 0.1  # rows that would equal a given one: with fewer, equal rows have a common origin
+HEAD_ROWS = 4096  # most columns that are continuous show it early
+FEWEST_A_FOLD = 2  # distinct rows; with fewer, equal rows are all that there is
+
+
+def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None) -> np.ndarray:
+    """A fold for each row, (n,), at random and of nearly equal size.
+
+    Args:
+        n_rows: How many rows.
+        n_folds: How many folds; no more than there are rows.
+        seed: Of the deal.
+        copies: For each row the group of equal rows that it belongs to, (n,), numbered by first appearance; each row
+            for itself when None.
+    """
+    n_folds = min(n_folds, n_rows)
+    if copies is None or copies.max(initial=-1) + 1 < FEWEST_A_FOLD * n_folds:
+        copies = np.arange(n_rows)
+    fold_of_group = np.random.default_rng(seed).permutation(int(copies.max()) + 1) % n_folds
+    return np.asarray(fold_of_group[copies])
+
+
+def equal_beside(tables: Sequence[Array]) -> np.ndarray | None:
+    """Positions of rows, (n,), by the first of those that equal them; None where no two are equal.
+
+    Args:
+        tables: Numbers and codes of each row, (n, d_i).
+    """
+    _, first, place = np.unique(_keys(np.hstack(tables)), return_index=True, return_inverse=True)
+    return None if len(first) == len(place) else np.argsort(first[place], kind="stable")
+
+
+def copies_of(x: Array, y: Array, codes: np.ndarray | None = None) -> np.ndarray:
+    """Groups of copied rows, (n,), numbered by first appearance.
+
+    Args:
+        x: Numbers that are known of each row, (n, d); missing values equal each other.
+        y: What is to be told from them, (n, e).
+        codes: Labels that are known besides, (n, c): however many there are, they repeat by right.
+    """
+    continuous = [column for column in x.T if _is_continuous(column)]
+    if not continuous:
+        return np.arange(len(x))
+    known = x if codes is None else np.hstack([x, codes])
+    x_key = _keys(known)
+    row_key = _mixed(x_key ^ _mixed(_keys(y)))
+    _, x_place, x_count = np.unique(x_key, return_inverse=True, return_counts=True)
+    if len(x_count) == len(x):
+        return np.arange(len(x))
+    _, first, place = np.unique(row_key, return_index=True, return_inverse=True)
+    if codes is not None and codes.shape[1] and _are_determined(continuous, codes, len(first)):
+        return np.arange(len(x))
+    y_count = np.bincount(x_place[first], minlength=len(x_count))  # how many different y come with each x
+    expected = np.exp(np.log(len(x)) + sum(_log_share(column) for column in np.hstack([known, y]).T))
+    copied = (y_count[x_place] == 1) & (expected < BY_CHANCE)
+    leader = np.where(copied, first[place], np.arange(len(x)))
+    return np.unique(leader, return_inverse=True)[1]
+
+
+def _is_continuous(column: Array) -> bool:
+    """Whether a number takes more values than the square root of the rows: counts of few values grow much faster."""
+    most = np.sqrt(len(column))
+    return any(len(np.unique(part)) > most for part in (column[:HEAD_ROWS], column))
+
+
+def _are_determined(numbers: list[Array], codes: np.ndarray, n_distinct: int) -> bool:
+    """Whether numbers take hardly a value that the labels of a row do not tell, of labels that different rows share."""
+    n_labels = len(np.unique(_keys(codes)))
+    values = (len(np.unique(_keys(np.column_stack([codes, column])))) for column in numbers)
+    return 2 * n_labels < n_distinct and all(n - n_labels < np.sqrt(len(codes)) for n in values)
+
+
+def _log_share(column: Array) -> Array:
+    """The logarithm of the share of rows that have the value of each, (n,)."""
+    _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
+    return np.asarray(np.log(counts / len(column))[place])
+
+
+def _keys(values: Array) -> np.ndarray:
+    """A number of 64 bits for each row, (n,), equal for equal rows and else different but for a chance of 2^-64."""
+    result = np.zeros(len(values), dtype=np.uint64)
+    for column in values.T:
+        bits = np.where(np.isnan(column), np.nan, column + 0.0).view(np.uint64)  # one NaN, and no -0
+        result = _mixed(result ^ bits)
+    return result
+
+
+def _mixed(bits: np.ndarray) -> np.ndarray:
+    bits = (bits ^ (bits >> np.uint64(32))) * _MIX
+    return bits ^ (bits >> np.uint64(29))

@@ -4,10 +4,8 @@ from featgeo.geometry.components import ConditionalComponents, MultimodalCompone
 from featgeo.geometry.finite import FiniteJoint
 from featgeo.geometry.heterogeneous import HeterogeneousEstimate, heterogeneous_estimate
 from featgeo.geometry.incomplete import decompose
-from featgeo.geometry.modes import Modes
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.problem import SpanModes
-from featgeo.geometry.spans import AffineFeatures, complement, project
+from featgeo.geometry.spans import AffineFeatures, Modes, SpanModes, complement, project
 
 __all__ = [
     "AffineFeatures",

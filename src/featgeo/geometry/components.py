@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from featgeo.geometry.alphabet import Alphabet, Space
-from featgeo.geometry.modes import Modes, level_modes, sign_of_columns
+from featgeo.geometry.spans import Modes, level_modes, sign_of_columns
 from featgeo.geometry.validation import Array
 
 

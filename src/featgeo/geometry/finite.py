@@ -20,7 +20,7 @@ from scipy import sparse
 
 from featgeo.geometry.alphabet import Alphabet, Space
 from featgeo.geometry.components import ConditionalComponents, Dependence, MultimodalComponents, Projected
-from featgeo.geometry.modes import Modes
+from featgeo.geometry.spans import Modes
 from featgeo.geometry.sparse import SeenJoint
 from featgeo.geometry.validation import Array, as_mass, as_names, as_real, check_mode_count, position
 

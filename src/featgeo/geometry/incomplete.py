@@ -2,7 +2,7 @@
 
 Each kind of row says what it sees of the dependence, and how well: in orthonormal coordinates L of the density ratio,
 the rows give  (sum_D eta_D P_D) L = sum_D eta_D P_D C_D,  with P_D the projection onto what rows of kind D carry
-(`featgeo.geometry.observed`). Complete rows have P = 1, and L is their covariance.
+(`featgeo.geometry.spans`). Complete rows have P = 1, and L is their covariance.
 
 That equation takes the metric, and conditional expectations in it, for known. Where they rest on few rows, small errors
 of a metric that is nearly singular become large ones of L. With a "tau ridge" the rows themselves are fitted instead,
@@ -24,11 +24,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from featgeo.geometry.modes import level_modes
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.observed import Patterns
-from featgeo.geometry.problem import Directions, LevelChoice, SpanModes, SpanProblem, inside
-from featgeo.geometry.spans import COLLINEAR
+from featgeo.geometry.spans import (
+    COLLINEAR,
+    Directions,
+    LevelChoice,
+    Patterns,
+    SpanModes,
+    SpanProblem,
+    inside,
+    level_modes,
+)
 from featgeo.geometry.validation import Array, as_names, check_growth, check_ridge, shown
 
 Spaces = tuple[str | Sequence[str], str | Sequence[str]]  # names of blocks of x and of y

@@ -11,16 +11,113 @@ every span of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.validation import Array, as_features, as_names, check_ridge
-from featgeo.schema import saved
+from featgeo.geometry.validation import Array, as_features, as_names, check_mode_count, check_ridge
+from featgeo.schema import NOT_SAVED, saved
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Singular values, strongest first.
+
+    Attributes:
+        sigma: Shape (k,).
+    """
+
+    sigma: Array
+
+    def __len__(self) -> int:
+        return len(self.sigma)
+
+    @property
+    def energy(self) -> float:
+        """Squared norm of what was decomposed, sum_i sigma_i^2."""
+        return float(np.sum(self.sigma**2))
+
+    def blocks(self, tolerance: float = 1e-8) -> tuple[range, ...]:
+        """Groups of modes whose singular values are equal up to `tolerance`, relative to the largest."""
+        breaks = np.flatnonzero(-np.diff(self.sigma) > tolerance * self.sigma.max(initial=0)) + 1
+        edges = [0, *breaks.tolist(), len(self.sigma)]
+        return tuple(range(start, stop) for start, stop in pairwise(edges) if stop > start)
+
+
+@dataclass(frozen=True, eq=False)
+class Modes(Spectrum):
+    """The modal decomposition of a function on X x Y, by its values.
+
+    Attributes:
+        sigma: Singular values, (k,), strongest first.
+        f: Values of f_1, ..., f_k at each symbol of x, (*shape of x, k).
+        g: Values of g_1, ..., g_k at each symbol of y, (*shape of y, k).
+    """
+
+    f: Array
+    g: Array
+
+    def kernel(self) -> Array:
+        """The function itself, sum_i sigma_i f_i(x) g_i(y), shape (*shape of x, *shape of y)."""
+        return np.tensordot(self.f * self.sigma, self.g, axes=(-1, -1))
+
+    def top(self, k: int | None) -> Modes:
+        """The k strongest modes, the best approximation of rank k; all of them when None."""
+        return self.first(check_mode_count(k, len(self)))
+
+    def first(self, k: int) -> Modes:
+        """The first k modes, or fewer where there are fewer."""
+        return Modes(self.sigma[:k], self.f[..., :k], self.g[..., :k])
+
+
+def sign_of_columns(vectors: Array) -> Array:
+    """The signs, (k,), that make the largest entry of each column positive."""
+    if vectors.size == 0:
+        return np.ones(vectors.shape[1])
+    size = np.abs(vectors)
+    decisive = np.argmax(size >= (1 - 1e-6) * size.max(axis=0), axis=0)
+    return np.where(np.take_along_axis(vectors, decisive[None], axis=0)[0] < 0, -1.0, 1.0)
+
+
+def level_modes(core: Array, x_ends: Sequence[int], y_ends: Sequence[int]) -> list[tuple[Array, Array, Array]]:
+    """Split a matrix in flag coordinates into the components of its levels and decompose each.
+
+    Level i may use the first `x_ends[i]` rows and `y_ends[i]` columns. Its component is what it adds to the level
+    before, the border of a growing rectangle: where only the rows grow, the new rows (Theorem sspc:opt); where only
+    the columns grow, the new columns. The components are orthogonal and add up to the whole.
+
+    Returns:
+        For each level its left vectors (r_x, k), non-zero singular values (k,), and right vectors (r_y, k), in
+        coordinates of the whole flags.
+    """
+    components = []
+    last_x = last_y = 0
+    for end_x, end_y in zip(x_ends, y_ends, strict=True):
+        border = core[:end_x, :end_y].copy()
+        border[:last_x, :last_y] = 0
+        # Rows (or columns) that only repeat the level before hold zeros: leave them out, so orthogonality is exact.
+        first_row = last_x if end_y == last_y else 0
+        first_column = last_y if end_x == last_x else 0
+        u, sigma, vt = np.linalg.svd(border[first_row:, first_column:], full_matrices=False)
+        k = int(np.sum(sigma > COLLINEAR))
+        left, right = np.zeros((core.shape[0], k)), np.zeros((core.shape[1], k))
+        left[first_row:end_x], right[first_column:end_y] = u[:, :k], vt[:k].T
+        components.append((left, sigma[:k], right))
+        last_x, last_y = end_x, end_y
+    return components
+
+
+def correlations(f: Array, g: Array) -> Array:
+    """Of f_i and g_i, (k,); 0 where one of them is constant."""
+    f, g = f - f.mean(axis=0), g - g.mean(axis=0)
+    spread = np.sqrt((f * f).sum(axis=0) * (g * g).sum(axis=0))
+    return np.divide((f * g).sum(axis=0), spread, out=np.zeros(f.shape[1]), where=spread > 0)
 
 # The one tolerance for collinearity. What is left of a unit vector once it was made orthogonal to others is called
 # collinear with them below this; so is its energy, its squared length, where only a Gram matrix is known: rounding is
@@ -200,3 +297,285 @@ def complement(moments: Moments, target: str, onto: str | Sequence[str], ridge: 
     flag = flag_from_gram(covariance, [len(covariance) - d, d])
     weight = flag.shrunk(ridge)[:, flag.ends[0] :]
     return AffineFeatures(moments.joint_mean(names), weight, np.zeros(weight.shape[1]), removed)
+
+# Blocks are taken from the rows that carry all of them, unless some pair is seen this many times more often.
+MORE_PAIRS = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Moments of rows that do not all carry the same blocks, kept apart by what they carry; merged by addition.
+
+    Attributes:
+        parts: For each set of blocks the moments of the rows that carry exactly these.
+        memo: Blocks that were whitened.
+    """
+
+    parts: Mapping[frozenset[str], Moments]
+    memo: dict[tuple[tuple[str, ...], ...], Metric] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def merged(cls, several: Iterable[Patterns | Moments]) -> Patterns:
+        """The moments of all these rows."""
+        collected: dict[frozenset[str], list[Moments]] = {}
+        for one in several:
+            parts = {frozenset(one.dims): one} if isinstance(one, Moments) else one.parts
+            for names, moments in parts.items():
+                collected.setdefault(names, []).append(moments)
+        return cls({names: Moments.merged(moments) for names, moments in collected.items()})
+
+    @cached_property
+    def all(self) -> Moments:
+        """Moments of all rows, each pair of blocks over the rows that carry both."""
+        return Moments.merged(self.parts.values())
+
+    @property
+    def dims(self) -> Mapping[str, int]:
+        """The dimension of each block, by name."""
+        return self.all.dims
+
+    def metric(self, names: Sequence[str], first: Sequence[str] = ()) -> Moments:
+        """Moments that stand for the joint distribution of the blocks.
+
+        Those of the rows that carry all of them; where some pair is seen together much more often than all are, each
+        pair over the rows that carry both.
+
+        Args:
+            names: The blocks.
+            first: Those whose pairs are counted, all when empty: what later levels add is not to change the metric of
+                the first.
+        """
+        complete = [moments for carried, moments in self.parts.items() if carried.issuperset(names)]
+        if not complete or not names:
+            return self.all
+        whole = Moments.merged(complete)
+        fewest = min(self.all.weight(a, b) for a in first or names for b in first or names)
+        return self.all if fewest > MORE_PAIRS * whole.weight(names[0]) else whole
+
+    def whitened(self, levels: tuple[tuple[str, ...], ...]) -> Metric:
+        """Blocks with an orthonormal basis of their functions, adapted to levels that add them; made once, and kept."""
+        if levels not in self.memo:
+            names = sum(levels, ())
+            self.memo[levels] = Metric.of(self.metric(names, levels[0]), levels)
+        return self.memo[levels]
+
+    def joined(self, others: Patterns) -> Patterns:
+        """The same rows, all complete, with more blocks; what was whitened stays."""
+        (own,), (more,) = self.parts.values(), others.parts.values()
+        both = own.joined(more)
+        return Patterns({frozenset(both.dims): both}, self.memo)
+
+    def carrying(self, y: Sequence[str], x: Sequence[str]) -> list[tuple[tuple[str, ...], Moments]]:
+        """The kinds of rows that carry y and some blocks of x: which, in order, and their moments."""
+        kinds = [(tuple(name for name in x if name in part), part) for part in self.parts if part.issuperset(y)]
+        return [(seen, self.parts[part]) for seen, part in kinds if seen]
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """The inner product of functions of several blocks: means and the Gram matrix of their features.
+
+    Attributes:
+        levels: The blocks that each level adds, in order.
+        sizes: How many features each block has.
+        mean: Means of the features, side by side, (d,).
+        gram: Their covariance, (d, d), positive semidefinite.
+        removed: Share of energy by which moments of different rows did not fit together.
+        memo: Bases of spans that were asked for.
+    """
+
+    levels: tuple[tuple[str, ...], ...]
+    sizes: tuple[int, ...]
+    mean: Array
+    gram: Array
+    removed: float = 0.0
+    memo: dict[tuple[str, ...], tuple[np.ndarray, Flag]] = field(default_factory=dict, repr=False, metadata=NOT_SAVED)
+
+    @classmethod
+    def of(cls, moments: Moments, levels: tuple[tuple[str, ...], ...]) -> Metric:
+        """From moments that know every pair of the blocks.
+
+        Moments of different rows need not fit together. Then those of the first level are mended by themselves, as if
+        there were no other; a flag leaves out what later levels would add of negative energy.
+
+        Args:
+            moments: Means and covariances.
+            levels: The blocks that each level adds.
+        """
+        names = sum(levels, ())
+        gram, removed = consistent_covariance(moments, names)
+        if removed and len(levels[0]) < len(names):
+            varies = np.diag(gram) > 0
+            gram = moments.joint_covariance(names, names) * np.outer(varies, varies)
+            own, _ = consistent_covariance(moments, levels[0])
+            gram[: len(own), : len(own)] = own
+        return cls(levels, tuple(moments.dims[name] for name in names), moments.joint_mean(names), gram, removed)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All blocks, in order."""
+        return sum(self.levels, ())
+
+    @property
+    def flag(self) -> Flag:
+        """An orthonormal basis of all functions, adapted to the levels."""
+        return self.seen(self.names)[1]
+
+    def columns(self, names: Sequence[str]) -> np.ndarray:
+        """Positions of the features of some blocks, in the order of the metric."""
+        return np.flatnonzero(np.repeat([name in names for name in self.names], self.sizes))
+
+    def seen(self, names: Sequence[str]) -> tuple[np.ndarray, Flag]:
+        """The features of some blocks, by position, and an orthonormal basis of their span, adapted to the levels."""
+        key = tuple(name for name in self.names if name in names)
+        if key not in self.memo:
+            columns, size = self.columns(key), dict(zip(self.names, self.sizes, strict=True))
+            sizes = [sum(size[name] for name in level if name in key) for level in self.levels]
+            self.memo[key] = columns, flag_from_gram(self.gram[np.ix_(columns, columns)], sizes)
+        return self.memo[key]
+
+    def onto(self, names: Sequence[str], weight: Array, ridge: float = 0.0) -> AffineFeatures:
+        """The projection tau of functions onto the span of some blocks, as functions of these.
+
+        Args:
+            names: The blocks that are there.
+            weight: The functions, of mean 0, as coefficients of all features, (d, k).
+            ridge: Shrinkage of what is there about what is not, relative to features of unit variance.
+        """
+        columns, flag = self.seen(names)
+        own, others = weight[columns], weight.copy()
+        others[columns] = 0
+        basis = flag.shrunk(ridge)
+        projected = own + basis @ (basis.T @ (self.gram[columns] @ others))
+        return AffineFeatures(self.mean[columns], projected, np.zeros(weight.shape[1]), self.removed)
+
+Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
+
+
+class LevelChoice(NamedTuple):
+    """What is settled about a level.
+
+    Attributes:
+        n_modes: How many modes it keeps at most; None for all, and then there is nothing for a ridge to choose.
+        ridge: By which directions are chosen, relative to features of unit variance.
+        steady: Whether each mode stays what it is under the ridge, and is not turned inside the directions chosen.
+            Rows that miss blocks are fitted anew in any case.
+    """
+
+    n_modes: int | None
+    ridge: float = 0.0
+    steady: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class SpanModes(Spectrum):
+    """The modal decomposition inside spans of features.
+
+    Attributes:
+        sigma: Singular values, (k,), strongest first.
+        f: The functions of x, as maps from the features of the blocks `x`, side by side.
+        g: The functions of y, as maps from the features of the blocks `y`.
+        x: Names of the blocks that f reads, in order.
+        y: Names of the blocks that g reads, in order.
+
+    The sign of a mode makes the largest coefficient of f, for features scaled to unit variance, positive.
+    """
+
+    f: AffineFeatures
+    g: AffineFeatures
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+
+    def first(self, k: int) -> SpanModes:
+        """The first k modes."""
+        return replace(self, sigma=self.sigma[:k], f=self.f.first(k), g=self.g.first(k))
+
+    @property
+    def removed(self) -> float:
+        """Share of energy by which moments of different rows did not fit together; 0 for complete rows."""
+        return self.f.removed
+
+    def at(self, x_features: Any, y_features: Any) -> Modes:
+        """The same modes by their values at the given rows of features."""
+        return Modes(self.sigma, self.f(x_features), self.g(y_features))
+
+
+@dataclass(frozen=True, eq=False)
+class SpanProblem:
+    """A dependence inside growing spans.
+
+    Attributes:
+        x: The features of x, whitened by levels.
+        y: The same for y.
+        core: The dependence in their orthonormal coordinates, (r_x, r_y).
+        removed: Share of energy by which the moments did not fit together.
+        memo: What several choices share.
+    """
+
+    x: Metric
+    y: Metric
+    core: Array
+    removed: float
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def modes(self, ridge: float = 0.0) -> tuple[SpanModes, ...]:
+        """All modes of each level, under the Gram matrices plus ridge."""
+        return tuple(map(self.span_modes, self.under_ridge(ridge)))
+
+    def best(self, choices: Sequence[LevelChoice]) -> tuple[SpanModes, ...]:
+        """The modes of the first levels: directions chosen with a ridge, decomposed inside them without it."""
+        return tuple(map(self.span_modes, self.best_directions(choices)))
+
+    def best_directions(self, choices: Sequence[LevelChoice]) -> list[Directions]:
+        """The same in the coordinates of the flags."""
+        result = []
+        for i, choice in enumerate(choices):
+            if choice.n_modes is None:
+                result.append(self.under_ridge(0.0)[i])
+                continue
+            left, right = self.chosen(i, choice)
+            if choice.steady:
+                result.append(_paired(left, np.sum(left * (self.core @ right), axis=0), right))
+            else:
+                result.append(inside(left, left.T @ self.core @ right, right))
+        return result
+
+    def chosen(self, level: int, choice: LevelChoice) -> tuple[Array, Array]:
+        """Orthonormal directions of a level: those of all modes, or of the few that are strongest under the ridge."""
+        left, _, right = self.under_ridge(0.0 if choice.n_modes is None else choice.ridge)[level]
+        return np.linalg.qr(left[:, : choice.n_modes])[0], np.linalg.qr(right[:, : choice.n_modes])[0]
+
+    def under_ridge(self, ridge: float) -> list[Directions]:
+        """All modes of each level under the Gram matrices plus ridge."""
+        if ridge not in self.memo:
+            x_length, y_length = self.x.flag.shrinkage(ridge), self.y.flag.shrinkage(ridge)
+            levels = level_modes(x_length[:, None] * self.core * y_length, self.x.flag.ends, self.y.flag.ends)
+            self.memo[ridge] = [
+                (x_length[:, None] * left, sigma, y_length[:, None] * right) for left, sigma, right in levels
+            ]
+        directions: list[Directions] = self.memo[ridge]
+        return directions
+
+    def span_modes(self, directions: Directions) -> SpanModes:
+        """Directions in the coordinates of the flags as functions of the features."""
+        left, sigma, right = directions
+        f, g = self.x.flag.basis @ left, self.y.flag.basis @ right
+        sign = sign_of_columns(f * np.sqrt(np.diag(self.x.gram).clip(min=0))[:, None])
+        zero = np.zeros(len(sigma))
+        f_map = AffineFeatures(self.x.mean, f * sign, zero, self.removed)
+        g_map = AffineFeatures(self.y.mean, g * sign, zero, self.removed)
+        return SpanModes(sigma, f_map, g_map, self.x.names, self.y.names)
+
+
+def inside(left: Array, core: Array, right: Array) -> Directions:
+    """The modes of a dependence inside some directions, where it is `core`, (k_x, k_y); no correlation exceeds 1."""
+    u, sigma, vt = np.linalg.svd(core, full_matrices=False)
+    return left @ u, sigma.clip(max=1), right @ vt.T
+
+
+def _paired(left: Array, correlation: Array, right: Array) -> Directions:
+    """Pairs of directions as modes: of positive correlation, strongest first."""
+    order = np.argsort(-np.abs(correlation), kind="stable")
+    sign = np.where(correlation < 0, -1.0, 1.0)
+    return left[:, order], np.abs(correlation)[order], (right * sign)[:, order]

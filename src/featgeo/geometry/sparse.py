@@ -21,8 +21,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 
-from featgeo.geometry.modes import Modes, sign_of_columns
-from featgeo.geometry.spans import COLLINEAR
+from featgeo.geometry.spans import COLLINEAR, Modes, sign_of_columns
 from featgeo.geometry.validation import Array, check_mode_count
 
 Triplets = tuple[Array, Array, Array]  # left vectors (m, k), singular values (k,), right vectors (n, k)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from featgeo.geometry.validation import check_whole
-from featgeo.learning.plan import SMALLEST_BATCH, Training
+from featgeo.learning.setting import SMALLEST_BATCH, Training
 
 Batch = dict[str, torch.Tensor]
 

@@ -8,24 +8,291 @@ closed form is solved in their span as well.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from featgeo.features.functions import SpanFunction
-from featgeo.features.label_means import columns_of_many_labels, rows_of_some_labels
 from featgeo.features.recipes import MEANS, TABLE, Recipe, recipes
-from featgeo.features.trees import RegressorSpace
+from featgeo.features.space import Space
+from featgeo.features.spaces import SpanFunction, TableSpace, in_reach
+from featgeo.features.trees import (
+    RegressorSpace,
+    as_matrix,
+    columns_of_many_labels,
+    rows_of_some_labels,
+    told_apart,
+    trees,
+)
+from featgeo.features.variables import Rows
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.learning.bank import Bank, Names
-from featgeo.learning.choice import Candidate, is_within_an_error, preferred
-from featgeo.learning.data import Pairs
-from featgeo.learning.learned import Component, Learned
-from featgeo.learning.targets import are_all_known, is_more_to_explain, targets, wanted
-from featgeo.learning.task import Task
+from featgeo.learning.data import Pairs, Stream
+from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, from_solution, some_rows
+from featgeo.learning.setting import Block, Plan, Setting
+from featgeo.learning.solve import Candidate, Folds, Search, Solution, is_within_an_error, preferred, solve
 from featgeo.watch import is_time_left, tell
+
+SPACE_ROWS = 200_000  # rows that spaces are fitted to, at most: bounds time
+SCALE_ROWS = 1000  # rows that tell how large features are
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be learned.
+
+    Attributes:
+        data: The rows.
+        setting: The levels.
+        plan: How to learn.
+        recipes: The spaces that each block may have, the simplest first.
+    """
+
+    data: Pairs | Stream
+    setting: Setting
+    plan: Plan
+    recipes: Mapping[str, list[Recipe]]
+
+    @classmethod
+    def of(cls, data: Pairs | Stream, setting: Setting, plan: Plan) -> Task:
+        """Read what the user asks for."""
+        sample = data.sample(SPACE_ROWS, plan.seed)
+        blocks = setting.blocks.items()
+        return cls(data, setting, plan, {n: block.recipes(getattr(sample, side)) for n, (side, block) in blocks})
+
+    def on(self, data: Pairs | Stream) -> Task:
+        """The same with other rows."""
+        return replace(self, data=data)
+
+    @cached_property
+    def sample(self) -> Pairs:
+        """Rows that spaces are fitted to."""
+        return self.data.sample(SPACE_ROWS, self.plan.seed)
+
+    @property
+    def every(self) -> Pairs:
+        """All rows where they are in memory, else the first."""
+        return self.data if isinstance(self.data, Pairs) else self.sample
+
+    def block(self, name: str) -> Block:
+        """A block by name."""
+        return self.setting.blocks[name][1]
+
+    def side(self, name: str, pairs: Pairs) -> Any:
+        """Rows of the side of a block."""
+        return getattr(pairs, self.setting.blocks[name][0])
+
+    def rows(self, name: str, pairs: Pairs | None = None) -> Any:
+        """Rows of the variables that a block reads."""
+        return self.side(name, self.every if pairs is None else pairs).of(*self.block(name).of)
+
+    def fitted(self, name: str, recipe: Recipe) -> Space:
+        """The space of a block, as functions of the rows of its side."""
+        # A rare symbol may miss among some rows, and then would have no function of its own.
+        rows = self.every if recipe is TABLE else self.sample
+        seed = self.plan.seed + (self.setting.blocks[name][0] == "y")
+        space = self.block(name).fitted(recipe, self.side(name, rows), seed)
+        return in_reach(space, self.side(name, rows.take(slice(0, SCALE_ROWS)))).to(self.plan.device)
+
+Names = Mapping[str, str]  # for each block the name of its recipe
+KEPT_CELLS = 10_000_000  # numbers of one block that are kept in memory; larger ones are evaluated again
+
+
+class Bank:
+    """Spaces of the blocks of a task.
+
+    Attributes:
+        task: The task.
+        spaces: By block and name of the recipe.
+        own: Features of the rows of the fit as seen by regressors that were not fitted to them, likewise.
+    """
+
+    def __init__(self, task: Task, n_folds: int = N_FOLDS) -> None:
+        self.task, self.n_folds, data = task, n_folds, task.data
+        self.head = data if isinstance(data, Pairs) else data.head_of_next_pass
+        self.fold_of_row = None if self.head is None else self.head.folds(n_folds, task.plan.seed)
+        self.spaces: dict[tuple[str, str], Space] = {}
+        self.own: dict[tuple[str, str], Array] = {}
+        self._kept: dict[tuple[str, str], Any] = {}
+        self._folds: Folds | None = None
+        self._solved: dict[tuple[tuple[str, str], ...], Solution] = {}
+        self._records: dict[tuple[tuple[str, str], ...], Learned] = {}
+
+    def add(self, recipes: Mapping[str, Iterable[Recipe]]) -> None:
+        """Fit spaces of some blocks, and sum moments of their features in one pass over the rows."""
+        asked = [(name, recipe) for name, several in recipes.items() for recipe in several]
+        for name, recipe in asked:
+            if (name, recipe.name) not in self.spaces:
+                self.spaces[name, recipe.name] = self.task.fitted(name, recipe)
+        self._sum([(name, recipe.name) for name, recipe in asked])
+
+    def add_own(self, name: str, kind: str, space: Space, values: Array) -> None:
+        """Take a space that was learned, with features of the rows of the fit by what has not seen them."""
+        self.spaces[name, kind], self.own[name, kind] = space, values
+
+    def _sum(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Have the moments of all pairs of some blocks."""
+        data = self.task.data
+        if self._folds is not None and self._folds.whole.all.knows([" ".join(key) for key in keys]):
+            return
+        chunks = [data] if isinstance(data, Pairs) and any(key in self.own for key in keys) else data.chunks()
+        features = ({" ".join(key): self._values(key, chunk) for key in keys} for chunk in chunks)
+        more = Folds.from_chunks(features, self.n_folds, self.task.plan.seed, self.fold_of_row)
+        self._folds = more if self._folds is None else self._folds.joined(more)
+
+    def _values(self, key: tuple[str, str], chunk: Pairs) -> Any:
+        """Features of a block on some rows, or on all; on a GPU where that is where the space is."""
+        if key in self.own:
+            return self.own[key]
+        if key in self._kept:
+            return self._kept[key]
+        values = self.spaces[key].features(self.task.side(key[0], chunk))
+        if chunk is self.task.data and values.numel() <= KEPT_CELLS:
+            self._kept[key] = values
+        return values
+
+    def pair(self, x: tuple[str, str], y: tuple[str, str]) -> Solution:
+        """The modes of one block of x and one of y, by names of block and recipe, on their own."""
+        plan, n_modes = self.task.plan, self.task.setting.steps[-1].n_modes
+        if (x, y) not in self._solved:
+            count = n_modes if isinstance(n_modes, int) else TRIED_MODES
+            self._solved[x, y] = solve(self.folds, [(" ".join(x), " ".join(y))], [Search((count,), plan.ridges())])
+        return self._solved[x, y]
+
+    @property
+    def folds(self) -> Folds:
+        """Moments of the features of all spaces, by fold."""
+        if self._folds is None:
+            raise ValueError("There are no spaces yet. Add some.")
+        return self._folds
+
+    def solve(self, names: Names, exact: bool = False) -> Solution:
+        """All levels, with one space for each block; exactly for tables, without any ridge."""
+        keys = tuple(names.items())
+        if keys not in self._solved:
+            self._sum(keys)
+            plan, steps = self.task.plan, self.task.setting.steps
+            levels = self.task.setting.spaces({name: f"{name} {kind}" for name, kind in keys})
+            # Energies of several levels are those of all that their directions hold.
+            steady = plan.steady if len(steps) == 1 and not exact else (False,)
+            searches = [Search.of(step.n_modes, NO_RIDGE if exact else plan.ridges(), steady) for step in steps]
+            self._solved[keys] = solve(self.folds, levels, searches)
+        return self._solved[keys]
+
+    def learned(self, names: Names, exact: bool = False) -> Learned:
+        """The record of a solution, with all that held-out rows say about it."""
+        keys = tuple(names.items())
+        if keys not in self._records:
+            self._records[keys] = self._recorded(names, exact)
+        return self._records[keys]
+
+    def _recorded(self, names: Names, exact: bool) -> Learned:
+        solution, setting = self.solve(names, exact), self.task.setting
+        spaces = {name: self.spaces[name, kind] for name, kind in names.items()}
+        unseen = None
+        if solution.held_out and self.head is not None and self.fold_of_row is not None:
+            rows = some_rows(len(self.head), self.task.plan.seed)
+            some = self.head.x.take(rows)
+            own = {name: self.own[name, names[name]] for name in setting.x if (name, names[name]) in self.own}
+            values = [own[name][rows] if name in own else spaces[name](some) for name in setting.x]
+            unseen = Unseen.of(solution, rows, np.hstack(values), self.fold_of_row[rows], setting, spaces)
+        kinds = names[setting.richest[0]], names[setting.richest[1]]
+        return from_solution(solution, setting, spaces, kinds, "exact" if exact else "closed", unseen)
+
+
+NO_RIDGE = (0.0,)  # all functions of a finite alphabet are equal: none is smoother than another
+TRIED_MODES = 8  # of a pair of spaces, where the number of modes is to be chosen later
+
+MAX_TARGETS = 12
+PROBE_ROWS = 10_000  # that small trees are grown on, at most, and as many that judge them: bounds time
+GLANCE = {"max_iter": 10, "learning_rate": 0.3, "max_leaf_nodes": 15}  # few trees, in large steps
+CLEAR = 2.0  # standard errors
+LEAST = 0.01  # the sigma of functions that nothing is known of: they come last
+
+
+def are_all_known(space: Space) -> bool:
+    """Whether a variable has so few values that all its functions can be targets."""
+    return isinstance(space, TableSpace) and len(space.shares) - 1 <= MAX_TARGETS
+
+
+def targets(space: Space, rows: Any, found: Sequence[Array]) -> Array:
+    """All functions of a variable where they are few, else the strongest that a pilot found.
+
+    Args:
+        space: The space of the variable.
+        rows: Its rows.
+        found: The pilot's functions at these rows, the most wanted first, (n, k_i) each.
+
+    Returns:
+        Targets of unit variance, (n, k).
+    """
+    if isinstance(space, TableSpace) and are_all_known(space):
+        share = space.shares
+        basis = np.linalg.svd((np.eye(len(share)) - share) * np.sqrt(share)[:, None])[0][:, : len(share) - 1]
+        return (basis / np.sqrt(share)[:, None])[space.index(rows)]
+    return np.hstack(list(found))[:, :MAX_TARGETS]
+
+
+def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Array]], cheap: bool) -> Array:
+    """Targets of a regressor on some rows: functions of the other variable, with those that many labels tell apart.
+
+    Args:
+        rows: Rows that the regressor reads.
+        space: The space of the other variable.
+        others: Its rows.
+        pilot: The pilot's sigma_i, (k,), and functions of the other variable, (n, k), the most wanted first.
+        cheap: Whether more targets take hardly more time.
+
+    Returns:
+        Targets of unit variance, (n, k).
+    """
+    if not columns_of_many_labels(rows.variable):
+        return targets(space, others, [values for _, values in pilot])
+    found = np.hstack([values * sigma for sigma, values in pilot])
+    most = MAX_TARGETS if cheap or are_all_known(space) else min(found.shape[1] + 1, MAX_TARGETS)
+    if are_all_known(space):
+        found = np.hstack([found, LEAST * targets(space, others, [])])
+    return told_apart(rows, space(others), found, most)
+
+
+def is_more_to_explain(rows: Rows, residuals: Array, seed: int) -> bool:
+    """Whether small trees know anything of what is left over, by two standard errors for any target."""
+    return clearness(rows, residuals, seed) > CLEAR
+
+
+def clearness(rows: Rows, residuals: Array, seed: int) -> float:
+    """How clearly small trees grown on one half of the rows know something of what is left over on the other.
+
+    Trees see interactions, bumps and jumps alike. It does not matter how small what they see is, nor what else they
+    made up.
+
+    Args:
+        rows: Rows of the variable.
+        residuals: What is left of each target, (n, k).
+        seed: Of the halves.
+
+    Returns:
+        The correlation of what they predict with what is left, in standard errors, for the target where it is largest.
+    """
+    order = np.random.default_rng(seed).permutation(len(rows))[: 2 * PROBE_ROWS]
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    inputs = as_matrix(rows)
+    if inputs.shape[1] == 0:  # labels only, too many to be split as sets
+        return 0.0
+    clear = 0.0
+    for residual in (residuals - residuals.mean(axis=0)).T:
+        products = np.concatenate(
+            [
+                trees(rows, seed, **GLANCE).fit(inputs[grown], residual[grown]).predict(inputs[judged])
+                * residual[judged]
+                for grown, judged in (halves, halves[::-1])
+            ]
+        )
+        spread = products.std() / np.sqrt(len(products))
+        clear = max(clear, float(products.mean() / spread) if spread > 0 else 0.0)
+    return clear
 
 SELECTION_ROWS = 2048  # rows that choose between spaces of one kind: bounds time
 TREE_ROWS = 500  # with fewer rows trees only memorise

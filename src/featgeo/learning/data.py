@@ -9,13 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.features.columns import UNKNOWN
-from featgeo.features.dealing import copies_of, deal, equal_beside
-from featgeo.features.missing import rows_of, stacked
-from featgeo.features.parts import Parts
-from featgeo.features.raw import taken
+from featgeo.features.columns import UNKNOWN, rows_of, stacked, taken
 from featgeo.features.recipes import is_finite
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import Parts, Rows, Variable, copies_of, deal, equal_beside
 
 CHUNK_ROWS = 65_536
 MOST_LATE_LABELS = 10_000  # rows that are kept beside the first ones; more labels than that tell rows apart, no more

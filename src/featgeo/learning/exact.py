@@ -19,19 +19,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from featgeo.features.dealing import deal
-from featgeo.features.functions import LearnedFunction, TableFunction
-from featgeo.features.spaces import TableSpace
+from featgeo.features.spaces import LearnedFunction, TableFunction, TableSpace
+from featgeo.features.variables import deal
 from featgeo.geometry.finite import FiniteJoint
-from featgeo.geometry.modes import Modes, correlations, sign_of_columns
-from featgeo.geometry.spans import flag_from_gram
+from featgeo.geometry.spans import Modes, correlations, flag_from_gram, sign_of_columns
 from featgeo.geometry.sparse import top_singular
 from featgeo.geometry.validation import Array
-from featgeo.learning.choice import Candidate, preferred
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_rows
-from featgeo.learning.plan import ModeCount
-from featgeo.learning.solve import MODE_COUNTS
+from featgeo.learning.setting import ModeCount
+from featgeo.learning.solve import MODE_COUNTS, Candidate, preferred
 from featgeo.nesting.scores import h_score_of_modes
 
 KAPPAS = (1.0, 4.0, 16.0, 64.0)  # few: held-out correlations are flat around their maximum

@@ -22,18 +22,15 @@ from itertools import product
 
 import numpy as np
 
-from featgeo.features.functions import TableFunction
-from featgeo.features.parts import Parts
-from featgeo.features.spaces import TableSpace
-from featgeo.features.variables import Rows
+from featgeo.features.spaces import TableFunction, TableSpace
+from featgeo.features.variables import Parts, Rows
 from featgeo.geometry.alphabet import Alphabet
 from featgeo.geometry.components import Dependence
-from featgeo.geometry.modes import Modes
+from featgeo.geometry.spans import Modes
 from featgeo.geometry.validation import Array
 from featgeo.learning.exact import TableRows, learned_tables, residual
 from featgeo.learning.learned import N_FOLDS, Learned
-from featgeo.learning.plan import Plan
-from featgeo.learning.setting import Setting
+from featgeo.learning.setting import Plan, Setting
 
 AMPLE_COUNT = 5  # rows that a cell is expected to have
 EMPTY_COUNT = 50  # and that a cell without any must have been expected to have, for its probability to be called 0

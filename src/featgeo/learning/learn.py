@@ -12,20 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featgeo.features.blocks import PartSpace
-from featgeo.features.functions import FeatureFunction, TableFunction
 from featgeo.features.recipes import FREQUENT, TABLE, has_rows_for_each
-from featgeo.features.spaces import TableSpace
-from featgeo.learning.bank import Bank
-from featgeo.learning.closed import learn_closed
+from featgeo.features.spaces import FeatureFunction, PartSpace, TableFunction, TableSpace
+from featgeo.learning.closed import Bank, Task, learn_closed
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.exact import learn_exact
 from featgeo.learning.learned import Learned
 from featgeo.learning.neural import learn_neural
-from featgeo.learning.plan import Plan
-from featgeo.learning.setting import Setting
-from featgeo.learning.task import Task
-from featgeo.threads import bounded_threads
+from featgeo.learning.setting import Plan, Setting
+from featgeo.watch import bounded_threads
 
 
 def learn(data: Pairs | Stream, setting: Setting, plan: Plan, judged: bool = True) -> Learned:

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from featgeo.features.blocks import SideBySide
-from featgeo.features.functions import LearnedFunction, SpanFunction
 from featgeo.features.space import Space
-from featgeo.geometry.problem import SpanModes
-from featgeo.geometry.spans import AffineFeatures
+from featgeo.features.spaces import LearnedFunction, SideBySide, SpanFunction
+from featgeo.geometry.spans import AffineFeatures, SpanModes
 from featgeo.geometry.validation import Array
 from featgeo.learning.setting import Setting
 from featgeo.learning.solve import Solution

@@ -11,24 +11,20 @@ import torch
 from torch import nn
 
 from featgeo.features import networks
-from featgeo.features.dealing import deal
-from featgeo.features.encoding import Encoding
 from featgeo.features.recipes import is_finite, recipes
 from featgeo.features.space import Space
-from featgeo.features.spaces import NetworkSpace, check_module
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.spaces import Encoding, NetworkSpace, check_module
+from featgeo.features.variables import Rows, Variable, deal
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, complement
 from featgeo.geometry.validation import Array
 from featgeo.learning.batches import Batches
-from featgeo.learning.choice import Candidate, preferred
+from featgeo.learning.closed import Task
 from featgeo.learning.data import Pairs
 from featgeo.learning.heads import Orthonormal
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution
-from featgeo.learning.plan import Training
-from featgeo.learning.setting import Setting
-from featgeo.learning.solve import MODE_COUNTS, Folds, Search, Solution, solve
-from featgeo.learning.task import Task
+from featgeo.learning.setting import Setting, Training
+from featgeo.learning.solve import MODE_COUNTS, Candidate, Folds, Search, Solution, preferred, solve
 from featgeo.learning.train import Trained, train
 from featgeo.nesting import Level, Nesting
 from featgeo.nesting.nesting import MOST_DIMENSIONS as NO_LIMIT

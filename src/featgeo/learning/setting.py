@@ -10,17 +10,190 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
-from featgeo.features.blocks import PartSpace
+import numpy as np
+import torch
+
 from featgeo.features.centred import CentredSpace
 from featgeo.features.recipes import Recipe, recipes
 from featgeo.features.space import Space
-from featgeo.learning.plan import ModeCount
+from featgeo.features.spaces import PartSpace
+from featgeo.geometry.validation import check_choice, check_flag, check_number, check_whole, is_whole, seed_of
+from featgeo.schema import saved
 
+ModeCount = int | Literal["auto", "all"]
+Solver = Literal["auto", "exact", "closed", "neural"]
+
+# Relative to features of unit variance. Few: the held-out H-score is flat around its maximum.
+RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+SMALLEST_BATCH = 2  # the unbiased H-score compares rows with each other
+MOST_APART = 5000  # rows that judge training: more of them would only take time
+# What None stands for in `Training`, as its documentation says.
+FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 350
+SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.005
+
+PRECISIONS = ("32-true", "64-true", "16-true", "bf16-true", "16-mixed", "bf16-mixed", "transformer-engine",
+              "transformer-engine-float16")  # fmt: skip  # Fabric's names
+ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps", "tpu")
+LEAST = {"max_epochs": 1, "batch_size": SMALLEST_BATCH, "surplus": 0, "auto_modes": 1, "patience": 1, "num_nodes": 1,
+         "restarts": 1}  # fmt: skip  # of options that are whole numbers
+
+
+@saved
+@dataclass(frozen=True)
+class Training:
+    """How to train.
+
+    Attributes:
+        max_epochs: Passes over the rows. None chooses as many as give 350 steps, at least 8 and at most 200.
+        batch_size: Rows in a batch, of all devices together. None chooses a fortieth of the rows as a power of two,
+            between 32 and 1024; half of that for networks of more than 100,000 parameters. (A stream brings its own
+            batches.)
+        learning_rate: The largest rate of the cycle. None chooses 0.01, and 0.005 for networks of more than 100,000
+            parameters.
+        warm_up: Share of the steps in which the rate rises to its largest; from there it falls to nearly nothing.
+        weight_decay: Of AdamW.
+        surplus: Dimensions added to the last level while training.
+        auto_modes: Dimensions of a level whose number of modes is to be chosen, where no fixed span limits it.
+        patience: Stop after this many epochs without a better held-out score; None never does. The rate falls to zero
+            in the end, and most of the gain comes there: choose a large one, or none.
+        validation: Share of rows kept apart, at most 5,000 of them.
+        precision: One of Fabric's names: "32-true", "bf16-mixed", "16-mixed", "64-true", ...
+        accelerator: One of Fabric's names: "cpu", "cuda", "mps", "auto", ...
+        devices: How many devices, or which, as Fabric takes them. Several need a process each, started by a launcher
+            such as torchrun.
+        strategy: How several devices work together, as Fabric takes it.
+        num_nodes: How many machines.
+        checkpoint: A folder for checkpoints, written after every epoch; None for none.
+        progress: Whether to show a progress bar; None shows it on terminals only.
+        restarts: How often to train, from different starts; the best run on held-out rows is kept.
+    """
+
+    max_epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    weight_decay: float = 0.3
+    surplus: int = 2
+    patience: int | None = None
+    validation: float = 0.1
+    precision: str = "32-true"
+    accelerator: str = "auto"
+    devices: int | str | list[int] = 1
+    strategy: str = "auto"
+    num_nodes: int = 1
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: bool | None = None
+    restarts: int = 1
+    warm_up: float = 0.3
+    auto_modes: int = 9
+
+    def __post_init__(self) -> None:
+        given = ((option, getattr(self, option.name)) for option in fields(self))
+        # Where None is the default, it stands for what is to be chosen.
+        values = {option.name: value for option, value in given if value is not None or option.default is not None}
+        default = "Leave it out for the default."
+        for name in LEAST.keys() & values.keys():
+            check_whole(values[name], name, LEAST[name], default)
+        for name in ("validation", "warm_up"):
+            share = f"a share of the {'rows' if name == 'validation' else 'steps'}, at least 0 and below 1"
+            if check_number(values[name], name, share, default) >= 1:
+                raise ValueError(f"`{name}` must be {share}, got {values[name]!r}. {default}")
+        check_number(self.weight_decay, "weight_decay", "a number, at least 0", default)
+        if "learning_rate" in values:
+            check_number(self.learning_rate, "learning_rate", "a positive number", default, above=True)
+        if "progress" in values:
+            check_flag(self.progress, "progress")
+        for name, names in {"precision": PRECISIONS, "accelerator": ACCELERATORS}.items():
+            check_choice(values[name], name, names, f"Use {names[0]!r}.")
+        if not isinstance(self.checkpoint, str | os.PathLike | None):
+            raise ValueError(f"`checkpoint` must be the path of a folder, got {self.checkpoint!r}. None keeps nothing.")
+        self._check_devices()
+
+    def _check_devices(self) -> None:
+        counts = self.devices if isinstance(self.devices, list | tuple) else [self.devices]
+        least = 0 if isinstance(self.devices, list | tuple) else -1  # positions, or how many; -1 is all of them
+        whole = all(is_whole(part) and int(part) >= least for part in counts)
+        named = isinstance(self.devices, str) and (self.devices == "auto" or self.devices.lstrip("-").isdigit())
+        if not (whole and counts and self.devices != 0) and not named:
+            raise ValueError(
+                f"`devices` must be how many devices (-1 for all), a list of their positions, or 'auto', got "
+                f"{self.devices!r}. Use 1."
+            )
+
+    def share_apart(self, n_rows: int) -> float:
+        """The share of so many rows that is kept apart."""
+        return min(self.validation, MOST_APART / max(n_rows, 1))
+
+    def batch_rows(self, n_rows: int, n_parameters: int = 0) -> int:
+        """Rows in a batch, where networks of so many parameters are trained on so many rows."""
+        default = min(max(2 ** round(math.log2(max(n_rows, 1) / 40)), 32), 1024)
+        default = default if n_parameters <= SMALL_NETWORK else default // 2
+        return default if self.batch_size is None else self.batch_size
+
+    def rate(self, n_parameters: int) -> float:
+        """The largest learning rate for networks of so many parameters."""
+        default = SMALL_NETWORK_RATE if n_parameters <= SMALL_NETWORK else LARGE_NETWORK_RATE
+        return default if self.learning_rate is None else self.learning_rate
+
+    def epochs(self, n_batches: int) -> int:
+        """How many epochs there will be at most."""
+        default = min(max(math.ceil(FEWEST_STEPS / n_batches), FEWEST_EPOCHS), MOST_EPOCHS)
+        return default if self.max_epochs is None else self.max_epochs
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How to learn.
+
+    Attributes:
+        solver: The way; "auto" takes the most exact one that applies.
+        seed: Of everything random.
+        training: Options of training, for networks.
+        ridge: That shrinks features of unit variance; "auto" for what held-out rows prefer. With 0 linear spaces give
+            canonical correlations, tables correspondence analysis.
+        apart: Positions of the rows that networks are not trained on; at random when None.
+        device: Where spaces are evaluated and moments are summed.
+    """
+
+    solver: Solver = "auto"
+    seed: int = 0
+    training: Training = field(default_factory=Training)
+    ridge: float | Literal["auto"] = "auto"
+    apart: np.ndarray | None = None
+    device: str = "cpu"
+
+    @classmethod
+    def of(cls, estimator: Any) -> Plan:
+        """What the arguments of an estimator say, checked; those that it does not have are the defaults."""
+        solver = check_choice(estimator.solver, "solver", get_args(Solver))
+        training, ridge = estimator.training, cast("Any", getattr(estimator, "ridge", "auto"))
+        training = Training() if training is None else training
+        if not isinstance(training, Training):
+            raise ValueError(f"`training` must be a Training, got {training!r}. Write Training(max_epochs=20).")
+        if not (isinstance(ridge, str) and ridge == "auto"):
+            ridge = check_number(ridge, "ridge", "'auto' or at least 0", "Use 0 for none, or 'auto'.")
+        device = check_choice(estimator.device, "device", ("auto", "cpu", "cuda"))
+        if device == "cuda" and not torch.cuda.is_available():
+            raise ValueError("device='cuda' needs a GPU that torch can see, and there is none. Use 'auto', or 'cpu'.")
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        return cls(cast("Solver", solver), seed_of(estimator.random_state), training, ridge, device=device)
+
+    def ridges(self, some: tuple[float, ...] = RIDGES) -> tuple[float, ...]:
+        """To choose from: some, or the one that was asked for."""
+        return some if self.ridge == "auto" else (self.ridge,)
+
+    @property
+    def steady(self) -> tuple[bool, ...]:
+        """Whether modes may stay what they are under the ridge (`SpanProblem.best_directions`): what to choose from."""
+        return (False, True) if self.ridge == "auto" else (False,)
 
 @dataclass(frozen=True)
 class Block:

@@ -16,26 +16,29 @@ import numpy as np
 import torch
 from scipy.fft import dct
 
-from featgeo.features.blocks import PartSpace, ProductSpace, SideBySide, products_of
-from featgeo.features.functions import SpanFunction
-from featgeo.features.parts import Parts
 from featgeo.features.recipes import TABLE, Recipe, is_finite, recipes
 from featgeo.features.space import Space
-from featgeo.features.spaces import MOST_SYMBOLS, NetworkSpace, SplineSpace, TableSpace
-from featgeo.features.variables import Rows, symbol_keys
+from featgeo.features.spaces import (
+    MOST_SYMBOLS,
+    NetworkSpace,
+    PartSpace,
+    ProductSpace,
+    SideBySide,
+    SpanFunction,
+    SplineSpace,
+    TableSpace,
+    products_of,
+)
+from featgeo.features.variables import Parts, Rows, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.learning.bank import Bank
-from featgeo.learning.choice import Candidate, preferred
-from featgeo.learning.closed import TREE_ROWS
+from featgeo.learning.closed import SPACE_ROWS, TREE_ROWS, Bank, Task
 from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.neural import joint_network
-from featgeo.learning.plan import ModeCount, Plan, Training
-from featgeo.learning.setting import Block, Setting
-from featgeo.learning.solve import MODE_COUNTS, Search, Solution
-from featgeo.learning.task import SPACE_ROWS, Task
+from featgeo.learning.setting import Block, ModeCount, Plan, Setting, Training
+from featgeo.learning.solve import MODE_COUNTS, Candidate, Search, Solution, preferred
 
 SELECTION_ROWS = 16_384  # rows that choose between them
 LEADING_ROWS = 8192  # rows that tell which functions vary most

@@ -30,7 +30,7 @@ from torch import nn
 from featgeo.learning.batches import Batch, Batches
 from featgeo.learning.checkpoint import go_on, on_cpu, write_checkpoint
 from featgeo.learning.heads import NestedFeatures, Raw, batch_score, contributions
-from featgeo.learning.plan import SMALLEST_BATCH, Training
+from featgeo.learning.setting import SMALLEST_BATCH, Training
 from featgeo.nesting import Nesting
 from featgeo.watch import is_time_left, progress_bar
 

@@ -1,8 +1,7 @@
 """What users import: scikit-learn style estimators over one engine."""
 
-from featgeo.models.components import FitWarning
+from featgeo.models.base import FitWarning, Report
 from featgeo.models.conditional import ConditionalDecomposition
-from featgeo.models.diagnostics import Report
 from featgeo.models.leakage import Leakage, leakage
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.multimodal import MultimodalDecomposition

@@ -6,7 +6,8 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, ClassVar, Literal
 
@@ -14,19 +15,354 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from featgeo.assembly.support import Support
+from featgeo.assembly import Conditional
+from featgeo.assembly.conditional import MAX_ROWS, Support
+from featgeo.card import Card, Shown
 from featgeo.features.columns import UNKNOWN
-from featgeo.features.functions import FeatureFunction
-from featgeo.features.parts import Parts
-from featgeo.features.spaces import check_not_constant
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.recipes import is_finite
+from featgeo.features.spaces import FeatureFunction, check_not_constant
+from featgeo.features.variables import Parts, Rows, Variable, symbol_keys
 from featgeo.geometry.validation import Array, check_count, check_same_rows
-from featgeo.learning.learned import Component
-from featgeo.learning.plan import Plan
-from featgeo.models.components import ComponentsReport, DependenceComponent
+from featgeo.learning.data import Pairs
+from featgeo.learning.learned import Component, Learned
+from featgeo.learning.setting import Plan
 from featgeo.models.persistence import save
 from featgeo.nesting.scores import h_score_of_modes
+from featgeo.schema import saved
 
+
+def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, finite: bool | None = None) -> Support:
+    """Labels, neighbourhoods of numbers, or rows of vectors, with g at each.
+
+    Args:
+        variable: How Y is given.
+        rows: Rows of the fit.
+        g: Features of Y.
+        seed: Of the choice of rows.
+        finite: Whether each number stands for itself only; decided by how many there are when None.
+    """
+    single = len(variable.columns) == 1
+    kind: Literal["labels", "numbers", "rows"] = "rows"
+    if single and variable.columns[0].kind in ("label", "number"):
+        kind = "labels" if variable.labels else "numbers"
+    if kind == "numbers" and not (is_finite(rows) if finite is None else finite):
+        return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)))
+    if kind != "rows" or (not variable.is_tensor and is_finite(rows)):
+        _, first, counts = np.unique(symbol_keys(rows.table), axis=0, return_index=True, return_counts=True)
+        kept = rows.take(first)
+        return Support(kind, _values(kept, kind), counts / counts.sum(), g(kept))
+    if len(rows) > MAX_ROWS:
+        rows = rows.take(np.sort(np.random.default_rng(seed).choice(len(rows), MAX_ROWS, replace=False)))
+    features, n = g(rows), len(rows)
+    return Support("rows", np.asarray(rows.raw), np.full(n, 1 / n), features - features.mean(axis=0))
+
+
+def happened(y: Rows, support: Support) -> np.ndarray:
+    """What Y was, (n,): for continuous numbers itself, for other single values its position in the support.
+
+    The position of values that are not there is -1.
+    """
+    if support.kind == "rows":
+        return np.zeros(len(y), dtype=int)  # nobody asks
+    if support.continuous:
+        return y.single_numbers
+    position = {value: i for i, value in enumerate(support.values.tolist())}
+    if not y.variable.labels:
+        return np.array([position.get(number, -1) for number in y.single_numbers.tolist()])
+    (column,) = y.variable.columns
+    of_code = np.array([position.get(label, -1) for label in (*column.categories, None)] + [-1])  # the last: UNKNOWN
+    return of_code[y.table.codes[:, 0]]
+
+
+def _values(kept: Rows, kind: str) -> np.ndarray:
+    """What the rows of a support are, as they came: whole numbers and truth values are such."""
+    if kind == "numbers":
+        numbers, came = kept.single_numbers, getattr(kept.raw, "dtype", None)
+        return numbers.astype(came) if isinstance(came, np.dtype) and came.kind in "biu" else numbers
+    if kind == "rows":
+        return np.asarray(kept.raw)
+    (column,) = kept.variable.columns
+    every = [*column.categories, None]
+    labels = [every[code] for code in kept.table.codes[:, 0]]
+    values = np.array(labels)
+    return values if values.dtype.kind in "biufUS" and not column.missing else np.array(labels, dtype=object)
+
+SHOWN = 5  # singular values in a line of a report
+ERRORS = 2.0  # standard errors by which held-out rows must differ before that counts
+
+
+class FitWarning(UserWarning):
+    """A fit found nothing, or held-out rows do not confirm what it found; `report()` says the same."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DependenceComponent(Shown):
+    """One component of the dependence, with its spectrum and its energy; print it for a line of text.
+
+    Attributes:
+        name: What it is.
+        singular_values_: On the rows of the fit, (k,), strongest first.
+        held_out_singular_values_: Correlations of f_i and g_i on rows held out from learning them, (k,).
+        held_out_errors_: Their standard errors, (k,); NaN where a single part of the rows was held out.
+        energy_: The squared norm of the component on the rows of the fit, sum_i sigma_i^2.
+        held_out_energy_: The energy that the learned modes hold on held-out rows: an estimate from below, about 0 where
+            there is nothing.
+        held_out_energy_error_: Its standard error.
+    """
+
+    name: str
+    singular_values_: Array
+    held_out_singular_values_: Array
+    held_out_errors_: Array
+    energy_: float
+    held_out_energy_: float
+    held_out_energy_error_: float
+
+    @classmethod
+    def of(cls, name: str, component: Component) -> DependenceComponent:
+        """What a user wants to know of a learned component."""
+        held_out, error = mean_and_error(component.held_out_sigma)
+        energy, energy_error = mean_and_error(component.held_out_energies[:, None])
+        total = float(np.sum(component.sigma**2))
+        return cls(name, component.sigma, held_out, error, total, float(energy[0]), float(energy_error[0]))
+
+    @property
+    def doubt(self) -> str | None:
+        """What held-out rows have against the component; None where nothing."""
+        if not len(self.singular_values_):
+            return f"{self.name}: no mode was found that held-out rows confirm"
+        if not np.isfinite(self.held_out_energy_):
+            return None
+        found = (
+            f"{self.name}: the energy is {self.energy_:.4g} on the rows of the fit and {self.held_out_energy_:.4g} +- "
+            f"{self.held_out_energy_error_:.2g} on held-out rows"
+        )
+        if abs(self.held_out_energy_) > len(self.singular_values_):
+            return f"{found}, more than {len(self.singular_values_)} modes can hold: a few rows make it"
+        most = self.held_out_energy_ + ERRORS * self.held_out_energy_error_
+        if most < 0:
+            return f"{found}, less than without any mode"
+        return f"{found}, less than half of it" if most < self.energy_ / 2 else None
+
+    def card(self) -> Card:
+        """Energy and strengths, in one line."""
+        values = ", ".join(f"{sigma:.4f}" for sigma in self.singular_values_)
+        line = (
+            f"{self.name}: energy {self.energy_:.4f} (held-out {self.held_out_energy_:.4f} "
+            f"+- {self.held_out_energy_error_:.4f}), singular values [{values}]"
+        )
+        return Card([line])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComponentsReport(Shown):
+    """What the components of a fit hold; print it for a table.
+
+    Attributes:
+        components: Those that were learned.
+        solver: How they were found.
+        dropped: What held-out rows called worse than no dependence, and is therefore not there.
+        notes: What else there is to say, a line each.
+        posterior: With side information, how Y given X and S is assembled, and how it fares.
+    """
+
+    components: tuple[DependenceComponent, ...]
+    solver: str
+    dropped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    posterior: Any = None
+
+    def card(self) -> Card:
+        """A row for each component."""
+        rows = [
+            (part.name, str(len(part.singular_values_)), f"{part.energy_:.4f}", f"{part.held_out_energy_:.4f}",
+             f"{part.held_out_energy_error_:.4f}", ", ".join(f"{sigma:.4f}" for sigma in part.singular_values_[:SHOWN]))
+            for part in self.components
+        ]  # fmt: skip
+        doubts = [*(part.doubt for part in self.components if part.doubt), *self.dropped]
+        lines = [f"solver {self.solver}", *self.notes, *([] if self.posterior is None else [str(self.posterior)])]
+        return Card(lines, ("", "modes", "energy", "held-out", "(s.e.)", "singular values"), rows, doubts)
+
+
+def warn_of_doubts(components: Iterable[DependenceComponent], without_modes: str) -> None:
+    """Warn where a fit found nothing at all, and of modes that held-out rows do not confirm.
+
+    Args:
+        components: Of a fit. That one of several is empty is an answer, not a doubt.
+        without_modes: What `given` is then.
+    """
+    parts = list(components)
+    doubts = [
+        f"{part.doubt}. Allow fewer functions or modes, or pass more rows; see `report()`."
+        for part in parts
+        if len(part.singular_values_) and part.doubt
+    ]
+    if not any(len(part.singular_values_) for part in parts):
+        doubts = [f"Held-out rows confirm no mode: {without_modes}. Pass more rows, or allow other functions."]
+    for doubt in doubts:
+        warnings.warn(doubt, FitWarning, stacklevel=3)
+
+
+def mean_and_error(folds: Array) -> tuple[Array, Array]:
+    """The mean over the folds, (k,), and its standard error; NaN where there are too few to tell."""
+    none = np.full(folds.shape[1], np.nan)
+    mean = folds.mean(axis=0) if len(folds) else none
+    return mean, folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else none
+
+SAMPLE_ROWS = 2000
+NEGATIVE_MASS_ROWS = 500  # each costs as much as the support has values
+PANEL_ROWS = 5000
+MOST_BARS = 200  # of the most frequent labels
+CURVE_POINTS = 300
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Features of a variable in the form that a figure wants.
+
+    Attributes:
+        kind: "curve" over a number, "bars" over labels, or "rows", a sample of values.
+        at: Numbers or labels, (m,); positions for a sample.
+        values: Features there, (m, k).
+    """
+
+    kind: str
+    at: np.ndarray
+    values: Array
+
+
+@saved
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Shown):
+    """Diagnostics of a fitted decomposition; print it for a table.
+
+    Attributes:
+        sigma: Singular values on the rows of the fit, (k,).
+        held_out_sigma: Correlations of f_i and g_i on held-out rows, (k,): the mean over the folds.
+        held_out_error: Its standard error, (k,); NaN where a single part of the rows was held out.
+        held_out_score: H-score on held-out rows.
+        effective_rows: How many rows each mode rests on, (k,): (sum f^2)^2 / sum f^4, or that of g if smaller. A mode
+            of a few extreme rows shows here.
+        blocks: First and last mode (counted from 1) of each group whose strengths cannot be told apart. Within a group
+            single modes are arbitrary; only the group is meaningful.
+        agreement: For each block, how well the span of its f is found again from other rows or restarts: the smallest
+            cosine of an angle between the spans, over all of them. 1 is perfect.
+        orthogonality: Largest deviation of E[f f^T] and E[g g^T] from the identity, over all rows of the fit.
+        negative_mass: Mass of 1 + f.g below zero, the average over a sample of rows.
+        n_rows: Rows of the sample behind `effective_rows`; at most 500 of them are behind `negative_mass`.
+        solver: How it was solved.
+        spaces: The spaces of X and of Y.
+        ridge: The ridge that was chosen.
+        doubts: What held-out rows have against the fit, in words; empty where nothing.
+    """
+
+    sigma: Array
+    held_out_sigma: Array
+    held_out_error: Array
+    held_out_score: float
+    effective_rows: Array
+    blocks: tuple[tuple[int, int], ...]
+    agreement: Array
+    orthogonality: float
+    negative_mass: float
+    n_rows: int
+    solver: str
+    spaces: tuple[str, str]
+    ridge: float
+    doubts: tuple[str, ...] = ()
+
+    def card(self) -> Card:
+        """Strengths with what held-out rows say of them, mode by mode."""
+        block_of = {i: (block, cosine) for block, cosine in zip(self.blocks, self.agreement, strict=True)
+                    for i in range(block[0], block[1] + 1)}  # fmt: skip
+        lines = [
+            f"{len(self.sigma)} mode{'s' * (len(self.sigma) != 1)}, solver {self.solver}, "
+            f"spaces {self.spaces[0]} | {self.spaces[1]}, ridge {self.ridge:g}",
+            f"held-out H-score {self.held_out_score:.4f}, orthogonality residual {self.orthogonality:.1e}, "
+            f"negative mass {self.negative_mass:.1e}",
+        ]
+        rows = []
+        for i, sigma in enumerate(self.sigma):
+            (first, last), cosine = block_of[i + 1]
+            strengths = (f"{value:.4f}" for value in (sigma, self.held_out_sigma[i], self.held_out_error[i]))
+            block = f"{first}-{last}" if last > first else str(first)
+            rows.append((str(i + 1), *strengths, f"{self.effective_rows[i]:,.0f}", block, f"{cosine:.4f}"))
+        columns = ("mode", "sigma", "held-out", "(s.e.)", "rows behind", "block", "agreement")
+        return Card(lines, columns, rows, self.doubts, self.sigma.tolist(), self.held_out_sigma.tolist())
+
+
+def diagnose(
+    learned: Learned, components: Mapping[str, DependenceComponent], support: Support, data: Pairs, seed: int
+) -> Report:
+    """Put together what the engine knows and what a sample of the rows shows, for the last component."""
+    sample = data.sample(SAMPLE_ROWS, seed)
+    component = learned.components[-1]
+    f, g = component.f(sample.x), component.g(sample.y)
+    folds = component.held_out_sigma
+    held_out, error = mean_and_error(folds)
+    blocks = _blocks(component.sigma, folds)
+    return Report(
+        sigma=component.sigma,
+        held_out_sigma=held_out,
+        held_out_error=error,
+        held_out_score=float(component.held_out_energies.mean() / 2) if len(folds) else float("nan"),
+        effective_rows=np.minimum(_effective(f), _effective(g)) * (len(data) / max(len(f), 1)),
+        blocks=tuple((block[0] + 1, block[-1] + 1) for block in blocks),
+        agreement=np.array([_agreement(component.rotations, block) for block in blocks]),
+        orthogonality=learned.residual,
+        negative_mass=Conditional(support, (f * component.sigma)[:NEGATIVE_MASS_ROWS]).negative_mass,
+        n_rows=len(f),
+        solver=learned.solver,
+        spaces=learned.spaces,
+        ridge=learned.ridge,
+        doubts=(*(part.doubt for part in components.values() if part.doubt), *learned.dropped),
+    )
+
+
+def panel(rows: Rows | Parts, features: FeatureFunction, seed: int) -> Panel:
+    """Features of a variable over its values, or of a sample of its rows."""
+    column = rows.variable.columns[0] if isinstance(rows, Rows) and len(rows.variable.columns) == 1 else None
+    if isinstance(rows, Rows) and column is not None and column.kind == "number":
+        numbers, first = np.unique(rows.table.numbers[:, 0], return_index=True)
+        some = np.unique(np.linspace(0, len(numbers) - 1 - np.isnan(numbers[-1]), CURVE_POINTS).astype(int))
+        # What no float can hold is shown from its smallest value on.
+        return Panel("curve", replace(column, origin=0).as_came(numbers[some]), features(rows.take(first[some])))
+    if isinstance(rows, Rows) and column is not None and column.kind == "label":
+        codes, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
+        frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_BARS])
+        names = [*column.categories, None]
+        labels = np.array([names[code] for code in codes[frequent]] + [None], dtype=object)[:-1]
+        return Panel("bars", labels, features(rows.take(first[frequent])))
+    rng = np.random.default_rng(seed)
+    kept = rows.take(np.sort(rng.choice(len(rows), min(len(rows), CURVE_POINTS), replace=False)))
+    values = features(kept)
+    return Panel("rows", np.arange(len(values), dtype=np.float64), values)
+
+
+def _blocks(sigma: Array, folds: Array) -> list[range]:
+    """Neighbours whose difference is within two standard errors of zero, the error read from the folds."""
+    if len(sigma) == 0:
+        return []
+    gaps = sigma[:-1] - sigma[1:]
+    if len(folds) > 1:
+        error = (folds[:, :-1] - folds[:, 1:]).std(axis=0, ddof=1) / np.sqrt(len(folds))
+    else:
+        error = np.zeros(len(gaps))
+    edges = [0, *(np.flatnonzero(gaps > ERRORS * error + 1e-8) + 1).tolist(), len(sigma)]
+    return [range(a, b) for a, b in pairwise(edges)]
+
+
+def _agreement(rotations: Array, block: range) -> float:
+    if len(rotations) == 0:
+        return float("nan")
+    inside = rotations[:, block.start : block.stop, block.start : block.stop]
+    return float(np.linalg.svd(inside, compute_uv=False).min().clip(max=1))
+
+
+def _effective(values: Array) -> Array:
+    fourth = (values**4).sum(axis=0)
+    return np.divide((values**2).sum(axis=0) ** 2, fourth, out=np.zeros(values.shape[1]), where=fourth > 0)
 
 @dataclass(eq=False, repr=False)
 class Decomposition(BaseEstimator):

@@ -13,26 +13,30 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.calibration import FEWEST_ROWS
-from featgeo.assembly.links import Link
+from featgeo.assembly.conditional import FEWEST_ROWS, Link
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
-from featgeo.features.missing import counted
-from featgeo.features.parts import Parts
+from featgeo.features.columns import counted
 from featgeo.features.recipes import is_finite
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import Parts, Rows, Variable
 from featgeo.geometry.validation import Array, as_features, check_same_rows
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Learned, LeftOut, Unseen
-from featgeo.learning.plan import Plan, Solver
-from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.base import Decomposition, check_varying, h_score_on
-from featgeo.models.components import ComponentsReport, DependenceComponent, warn_of_doubts
+from featgeo.learning.setting import Block, Plan, Setting, Solver, Step
+from featgeo.models.base import (
+    ComponentsReport,
+    Decomposition,
+    DependenceComponent,
+    check_varying,
+    h_score_on,
+    happened,
+    support_of,
+    warn_of_doubts,
+)
 from featgeo.models.given_s import FeaturesModel, WithResiduals, check_model, default_model, fitted_model, mass_given
 from featgeo.models.pairs import over_pairs
 from featgeo.models.products import products_block
 from featgeo.models.side_posterior import Posterior, Way
-from featgeo.models.supports import happened, support_of
 from featgeo.schema import saved
 from featgeo.watch import watched
 

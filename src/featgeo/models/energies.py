@@ -13,9 +13,8 @@ from scipy.stats import t as student
 
 from featgeo.card import Card, Shown
 from featgeo.learning.solve import MODE_COUNTS, Search, solve
-from featgeo.learning.source_screen import BEFORE
-from featgeo.learning.sources import LearnedSources
-from featgeo.models.components import mean_and_error
+from featgeo.learning.sources import BEFORE, LearnedSources
+from featgeo.models.base import mean_and_error
 from featgeo.models.identification import Group
 from featgeo.schema import saved
 

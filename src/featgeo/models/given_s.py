@@ -13,12 +13,11 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.support import Support
-from featgeo.features.encoding import Encoding
-from featgeo.features.spaces import two_dimensional
+from featgeo.assembly.conditional import Support
+from featgeo.features.spaces import Encoding, two_dimensional
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
-from featgeo.learning.plan import Plan
+from featgeo.learning.setting import Plan
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
 from featgeo.schema import saved

@@ -13,14 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from featgeo.card import Card, Shown
-from featgeo.features.encoding import Encoding
+from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Variable
 from featgeo.geometry.validation import Array, as_real, check_same_rows, seed_of
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import N_FOLDS
-from featgeo.learning.plan import Plan
-from featgeo.learning.setting import Setting
+from featgeo.learning.setting import Plan, Setting
 from featgeo.nesting.scores import h_score_of_modes
 
 FEWEST_ROWS = 4 * N_FOLDS

@@ -11,25 +11,31 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.calibration import Calibration
-from featgeo.assembly.links import Link, Recalibration
-from featgeo.assembly.support import Support
+from featgeo.assembly.conditional import Calibration, Link, Recalibration, Support
+from featgeo.features.columns import counted, dimensions, rows_of
 from featgeo.features.given import given_recipe
-from featgeo.features.missing import counted, rows_of
-from featgeo.features.parts import Parts
-from featgeo.features.raw import dimensions
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import Parts, Rows, Variable
 from featgeo.geometry.validation import Array, check_choice, check_flag, seed_of
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component, Learned
-from featgeo.learning.plan import Solver
-from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.base import Decomposition, check_varying, figures, h_score_on
-from featgeo.models.components import DependenceComponent, warn_of_doubts
-from featgeo.models.diagnostics import PANEL_ROWS, Panel, Report, diagnose, panel
+from featgeo.learning.setting import Block, Setting, Solver, Step
+from featgeo.models.base import (
+    PANEL_ROWS,
+    Decomposition,
+    DependenceComponent,
+    Panel,
+    Report,
+    check_varying,
+    diagnose,
+    figures,
+    h_score_on,
+    happened,
+    panel,
+    support_of,
+    warn_of_doubts,
+)
 from featgeo.models.leakage import Leakage, leakage
-from featgeo.models.supports import happened, support_of
 from featgeo.schema import OPTIONAL, saved
 from featgeo.watch import watched
 

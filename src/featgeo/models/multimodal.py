@@ -12,22 +12,26 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.features.missing import counted, present, rows_of
-from featgeo.features.parts import Parts
-from featgeo.features.raw import taken
-from featgeo.features.variables import Variable
+from featgeo.features.columns import counted, present, rows_of, taken
+from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.validation import Array, check_count, check_same_rows, check_whole
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.learned import Component
-from featgeo.learning.plan import Solver
+from featgeo.learning.setting import Solver
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
-from featgeo.models.base import Decomposition, figures, h_score_on
-from featgeo.models.components import ComponentsReport, DependenceComponent, warn_of_doubts
+from featgeo.models.base import (
+    ComponentsReport,
+    Decomposition,
+    DependenceComponent,
+    figures,
+    h_score_on,
+    support_of,
+    warn_of_doubts,
+)
 from featgeo.models.energies import Energies, Energy, energies
 from featgeo.models.identification import Identified, Team, identify
 from featgeo.models.reading import n_rows_of, read_rows, shown
-from featgeo.models.supports import support_of
 from featgeo.schema import saved
 from featgeo.watch import watched
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from featgeo.features.blocks import ProductSpace, SideBySide
 from featgeo.features.centred import CentredSpace
-from featgeo.features.functions import FeatureFunction, SpanFunction
-from featgeo.features.parts import Parts
 from featgeo.features.space import Space
-from featgeo.features.variables import Rows, symbol_keys
+from featgeo.features.spaces import FeatureFunction, ProductSpace, SideBySide, SpanFunction
+from featgeo.features.variables import Parts, Rows, symbol_keys
 from featgeo.geometry.validation import Array
 
 PAIRS_AT_ONCE = 100_000

@@ -18,15 +18,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 
-from featgeo.assembly.support import Support
-from featgeo.features.columns import Column, column_of, family_of
-from featgeo.features.exact_numbers import in_units
-from featgeo.features.missing import rows_of
-from featgeo.features.raw import RawColumn, columns_of, shape_of
+from featgeo.assembly.conditional import Support
+from featgeo.features.columns import Column, RawColumn, column_of, columns_of, family_of, in_units, rows_of, shape_of
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_weights, check_flag, check_same_rows
 from featgeo.learning.data import Stream
-from featgeo.learning.plan import Plan
+from featgeo.learning.setting import Plan
 from featgeo.learning.solve import MODE_COUNTS
 from featgeo.models.modal import ModalDecomposition
 from featgeo.schema import saved

@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 
-from featgeo.features.blocks import ProductSpace, SideBySide
 from featgeo.features.recipes import Recipe, is_finite, recipes
 from featgeo.features.space import Space
-from featgeo.features.spaces import KernelSpace, SplineSpace
+from featgeo.features.spaces import KernelSpace, ProductSpace, SideBySide, SplineSpace
 from featgeo.features.variables import Rows
 from featgeo.learning.setting import Block
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.features.missing import present, rows_of, stacked
-from featgeo.features.raw import taken
+from featgeo.features.columns import present, rows_of, stacked, taken
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Variable
 from featgeo.learning.data import Incomplete, Pairs

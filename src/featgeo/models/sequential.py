@@ -13,26 +13,18 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.calibration import Calibration, best_share
-from featgeo.assembly.links import LinearLink
-from featgeo.features.columns import Column, column_of
-from featgeo.features.exact_numbers import is_missing
-from featgeo.features.missing import repeats
-from featgeo.features.parts import Parts
-from featgeo.features.raw import RawColumn
+from featgeo.assembly.conditional import Calibration, LinearLink, best_share
+from featgeo.features.columns import Column, RawColumn, column_of, is_missing, repeats
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import MOST_SYMBOLS, check_not_constant
-from featgeo.features.variables import Rows, Variable, symbol_keys
+from featgeo.features.variables import Parts, Rows, Variable, symbol_keys
 from featgeo.geometry.validation import Array, check_flag, check_whole, is_whole
 from featgeo.learning.data import Pairs
 from featgeo.learning.histories import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Learned
-from featgeo.learning.plan import Plan, Solver
-from featgeo.learning.setting import Block, Setting, Step
-from featgeo.models.base import Decomposition, h_score_on
-from featgeo.models.components import DependenceComponent, warn_of_doubts
-from featgeo.models.supports import happened, support_of
+from featgeo.learning.setting import Block, Plan, Setting, Solver, Step
+from featgeo.models.base import Decomposition, DependenceComponent, h_score_on, happened, support_of, warn_of_doubts
 from featgeo.schema import saved
 from featgeo.watch import watched
 

@@ -12,9 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from featgeo.assembly.calibration import Calibration, best_share, losses
-from featgeo.assembly.links import MassLink, Recalibration
-from featgeo.assembly.support import Support
+from featgeo.assembly.conditional import Calibration, MassLink, Recalibration, Support, best_share, losses
 from featgeo.card import Card, Shown
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
