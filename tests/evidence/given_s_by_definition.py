@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from featgeo.evidence.null import weighted_chi_square_tail as tail  # against closed forms in test_null
+from featgeo.evidence.shuffling import weighted_chi_square_tail as tail  # against closed forms in test_null
 
 Columns = list[np.ndarray]  # floats are numbers, integers symbols 0, 1, ...
 

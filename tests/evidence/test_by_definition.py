@@ -10,8 +10,7 @@ from scipy.stats import chi2, norm, t
 
 from featgeo import ModalDecomposition
 from featgeo.evidence import held_out_spectrum, independence_test, mode_pvalues
-from featgeo.evidence.null import weighted_chi_square_tail
-from featgeo.evidence.shuffling import Shuffling
+from featgeo.evidence.shuffling import Shuffling, weighted_chi_square_tail
 from featgeo.features.variables import deal
 
 LINE = ModalDecomposition(1, x_space="linear", y_space="linear", random_state=0)

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, kstest
 
-from featgeo.evidence.condition import contrasts
-from featgeo.evidence.conditional import conditional_independence_test
+from featgeo.evidence.conditional import conditional_independence_test, contrasts
 from featgeo.evidence.regression import Residuals, variance_ratio
 from featgeo.evidence.scored import Symbols
 
@@ -187,7 +186,7 @@ def test_tiny_tables_are_enumerated(seed: int) -> None:
 def test_random_permutations_agree_with_the_limit_where_counts_are_ample(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y, s = finite(np.random.default_rng(3), 400)
     limit = conditional_independence_test(x, y, s)
-    monkeypatch.setattr("featgeo.evidence.tables.AMPLE_COUNT", np.inf)
+    monkeypatch.setattr("featgeo.evidence.independence.AMPLE_COUNT", np.inf)
     permuted = conditional_independence_test(x, y, s)
     assert (limit.method, permuted.method) == ("chi-square within strata", "permutations within strata")
     assert permuted.statistic == pytest.approx(limit.statistic)
@@ -285,7 +284,7 @@ def test_every_row_a_stratum_of_its_own_is_no_evidence() -> None:
 
 
 def test_level_holds_where_rows_are_too_many_to_permute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("featgeo.evidence.products.MOST_PERMUTED", 50)
+    monkeypatch.setattr("featgeo.evidence.conditional.MOST_PERMUTED", 50)
     assert conditional_independence_test(*finite_condition(np.random.default_rng(0), 200)).method.startswith("products")
     assert_level(pvalues(finite_condition, 300, 80))
     assert (pvalues(label_determined, 200, 10) == 1).all()

@@ -11,8 +11,8 @@ from given_s_by_definition import contrast, left_of, mid_ranks, moment_test, pro
 from scipy.stats import chi2, chi2_contingency
 
 from featgeo.evidence import conditional_independence_test
-from featgeo.evidence.condition import Condition
-from featgeo.evidence.reading import read_tables
+from featgeo.evidence.conditional import Condition
+from featgeo.evidence.scored import read_tables
 
 
 def frame(columns):

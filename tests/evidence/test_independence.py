@@ -10,11 +10,17 @@ from scipy.stats import chi2_contingency, fisher_exact
 from support import rows
 
 from featgeo.evidence import Evidence, independence_test
-from featgeo.evidence.blocks import LIMIT_ROWS, added_variance, limit_pvalue, lone_draws
-from featgeo.evidence.ladders import Ladder, smooth_ladders
+from featgeo.evidence.blocks import (
+    LIMIT_ROWS,
+    Ladder,
+    added_variance,
+    limit_pvalue,
+    lone_draws,
+    smooth_ladders,
+    table_evidence,
+)
 from featgeo.evidence.scored import Symbols, orthonormal
 from featgeo.evidence.shuffling import Shuffling
-from featgeo.evidence.tables import table_evidence
 from featgeo.features.variables import Variable
 
 REPETITIONS = 300

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 
-from featgeo.evidence import blocks, ladders, null, rank, scored, shuffling
+from featgeo.evidence import blocks, scored, shuffling
+from featgeo.evidence.blocks import table_evidence
 from featgeo.evidence.shuffling import Shuffling
-from featgeo.evidence.tables import table_evidence
 from featgeo.features.variables import Variable
 from featgeo.geometry import FiniteJoint
 
@@ -30,7 +30,7 @@ def _correlates(features: np.ndarray, with_: np.ndarray) -> float:
 
 def test_a_number_climbs_by_cosines_of_its_ranks():
     x = RNG.lognormal(size=80)
-    (ladder,) = ladders.smooth_ladders(_rows(x), seed=0)
+    (ladder,) = blocks.smooth_ladders(_rows(x), seed=0)
     ranks = (np.argsort(np.argsort(x)) + 0.5) / 80
     assert ladder.rungs == (1, 2, 4, 8, 12)
     for i in range(12):
@@ -41,7 +41,7 @@ def test_a_number_climbs_by_cosines_of_its_ranks():
 
 def test_rungs_of_several_columns_hold_their_first_waves_before_any_second():
     X = RNG.standard_normal((200, 3))
-    single, together = ladders.smooth_ladders(_rows(X), seed=0)
+    single, together = blocks.smooth_ladders(_rows(X), seed=0)
     ranks = (np.argsort(np.argsort(X, axis=0), axis=0) + 0.5) / 200
     for order in (1, 2):
         leading = single.features[:, : 3 * order]
@@ -59,11 +59,11 @@ def test_rungs_of_several_columns_hold_their_first_waves_before_any_second():
 def test_the_kernel_of_all_columns_has_its_principal_components_strongest_first():
     """With a centre for each row they are the eigenvectors of the centred kernel of the scores."""
     frame = pd.DataFrame({"number": RNG.standard_normal(60), "label": RNG.choice(list("ab"), 60)})
-    _, ladder = ladders.smooth_ladders(_rows(frame), seed=0)
+    _, ladder = blocks.smooth_ladders(_rows(frame), seed=0)
     scores = np.sqrt(12) * ((frame["number"].rank().to_numpy() - 0.5) / 60 - 0.5)
     marks = np.column_stack([frame["label"] == label for label in "ab"]) / np.sqrt(2)
     scores = np.column_stack([scores, marks])  # two rows of other labels are as far apart as one spread of a number
-    gamma = ladders.KERNEL_GAMMA / max(1.0, scores.var(axis=0).sum())
+    gamma = blocks.KERNEL_GAMMA / max(1.0, scores.var(axis=0).sum())
     kernel = np.exp(-gamma * np.square(scores[:, None] - scores[None]).sum(axis=2))
     centring = np.eye(60) - 1 / 60
     energies, vectors = np.linalg.eigh(centring @ kernel @ centring)
@@ -74,7 +74,7 @@ def test_the_kernel_of_all_columns_has_its_principal_components_strongest_first(
 def test_a_missing_number_is_average_in_waves_and_told_apart():
     x = RNG.standard_normal(80)
     x[:20] = np.nan
-    (ladder,) = ladders.smooth_ladders(_rows(x), seed=0)
+    (ladder,) = blocks.smooth_ladders(_rows(x), seed=0)
     assert _correlates(ladder.features[:, : ladder.rungs[0]], np.isnan(x).astype(float)) == pytest.approx(1, abs=1e-6)
 
 
@@ -88,9 +88,10 @@ def test_labels_have_indicators_and_rare_ones_share_one():
 
 def test_fourth_moments_of_a_ladder():
     features = RNG.standard_normal((50, 4))
-    ladder = ladders.Ladder(features, (1, 3, 4))
-    assert null.kurtosis(features) == pytest.approx(((features**4).mean(axis=0) / features.var(axis=0) ** 2).max(), 0.1)
-    assert null.kurtosis(2 * features) == pytest.approx(null.kurtosis(features))
+    ladder = blocks.Ladder(features, (1, 3, 4))
+    expected = ((features**4).mean(axis=0) / features.var(axis=0) ** 2).max()
+    assert shuffling.kurtosis(features) == pytest.approx(expected, 0.1)
+    assert shuffling.kurtosis(2 * features) == pytest.approx(shuffling.kurtosis(features))
     expected = [(np.square(features[:, :k]).sum(axis=1) ** 2).mean() for k in (1, 3, 4)]
     np.testing.assert_allclose(ladder.rung_kurtosis, expected)
 
@@ -177,7 +178,7 @@ def test_the_sum_of_squares_of_a_spectrum_from_pairs_of_rows(monkeypatch):
     products = (a[:, :, None] * b[:, None, :]).reshape(12, 4)
     gram = products @ products.T
     pairs = [gram[i, j] ** 2 for i in range(12) for j in range(12) if i != j]
-    assert rank._sum_of_squares(a, b) == pytest.approx(np.mean(pairs))
-    monkeypatch.setattr(rank, "MOST_ROWS", 7)
+    assert blocks._sum_of_squares(a, b) == pytest.approx(np.mean(pairs))
+    monkeypatch.setattr(blocks, "MOST_ROWS", 7)
     pairs = [gram[i, j] ** 2 for i in range(7) for j in range(7) if i != j]
-    assert rank._sum_of_squares(a, b) == pytest.approx(np.mean(pairs))
+    assert blocks._sum_of_squares(a, b) == pytest.approx(np.mean(pairs))

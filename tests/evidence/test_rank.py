@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from featgeo.evidence import mode_pvalues
-from featgeo.evidence.rank import MOST_PRODUCTS, bartlett_statistics, product_spectrum, rank_pvalues
+from featgeo.evidence.blocks import MOST_PRODUCTS, bartlett_statistics, product_spectrum, rank_pvalues
 
 REPETITIONS = 200
 

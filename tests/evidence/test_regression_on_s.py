@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from featgeo.evidence import condition, null, products, regression, scored
-from featgeo.evidence.condition import Probes
-from featgeo.evidence.reading import read_tables
-from featgeo.evidence.scored import Ranks, Symbols, cosines_of, orthonormal, ranks, same
+from featgeo.evidence import conditional, regression, scored, shuffling
+from featgeo.evidence.conditional import Probes
+from featgeo.evidence.scored import Ranks, Symbols, cosines_of, orthonormal, ranks, read_tables, same
 
 N = 120
 
@@ -145,15 +144,15 @@ def test_a_jump_is_found_where_it_is(turned):
 
 
 def test_the_statistic_is_the_sum_of_squared_means_of_products_and_its_weights_those_of_their_covariance(monkeypatch):
-    monkeypatch.setattr(products, "CHUNK", 7)
-    monkeypatch.setattr(products, "less_spread", lambda spectrum, same_row, n: spectrum)
+    monkeypatch.setattr(conditional, "CHUNK", 7)
+    monkeypatch.setattr(conditional, "less_spread", lambda spectrum, same_row, n: spectrum)
     rng = np.random.default_rng(0)
     n, x, y, m = 40, *(rng.standard_normal((40, k)) for k in (5, 2, 3))
     every = [x[:, i] * y[:, j] for i in range(5) for j in range(2)]
     every += [x[:, i] * y[:, j] * m[:, q] for i in range(4) for j in range(2) for q in range(3)]
     shares = rng.uniform(0.9, 1.1, (5, 2, 4))
     ratios = np.concatenate([shares[:, :, 0].ravel(), shares[:4, :, 1:].ravel()])
-    statistic, weights = products._quadratic_form(x, y, m, shares)
+    statistic, weights = conditional._quadratic_form(x, y, m, shares)
     assert statistic == pytest.approx(n * sum(product.mean() ** 2 for product in every))
     covariance = np.cov(every, bias=True) * np.sqrt(np.outer(ratios, ratios))
     np.testing.assert_allclose(weights, np.linalg.eigvalsh(covariance).clip(min=0), atol=1e-10)
@@ -163,7 +162,7 @@ def test_weights_that_independence_implies_are_products_of_energies():
     rng = np.random.default_rng(0)
     x, y, m = (rng.standard_normal((50, k)) for k in (6, 2, 3))
     sizes = [float(np.square(z).sum() / 50) for z in (x, y, m, x[:, :4])]
-    weights = products._implied_weights(x, y, m)
+    weights = conditional._implied_weights(x, y, m)
     assert len(weights) == 6 * 2 + 4 * 2 * 3
     assert weights.sum() == pytest.approx(sizes[0] * sizes[1] + sizes[3] * sizes[1] * sizes[2])
 
@@ -173,7 +172,7 @@ def test_eigenvalues_drawn_together_have_the_squares_that_pairs_of_different_row
     rows = rng.standard_normal((30, 8)) * np.arange(1, 9)
     gram = np.square(rows @ rows.T)
     spectrum = np.linalg.eigvalsh(rows.T @ rows / 30)
-    drawn = null.less_spread(spectrum, np.trace(gram) / gram.sum(), 30)
+    drawn = shuffling.less_spread(spectrum, np.trace(gram) / gram.sum(), 30)
     assert drawn.sum() == pytest.approx(spectrum.sum())
     assert np.square(drawn).sum() == pytest.approx((gram.sum() - np.trace(gram)) / (30 * 29))
 
@@ -194,7 +193,8 @@ def test_a_condition_regresses_each_side_once():
     s, x, copy = rng.standard_normal((200, 2)), rng.standard_normal((200, 1)), np.empty((200, 1))
     copy[:, 0] = np.exp(s[:, 1])
     tables = read_tables(S=s, X=x, Y=copy)
-    given, (one, determined) = condition.Condition(tables[0].table, 0), (condition.Side(t.table) for t in tables[1:])
+    given = conditional.Condition(tables[0].table, 0)
+    one, determined = (conditional.Side(t.table) for t in tables[1:])
     assert given.left_of(one) is given.left_of(one)
     assert given.left_of(determined) is None  # it is part of S
     np.testing.assert_allclose(np.square(given.left_of(one).values).mean(axis=0), 1 / np.arange(1, 7))
@@ -204,8 +204,8 @@ def test_a_condition_regresses_each_side_once():
 def test_functions_of_s_have_their_weight_together(width):
     s = np.random.default_rng(0).standard_normal((200, width))
     (rows,) = read_tables(S=s)
-    given = condition.Condition(rows.table, 0).modulators
-    assert np.square(given).mean(axis=0).sum() == pytest.approx(condition.MODULATION)
+    given = conditional.Condition(rows.table, 0).modulators
+    assert np.square(given).mean(axis=0).sum() == pytest.approx(conditional.MODULATION)
     np.testing.assert_allclose(given.mean(axis=0), 0, atol=1e-10)
     assert given.shape[1] == min(2 * width, 16)
 

@@ -9,7 +9,7 @@ from support import random_counts, rows
 from torch import nn
 
 from featgeo import FiniteJoint, Nesting, nested_h_score
-from featgeo.learning.heads import NestedFeatures, Orthonormal, Raw, batch_score
+from featgeo.learning.train import NestedFeatures, Orthonormal, Raw, batch_score
 
 
 def _network(d: int, k: int) -> nn.Module:

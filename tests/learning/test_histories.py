@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featgeo import FiniteJoint, SequentialDecomposition
-from featgeo.learning.histories import DISCOUNTS, STRENGTHS, UNIFORM_SHARES, BackOff, Histories
+from featgeo.learning.exact import DISCOUNTS, STRENGTHS, UNIFORM_SHARES, BackOff, Histories
 
 M = 3
 

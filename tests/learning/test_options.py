@@ -10,8 +10,7 @@ import torch
 
 from featgeo import Nesting, Training, nested_h_score
 from featgeo.learning.batches import Batches
-from featgeo.learning.heads import contributions
-from featgeo.learning.train import one_cycle
+from featgeo.learning.train import contributions, one_cycle
 
 
 def test_defaults_are_those_of_the_docs():

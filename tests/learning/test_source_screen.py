@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featgeo import ModalDecomposition
-from featgeo.learning import source_screen, task
+from featgeo.learning import closed, sources
 from featgeo.learning.sources import CLEAR, MOST_FUNCTIONS, MOST_JOINT, worthwhile
 
 
@@ -33,7 +33,7 @@ class Blocks:
 
 def chosen(monkeypatch, found, sizes=None):
     """What is chosen where groups have these gains, errors and left-overs."""
-    monkeypatch.setattr(source_screen, "_tried", lambda blocks, group: source_screen._Tried(group, *found[group]))
+    monkeypatch.setattr(sources, "_tried", lambda blocks, group: sources._Tried(group, *found[group]))
     return worthwhile(Blocks(sizes or dict.fromkeys(found, 1)), list(found))
 
 
@@ -65,7 +65,7 @@ def test_tables_are_kept_whole(monkeypatch):
 
 
 def test_a_rare_symbol_has_a_function_of_its_own_however_few_rows_fit_spaces(monkeypatch):
-    monkeypatch.setattr(task, "SPACE_ROWS", 30)
+    monkeypatch.setattr(closed, "SPACE_ROWS", 30)
     rng = np.random.default_rng(0)
     x = np.repeat(list("abc"), [200, 197, 3])
     y = rng.standard_normal(400) + (x == "b") + 5 * (x == "c")

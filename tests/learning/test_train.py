@@ -12,9 +12,8 @@ from torch import nn
 from featgeo.features import networks
 from featgeo.geometry import FiniteJoint
 from featgeo.learning.batches import Batches
-from featgeo.learning.heads import contributions
 from featgeo.learning.setting import Training
-from featgeo.learning.train import Trained, one_cycle, train
+from featgeo.learning.train import Trained, contributions, one_cycle, train
 from featgeo.nesting import Level, Nesting, nested_h_score
 
 QUICK = Training(max_epochs=4, batch_size=50, progress=False)

@@ -10,7 +10,7 @@ import pytest
 
 import featgeo
 from featgeo import ModalDecomposition
-from featgeo.geometry import observed
+from featgeo.geometry import spans
 
 ROOM = str(Path(featgeo.__file__).parent)
 
@@ -26,13 +26,13 @@ def table():
 
 @pytest.mark.parametrize("n_modes", [2, "auto"])
 def test_no_gram_matrix_is_whitened_twice(table, n_modes, monkeypatch):
-    whitened, whiten = [], observed.flag_from_gram
+    whitened, whiten = [], spans.flag_from_gram
 
     def counting(gram, sizes):
         whitened.append(gram.tobytes())
         return whiten(gram, sizes)
 
-    monkeypatch.setattr(observed, "flag_from_gram", counting)
+    monkeypatch.setattr(spans, "flag_from_gram", counting)
     ModalDecomposition(n_modes, random_state=0).fit(*table)
     assert len(whitened) > 10
     assert len(set(whitened)) == len(whitened)

@@ -13,7 +13,7 @@ from featgeo.features.spaces import KernelSpace, PartSpace, ProductSpace, SideBy
 from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.learned import Component
-from featgeo.models import pairs, products
+from featgeo.models import given_s
 from featgeo.models.base import DependenceComponent, mean_and_error
 from featgeo.models.leakage import Leakage, _linear
 
@@ -87,15 +87,15 @@ def test_functions_of_products_at_all_pairs_are_those_at_each(centred, monkeypat
     affine = AffineFeatures(rng.standard_normal(d), rng.standard_normal((d, 3)), rng.standard_normal(3))
     function = SpanFunction(space, affine)
     some_s, some_y = side.of("s").take(np.array([3, 5, 3, 9])), side.of("y").take(np.arange(6))
-    found = pairs.over_pairs(function, some_s, some_y)
+    found = given_s.over_pairs(function, some_s, some_y)
     assert found.shape == (4, 6, 3)
     for i, row in enumerate((3, 5, 3, 9)):
         both = Parts({"s": side.of("s").take(np.full(6, row)), "y": some_y})
         np.testing.assert_allclose(found[i], function(both), atol=1e-8)
-    monkeypatch.setattr(pairs, "PAIRS_AT_ONCE", 12)  # two rows of s at a time
+    monkeypatch.setattr(given_s, "PAIRS_AT_ONCE", 12)  # two rows of s at a time
     own = of_s(side).shape[1]
     whole = SpanFunction(space.spaces[1], AffineFeatures(affine.centre[own:], affine.weight[own:], affine.offset))
-    direct = pairs.over_pairs(whole, some_s, some_y)
+    direct = given_s.over_pairs(whole, some_s, some_y)
     for i, row in enumerate((3, 5, 3, 9)):
         both = Parts({"s": side.of("s").take(np.full(6, row)), "y": some_y})
         np.testing.assert_allclose(direct[i], whole(both), atol=1e-8)
@@ -107,17 +107,17 @@ def test_factors_of_products_are_what_was_asked_for():
     labels = Variable.seen(numbers[:, 0] > 0, "Y").rows(numbers[:, 0] > 0)
 
     def names(space, variable):
-        return [recipe.name for recipe in products._factors("s_space", space, variable, 5)]
+        return [recipe.name for recipe in given_s._factors("s_space", space, variable, 5)]
 
     assert names("kernel", rows) == ["kernel"]
     assert names("spline", rows) == ["spline"]
     assert names("auto", rows) == ["spline", "kernel"]
     assert names("auto", labels) == names("table", labels) == ["table"]
-    (kernel,) = products._factors("s_space", "kernel", rows, 5)
+    (kernel,) = given_s._factors("s_space", "kernel", rows, 5)
     assert kernel.fit(rows, 0)(rows).shape == (50, 5)  # no sums of functions of single columns beside them
     with pytest.raises(ValueError, match="`s_space` must be a space that is given"):
-        products._factors("s_space", "network", rows, 5)
-    assert products.products_block("auto", "auto", "auto", labels, labels).space == "table"
-    assert products.products_block("network", "auto", "auto", rows, labels).centred_given == "s"
-    mixed = products.products_block("kernel", "auto", "auto", rows, labels)
+        given_s._factors("s_space", "network", rows, 5)
+    assert given_s.products_block("auto", "auto", "auto", labels, labels).space == "table"
+    assert given_s.products_block("network", "auto", "auto", rows, labels).centred_given == "s"
+    mixed = given_s.products_block("kernel", "auto", "auto", rows, labels)
     assert [recipe.name for recipe in mixed.space] == ["table of y", "kernel x table"]

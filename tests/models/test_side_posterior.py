@@ -13,9 +13,7 @@ from featgeo.assembly.conditional import MassLink, Recalibration, Support, sprea
 from featgeo.assembly.side import ModelLink, SideRows
 from featgeo.features.variables import Variable
 from featgeo.learning.setting import Plan
-from featgeo.models.given_s import FeaturesModel, WithResiduals
-from featgeo.models.pairs import over_pairs
-from featgeo.models.side_posterior import ALONE, Posterior
+from featgeo.models.given_s import BY_S_ALONE, FeaturesModel, Posterior, WithResiduals, over_pairs
 
 
 def waves(n: int, frequency: float, seed: int) -> tuple[np.ndarray, ...]:
@@ -135,7 +133,7 @@ def test_losses_of_numbers_are_those_of_the_whole_distribution():
     assert found.prior_share == pytest.approx(shares[int(np.argmin(means["formula"]))], abs=1e-3)
     assert all(found.losses[way] <= min(losses) for way, losses in means.items())
     assert found.losses == pytest.approx(
-        {way: min(losses) for way, losses in means.items()} | {ALONE: score(alone).mean()}, rel=1e-5
+        {way: min(losses) for way, losses in means.items()} | {BY_S_ALONE: score(alone).mean()}, rel=1e-5
     )
     mixed = (1 - found.prior_share) * formula + found.prior_share * alone
     lead = score(alone) - score(mixed)

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from featgeo import FiniteJoint
 from featgeo.paper import cosine, discrete, gaussian, mixture, orthogonality, sequences, sequential, side_information
-from featgeo.paper.multihead import MultiheadNetwork
+from featgeo.paper.published import MultiheadNetwork
 
 FINE = (np.arange(4000) + 0.5) / 2000 - 1
 

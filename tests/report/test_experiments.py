@@ -9,7 +9,7 @@ from page_reader import Reader
 from report_samples import FIRST, SECOND, chapter, sample_report, write_report
 
 from featgeo.report.contents import Number
-from featgeo.report.numerals import at_most, numeral
+from featgeo.report.html import at_most, numeral
 from featgeo.report.panels import Bars, Plot
 
 

@@ -1,6 +1,6 @@
 """Real data for demos, guides and tests: small tables that come with the library, and public data fetched on use."""
 
-from featgeo.datasets.public import (
+from featgeo.datasets.fetch import (
     FashionMnist,
     LabelledImages,
     MultipleFeatures,

@@ -16,21 +16,202 @@ variance of the energy of a block of k x l features is
     2 k l + (E|f|^4 E|g|^4 - (k l)^2 - 2 k l) / n,    |f|^2 = f_1^2 + ... + f_k^2,  |g|^2 = g_1^2 + ... + g_l^2,
 
 and chi-square serves where the second term is small beside the first.
+
+Independence of two finite alphabets, from their tables of counts: a single one, or one for each stratum.
+
+The statistic is Pearson's, n sum_i sigma_i^2 with sigma_i the strengths of all modes of a table, summed over strata.
+Where every expected count is ample it is compared with chi-square; else a two by two table is tested by Fisher's exact
+test, any other by orders of the rows within strata, which keep all margins.
+
+Ladders of features: orthonormal functions of a variable, from the smoothest to the roughest.
+
+A number enters by its rank, as cosines of one, two, ... half-waves; labels as indicators. Several columns have two
+ladders: the functions of single columns, and the principal components of a kernel of all of them, which see what
+columns say only together. All of them are functions of one variable alone, so shuffling the other variable's rows
+leaves them as they are: whatever the ladder, tests by shuffling keep their level.
+
+Canonical correlations of given spans, and how many of them are more than chance.
+
+With rho_1 >= rho_2 >= ... the canonical correlations of p and q features over n rows, the hypothesis that only the
+first i modes are real is measured by Bartlett's statistic (1941; the sum of 1 / rho_j^2 is Lawley's refinement),
+
+    -(n - 1 - i - (p + q + 1) / 2 + sum_{j <= i} 1 / rho_j^2) sum_{j > i} log(1 - rho_j^2).
+
+To first order it is n times the sum of the squared cross-moments of the canonical variates a_{i+1}, ... with b_{i+1},
+...; errors of the spans and of the first i modes enter in second order only. For many rows these moments are normal,
+with the covariance of the products a_j b_l, j, l > i. So the statistic is a weighted sum of chi-squares, and the
+weights are the eigenvalues of that covariance. All are 1 where what is left of X is independent of what is left of Y,
+as it is where there are no modes; where it is only uncorrelated (a common scale, symbols that exclude each other) they
+are not, and chi-square with (p - i)(q - i) degrees of freedom, which is Bartlett's limit, may be far off. The weighted
+sum needs finite fourth moments and many rows, no more (F. Kleibergen and R. Paap (2006), J. Econometrics 133:97).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.linalg import sqrtm
+from scipy.spatial.distance import cdist
 from scipy.special import chdtrc
+from scipy.stats import chi2, fisher_exact
 
-from featgeo.evidence.ladders import Ladder
-from featgeo.evidence.null import rests_on_few_rows
-from featgeo.evidence.shuffling import BATCH_ENTRIES, Evidence, Shuffling
-from featgeo.geometry.validation import Array
+from featgeo.evidence.scored import (
+    Ranks,
+    Scored,
+    Symbols,
+    cosines_of,
+    indicators,
+    landmark_features,
+    landmarks,
+    orthonormal,
+    read_tables,
+    scored_columns,
+)
+from featgeo.evidence.shuffling import (
+    AMPLE_COUNT,
+    BATCH_ENTRIES,
+    Evidence,
+    Limit,
+    Shuffling,
+    check_permutations,
+    less_spread,
+    rests_on_few_rows,
+    weighted_chi_square_tail,
+)
+from featgeo.features.spaces import Encoding
+from featgeo.features.variables import Rows
+from featgeo.geometry.spans import COLLINEAR
+from featgeo.geometry.validation import Array, generator_of
+
+_MOST_CELLS = 2**20  # tables with more are counted by sorting, which takes less memory
+
+
+def table_evidence(x: Symbols, y: Symbols, shuffling: Shuffling, s: Symbols | None = None) -> Evidence:
+    """Test the independence of two finite variables, within the strata of s if it is given."""
+    strata = s or Symbols(np.zeros(len(x.codes), dtype=np.int64), 1)
+    of_s, inside = np.bincount(strata.codes), strata.codes * x.size + x.codes
+    of_x, of_y = _counts(inside), _counts(strata.codes * y.size + y.codes)
+
+    def of_orders(orders: np.ndarray) -> Array:
+        seen = np.array([_counts(cells) for cells in inside * y.size + y.codes[orders]])
+        return np.sum(seen * (of_s[strata.codes] / of_x) / of_y[orders], axis=1) - len(inside)
+
+    fewest, values = np.ones((2, len(of_s)))
+    for counts in (of_x, of_y):  # of each row
+        rarest = np.full(len(of_s), np.inf)
+        np.minimum.at(rarest, strata.codes, counts)
+        fewest *= rarest
+        values *= np.bincount(strata.codes, 1 / counts) - 1  # every value adds up to one
+    limit: Limit | None = None
+    if (fewest >= AMPLE_COUNT * of_s).all():
+        freedom = round(values.sum())
+        named = "chi-square within strata" if s else f"chi-square with {freedom} d.f."
+        limit = (chi2(freedom).sf if freedom else lambda statistic: 1.0, named)
+    elif s is None and x.size == y.size == 2:
+        exact = fisher_exact(np.bincount(2 * x.codes + y.codes, minlength=4).reshape(2, 2)).pvalue
+        limit = (lambda statistic: exact, "Fisher's exact test")
+    return shuffling.evidence(of_orders, strata.groups, "" if s else f"{x.size} x {y.size} table, ", limit)
+
+
+def _counts(cells: np.ndarray) -> np.ndarray:
+    """How many rows are in the cell of each, (n,)."""
+    if cells.max() < _MOST_CELLS:
+        return np.bincount(cells)[cells]
+    _, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    return counts[place]
+
+
+MOST_WAVES = 12  # half-waves of a number: rougher functions take more rows than tests get
+MOST_FEATURES = 32  # of single columns, all together, of a column of labels, and of a kernel
+ROWS_PER_FEATURE = 4  # at least: the roughest features of few rows are noise
+KERNEL_GAMMA = 0.3  # inverse squared width of the kernel of several columns, over their total variance
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """Orthonormal features of the rows of a variable.
+
+    Attributes:
+        features: Mean 0 and covariance the identity over the rows, (n, d).
+        rungs: Numbers of leading features that belong together, rising, the last is d.
+    """
+
+    features: Array
+    rungs: tuple[int, ...]
+
+    @cached_property
+    def rung_kurtosis(self) -> Array:
+        """E|f|^4 of the leading k features of each rung, (rungs,): k^2 where all rows weigh alike."""
+        energy = np.square(self.features).cumsum(axis=1)[:, np.array(self.rungs) - 1]
+        return np.mean(np.square(energy), axis=0)
+
+
+def smooth_ladders(rows: Rows, seed: int) -> tuple[Ladder, ...]:
+    """The ladders of a variable: of its single columns, and where there are several of all together."""
+    table = rows.table
+    columns, width = scored_columns(table, 2), table.numbers.shape[1] + table.codes.shape[1]
+    single = _column_ladder(columns, len(table), width)
+    if width == 1:
+        return (single,)
+    together, _ = kernel_components(columns, len(table), seed)
+    return single, Ladder(together, doubling(together.shape[1]))
+
+
+def linear_ladder(rows: Rows) -> Ladder:
+    """The columns themselves, labels as indicators, as a single rung."""
+    features, rungs = orthonormal(Encoding.fit(rows)(rows))
+    return Ladder(features, rungs)
+
+
+def _column_ladder(columns: Sequence[Scored], n: int, width: int) -> Ladder:
+    """Functions of single columns: of all the first waves and the labels, then of all the second waves, and so on."""
+    most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE))
+    most_waves = min(MOST_WAVES, max(1, most // width))
+    waves = [_waves(column, most_waves) for column in columns if isinstance(column, Ranks)]
+    labels = [indicators(column, MOST_FEATURES) for column in columns if isinstance(column, Symbols)]
+    spans = [[*labels, *(wave[:, :1] for wave in waves)]]
+    spans += [[wave[:, i : i + 1] for wave in waves] for i in range(1, max((w.shape[1] for w in waves), default=0))]
+    blocks = [np.hstack(span) for span in spans]
+    features, ends = orthonormal(np.hstack(blocks), [block.shape[1] for block in blocks])
+    # Among the first waves of several columns the leading combinations are rungs; labels of one column have no order.
+    leading = doubling(ends[0]) if width > 1 else ()
+    features = features[:, : max(most, MOST_FEATURES)]
+    rungs = {min(rung, features.shape[1]) for rung in (*leading, *(ends[i - 1] for i in doubling(len(ends))))}
+    return Ladder(features, tuple(sorted(rungs)))
+
+
+def _waves(column: Ranks, most: int) -> Array:
+    known = int(np.sum(~np.isnan(column.values)))
+    return cosines_of(column.values, max(1, min(most, known // ROWS_PER_FEATURE)))
+
+
+def kernel_components(columns: Sequence[Scored], n: int, seed: int) -> tuple[Array, Array]:
+    """Principal components of a Gaussian kernel of all columns, (n, d), the strongest first, and their energies, (d,).
+
+    A label differs as a number does by a spread. The seed is that of the landmarks.
+    """
+    scores = np.hstack([
+        np.nan_to_num(np.sqrt(12) * (column.values - 0.5))[:, None] if isinstance(column, Ranks)
+        else indicators(column, MOST_FEATURES) / np.sqrt(2)
+        for column in columns
+    ])  # fmt: skip
+    gamma = KERNEL_GAMMA / max(1.0, float(scores.var(axis=0).sum()))
+    chosen = landmarks(n, seed)
+    features = landmark_features(np.exp(-gamma * cdist(scores, scores[chosen], "sqeuclidean")), chosen)
+    energies, directions = np.linalg.eigh(features.T @ features / n)
+    most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE, int(np.sum(energies > COLLINEAR * energies[-1]))))
+    energies, directions = energies[: -most - 1 : -1], directions[:, : -most - 1 : -1]
+    return features @ (directions / np.sqrt(energies)), energies
+
+
+def doubling(most: int) -> tuple[int, ...]:
+    """1, 2, 4, ..., and the last."""
+    return (*(2**i for i in range((most - 1).bit_length())), most)
+
 
 LIMIT_ROWS = 1000  # with fewer, orders of the rows take no time and need no limit
 MOST_ADDED_VARIANCE = 0.2  # of the energy of a block, as a share of that of chi-square
@@ -136,3 +317,99 @@ def limit_pvalue(statistic: float, draws: Array) -> float:
     if statistic <= edge:
         return (1 + len(draws) - int(np.searchsorted(draws, statistic))) / (1 + len(draws))
     return TAIL_DRAWS / len(draws) * 10 ** float(edge - statistic)
+
+
+MOST_PRODUCTS = 1024  # beyond, the weights are taken as equal, with the same sum and sum of squares
+MOST_ROWS = 2000  # that sums of squares come from
+
+
+def mode_pvalues(
+    X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any = None, sample_weight: Any = None
+) -> Array:
+    """How many modes do given features have? Tests inside their spans, one after the other.
+
+    Args:
+        X: Features of X, (n, p); labels count as indicators.
+        Y: Features of Y, (n, q).
+        n_permutations: Random arrangements of the rows that "there are no modes" is compared with, where rows are few;
+            no p-value is then below 1 / (n_permutations + 1).
+        random_state: Seed of the arrangements; None is always the same.
+        sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice. Once when None.
+
+    Returns:
+        P-values of "there are no more than i modes" for i = 0, 1, ..., (min(p, q),). They never fall along the row, so
+        as many modes are real, at level a, as p-values lie below a. What is left after the modes may depend in any way
+        that is not correlation. For i = 0 they are exact where X and Y are independent; otherwise they need many rows
+        and finite fourth moments.
+    """
+    check_permutations(n_permutations)
+    shuffling = Shuffling(n_permutations, generator_of(random_state))
+    x, y = (linear_ladder(rows) for rows in read_tables(sample_weight, X=X, Y=Y))
+    # The larger of two: one is right where X and Y are independent, the other in the limit where they are uncorrelated.
+    independent = linear_evidence(x, y, shuffling).pvalue
+    pvalues = rank_pvalues(x.features, y.features)
+    return np.maximum.accumulate([max(independent, pvalues[0]), *pvalues[1:]])
+
+
+def linear_evidence(x: Ladder, y: Ladder, shuffling: Shuffling) -> Evidence:
+    """Test independence inside the spans of two ladders: Bartlett's statistic of "there are no modes"."""
+    n, p, q = len(x.features), x.features.shape[1], y.features.shape[1]
+    if p == 0 or q == 0:
+        raise ValueError(
+            f"Features of X and of Y must vary, got {p} and {q} that do, as far as floats tell. Rescale the columns."
+        )
+    if p + q > n - 2:
+        raise ValueError(
+            f"{p} and {q} features need at least {p + q + 2} rows, got {n}: with fewer, some of their combinations "
+            "agree whatever the rows. Pass fewer columns or more rows, or use method='smooth'."
+        )
+
+    def of_orders(orders: np.ndarray) -> Array:
+        moments = cross_moments(x.features, y.features[orders]) / np.sqrt(n - 1)
+        return bartlett_statistics(np.linalg.svd(moments, compute_uv=False), n, p, q)[:, 0]
+
+    limit = (chi2(p * q).sf, f"chi-square with {p * q} d.f.") if limit_holds(x, y) else None
+    return shuffling.evidence(of_orders, [np.arange(n)], f"Bartlett's statistic of {p} x {q} features, ", limit)
+
+
+def bartlett_statistics(rho: Array, n_rows: int, p: int, q: int) -> Array:
+    """The statistic of "only the first i modes are real" for i = 0, 1, ..., (..., k) to (..., k)."""
+    inside = rho.clip(1e-8, 1 - 1e-15)  # no infinities
+    inverse, i = 1 / inside**2, np.arange(rho.shape[-1])
+    tails = np.log1p(-(inside**2))[..., ::-1].cumsum(axis=-1)[..., ::-1]
+    return -(n_rows - 1 - i - (p + q + 1) / 2 + np.cumsum(inverse, axis=-1) - inverse) * tails
+
+
+def rank_pvalues(x: Array, y: Array) -> Array:
+    """P-values of "only the first i modes are real" for i = 0, 1, ..., (min(p, q),), each by itself.
+
+    Args:
+        x: Orthonormal features of X, (n, p).
+        y: Orthonormal features of Y, (n, q).
+    """
+    left, rho, right = np.linalg.svd(x.T @ y / len(x))
+    a, b = x @ left, y @ right.T
+    return np.array([
+        weighted_chi_square_tail(statistic, product_spectrum(a[:, i:], b[:, i:]))
+        for i, statistic in enumerate(bartlett_statistics(rho, len(x), x.shape[1], y.shape[1]))
+    ])  # fmt: skip
+
+
+def product_spectrum(a: Array, b: Array) -> Array:
+    """Eigenvalues of the covariance of all products a_j b_l, or fewer of the same spread, (n, k) and (n, l) to (m,)."""
+    n, size = len(a), a.shape[1] * b.shape[1]
+    trace = float(np.mean(np.square(a).sum(axis=1) * np.square(b).sum(axis=1)))
+    if size > MOST_PRODUCTS:
+        count = np.clip(round(trace**2 / max(_sum_of_squares(a, b), trace**2 / size)), 1, size)
+        return np.full(count, trace / count)
+    products = (a[:, :, None] * b[:, None, :]).reshape(n, size)
+    spectrum = np.linalg.eigvalsh(products.T @ products / n).clip(min=0.0)
+    fourth = float(np.square(np.square(products).sum(axis=1)).sum())
+    return less_spread(spectrum, fourth / max(n * n * float(np.square(spectrum).sum()), 1e-300), n)
+
+
+def _sum_of_squares(a: Array, b: Array) -> float:
+    """The sum of the squared eigenvalues, from pairs of different rows."""
+    a, b = a[:MOST_ROWS], b[:MOST_ROWS]
+    gram = np.square((a @ a.T) * (b @ b.T))
+    return float((gram.sum() - np.trace(gram)) / (len(a) * (len(a) - 1)))

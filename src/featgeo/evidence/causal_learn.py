@@ -21,11 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.evidence.condition import Condition, Side
-from featgeo.evidence.conditional import check_options, conditional_evidence
+from featgeo.evidence.conditional import Condition, Side, check_options, conditional_evidence
 from featgeo.evidence.independence import independence_test
-from featgeo.evidence.reading import read_rows, varies
-from featgeo.evidence.scored import LANDMARKS
+from featgeo.evidence.scored import LANDMARKS, read_rows, varies
 from featgeo.features.variables import Table
 
 NAME = "featgeo"

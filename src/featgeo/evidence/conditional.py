@@ -2,26 +2,330 @@
 
 Two methods. Given a finite S, rows are compared within its values: rows of Y are permuted there, which is exact, or,
 with ample counts or many rows, a limit is used. Otherwise what S explains is taken out of
-functions of X and of Y, and the products of what is left are tested (`featgeo.evidence.products`). Numbers of X and of
+functions of X and of Y, and the products of what is left are tested (below). Numbers of X and of
 Y enter by rank, so strictly monotone maps of them change nothing; numbers of S enter by rank and as they are. Renaming
 labels changes nothing.
+
+X, Y and S as tests given S read them, with what one of them, or a pair, gives to many tests.
+
+X and Y are read through *probes*: a few functions on which dependence would show, each with a weight. Of a number, the
+first cosines of its rank; of symbols, one function for each symbol beyond the first; of several columns together, the
+leading components of their kernel. Probes have mean 0 and variance 1; the smoothest come first.
+
+A search asks about the same columns again and again. What depends on one variable alone is a property of it (`Side`,
+`Condition`), computed where it is first asked for; what a condition finds out about one side is kept by the condition.
+Whoever keeps these objects saves the work, and no result depends on it.
+
+Conditional independence from products of residuals.
+
+X and Y are independent given S exactly if, for all functions phi of X, psi of Y and m of S,
+
+    E[ m(S) (phi(X) - E[phi(X) | S]) (psi(Y) - E[psi(Y) | S]) ] = 0.
+
+A few probes stand in for phi and psi, and kernel ridge regression for the conditional means. An error in one of the
+two regressions is multiplied by a residual of the other, whose mean is 0: only the product of both errors can disturb
+the level. The functions m find dependence whose sign changes with S, which cancels without them.
+
+Given a finite S, conditional means are those of its strata. There the rows of Y that share a value of S are
+exchangeable: permuting them changes nothing, so the rank of the statistic among those of the permuted rows is an exact
+p-value, for any number of rows.
+
+The statistic is the weighted sum of the squared means, times n. Under the null hypothesis it is, for large n, a
+weighted sum of chi-squares whose weights are the eigenvalues of the covariance matrix of the products, however the
+variances of the residuals change with S.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from featgeo.evidence.condition import Condition, Side
+from featgeo.evidence.blocks import kernel_components, table_evidence
 from featgeo.evidence.independence import independence_test
-from featgeo.evidence.null import AMPLE_COUNT
-from featgeo.evidence.products import product_test, stratified_probe_test
-from featgeo.evidence.reading import read_tables
-from featgeo.evidence.scored import scored_columns
-from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
-from featgeo.evidence.tables import table_evidence
-from featgeo.geometry.validation import check_choice, seed_of
+from featgeo.evidence.regression import Residuals, curves_of, free_terms, index_of, lines_of, residuals, variance_ratio
+from featgeo.evidence.scored import (
+    Ranks,
+    Scored,
+    Symbols,
+    cosines_of,
+    indicators,
+    joint_symbols,
+    kernel_features,
+    narrow_features,
+    orthonormal,
+    ranks,
+    read_tables,
+    same,
+    scored_columns,
+)
+from featgeo.evidence.shuffling import (
+    AMPLE_COUNT,
+    Evidence,
+    Shuffling,
+    check_permutations,
+    less_spread,
+    rests_on_few_rows,
+    weighted_chi_square_tail,
+)
+from featgeo.features.variables import Table
+from featgeo.geometry.validation import Array, check_choice, seed_of
+
+COSINES = 6  # of a number, and twice as many functions of several columns
+MOST_SYMBOLS = 16  # of a column, the rarer ones count as one; and functions of S, at most
+DETERMINED = 1e-3  # a probe with this share of its variance left is a function of S as far as a regression can tell
+MOST_UNORDERED = 3  # values of a number of X or Y; with more, their order counts
+NARROW_ROWS = 500  # from so many on, functions along indices may be narrow
+MODULATING_COSINES = 2  # of each column of S: where a dependence changes, it does so smoothly
+MODULATION = 1.5  # weight of all functions of S together; the constant has weight 1
+
+
+@dataclass(frozen=True, eq=False)
+class Probes:
+    """Functions of a variable.
+
+    Attributes:
+        values: Shape (n, k), of mean 0.
+        weights: Shape (k,), of their squared correlations in a statistic.
+    """
+
+    values: Array
+    weights: Array
+
+    def scaled(self, left: Array) -> tuple[Array, np.ndarray]:
+        """What a regression on S leaves of the probes that S does not determine, and which these are, (k,).
+
+        They have variance 1, times the roots of their weights, (n, at most k).
+        """
+        spread = left.std(axis=0)
+        free = np.square(spread) > DETERMINED * self.values.var(axis=0)
+        return left[:, free] / spread[free] * np.sqrt(self.weights[free]), free
+
+
+def probes(columns: Sequence[Scored], n: int, seed: int) -> Probes:
+    """Functions of all columns together; the seed is that of the kernel's landmarks."""
+    if len(columns) == 1:
+        return column_probes(columns[0], COSINES)
+    components, energies = kernel_components(columns, n, seed)
+    return Probes(components[:, : 2 * COSINES], np.sqrt(energies / energies[0])[: 2 * COSINES])
+
+
+def column_probes(column: Scored, cosines: int) -> Probes:
+    """Functions of one column."""
+    if isinstance(column, Ranks):
+        return Probes(cosines_of(column.values, cosines), 1.0 / np.arange(1, cosines + 1))
+    values = contrasts(column)
+    return Probes(values, np.ones(values.shape[1]))
+
+
+def contrasts(column: Symbols) -> Array:
+    """An orthonormal basis of the functions of the symbols that have mean 0, (n, symbols - 1)."""
+    return orthonormal(indicators(column, min(column.size, MOST_SYMBOLS) - 1))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """X or Y."""
+
+    table: Table
+
+    @cached_property
+    def columns(self) -> list[Scored]:
+        """Those that vary, for products of residuals."""
+        return scored_columns(self.table, MOST_UNORDERED)
+
+    @cached_property
+    def finite(self) -> Symbols | None:
+        """All columns as one of symbols; None where they take many values."""
+        return joint_symbols(self.table)
+
+
+@dataclass(frozen=True, eq=False)
+class Condition(Side):
+    """S.
+
+    Attributes:
+        seed: Of the kernel's landmarks.
+    """
+
+    seed: int
+    _left: dict[Side, Residuals | None] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def columns(self) -> list[Scored]:
+        """Those that vary."""
+        return scored_columns(self.table)
+
+    @cached_property
+    def numbers(self) -> list[Array]:
+        """Ranks along each column that is a number, (n,)."""
+        return [column.values for column in self.columns if isinstance(column, Ranks)]
+
+    @cached_property
+    def lines(self) -> Array:
+        """An orthonormal basis of its lines and labels, (n, r)."""
+        return lines_of(self.columns, len(self.table))
+
+    @cached_property
+    def curves(self) -> Array | None:
+        """One of lines and curves of single columns, (n, c); None where rows are too few for it."""
+        return curves_of(self.lines, self.numbers, len(self.table) // len(self.columns))
+
+    @cached_property
+    def features(self) -> Array:
+        """Of the kernel of its smooth functions, (n, m)."""
+        return kernel_features(self.columns, len(self.table), self.seed)
+
+    def left_of(self, side: Side) -> Residuals | None:
+        """What S leaves of functions of a side, scaled; None where it determines them all."""
+        if side not in self._left:
+            columns = [column for column in side.columns if not any(same(column, other) for other in self.columns)]
+            self._left[side] = self._regress(columns) if columns else None
+        return self._left[side]
+
+    def indices(self, target: Array) -> list[Array]:
+        """Ranks along the combinations of columns that a target, (n,), follows: of lines, and of sums of curves."""
+        if len(self.columns) == 1 and self.numbers:
+            return self.numbers
+        straight = index_of(self.lines, target, even=True)
+        return [straight] if self.curves is None else [straight, index_of(self.curves, target, even=False)]
+
+    def _regress(self, columns: list[Scored]) -> Residuals | None:
+        n, width = len(self.table), len(self.columns)
+        given = probes(columns, n, self.seed)
+        leading = given.values[:, 0]  # for its sake terms go without penalty
+        indices = self.indices(leading)
+        features = [self.features, *map(narrow_features, indices if width > 1 and n >= NARROW_ROWS else ())]
+        terms = free_terms(self.lines, self.numbers, indices, leading, width)
+        left = residuals(np.hstack(features), terms, given.values)
+        values, free = given.scaled(left.values)
+        return Residuals(values, left.vectors, left.taken[:, free], left.of_rows[:, free]) if free.any() else None
+
+    @cached_property
+    def modulators(self) -> Array:
+        """Functions of S that multiply products of residuals, times the roots of their weights, (n, q)."""
+        width = len(self.columns)
+        if width > MOST_SYMBOLS:
+            return self.lines[:, :MOST_SYMBOLS] * np.sqrt(MODULATION / MOST_SYMBOLS)
+        parts = []
+        for column in self.columns:
+            given = column_probes(column, MODULATING_COSINES)
+            weights = given.weights[: MOST_SYMBOLS // width]
+            parts.append(given.values[:, : len(weights)] * np.sqrt(MODULATION / width * weights / weights.sum()))
+        return np.hstack(parts)
+
+
+MODULATED = 4  # leading probes of X and of Y: all of them times all functions of S would drown the rest
+CHUNK = 8192  # rows at once; it bounds the memory
+NAME = "products of residuals"
+MOST_PERMUTED = 5000  # rows; with more the limit is as good and faster
+
+
+def product_test(x: Side, y: Side, s: Condition) -> Evidence:
+    """Test the independence of x and y given s, of which a column varies."""
+    of_x, of_y = s.left_of(x), s.left_of(y)
+    if of_x is None or of_y is None:
+        return Evidence(0.0, 1.0, NAME)
+    ratios = variance_ratio(of_x, of_y, np.column_stack([np.ones(len(s.modulators)), s.modulators]))
+    return moment_evidence(of_x.values, of_y.values, s.modulators, ratios, NAME)
+
+
+def stratified_probe_test(
+    x: Sequence[Scored], y: Sequence[Scored], s: Symbols, seed: int, shuffling: Shuffling
+) -> Evidence:
+    """Test of squared moments of probes of x and y, centred in each stratum, over all and by stratum."""
+    n = len(s.codes)
+    of_x, of_y = (probes([_within(column, s) for column in columns], n, seed) for columns in (x, y))
+    by_stratum = contrasts(s)
+    by_stratum = by_stratum * np.sqrt(MODULATION / max(by_stratum.shape[1], 1))
+    if n > MOST_PERMUTED:
+        return _limit_within(of_x, of_y, by_stratum, s)
+    modulating = np.hstack([np.ones((n, 1)), by_stratum])
+    left, right = (_centred(given.values, s) * np.sqrt(given.weights) for given in (of_x, of_y))
+    modulated = (left[:, :, None] * modulating[:, None, :]).reshape(n, -1).T
+
+    def of_orders(orders: np.ndarray) -> Array:
+        return np.square(modulated @ right[orders]).sum(axis=(1, 2)) / n
+
+    return shuffling.evidence(of_orders, s.groups, "")
+
+
+def _limit_within(of_x: Probes, of_y: Probes, by_stratum: Array, s: Symbols) -> Evidence:
+    """The same statistic against its limit: products of what centring within strata leaves of the probes."""
+    name = "products within strata"
+    x, y = (given.scaled(_centred(given.values, s))[0] for given in (of_x, of_y))
+    if x.shape[1] * y.shape[1] == 0:
+        return Evidence(0.0, 1.0, name)
+    of_rows = 1 - 1 / np.bincount(s.codes)[s.codes]  # what centring leaves of the variance of each row
+    squares = np.column_stack([np.ones(len(of_rows)), np.square(by_stratum)])
+    ratio = (of_rows @ squares) / (np.square(of_rows) @ squares)  # as in `variance_ratio`
+    ratios = np.broadcast_to(ratio, (x.shape[1], y.shape[1], len(ratio)))
+    return moment_evidence(x, y, by_stratum, ratios, name)
+
+
+def _within(column: Scored, s: Symbols) -> Scored:
+    """Ranks among the rows of the same stratum: there each number is spread evenly, wherever S has moved it."""
+    if isinstance(column, Symbols):
+        return column
+    values = np.empty_like(column.values)
+    for rows in s.groups:
+        values[rows] = ranks(column.values[rows])
+    return Ranks(values, column.numbers)
+
+
+def _centred(values: Array, s: Symbols) -> Array:
+    means = np.stack([np.bincount(s.codes, column) for column in values.T], axis=1) / np.bincount(s.codes)[:, None]
+    return values - means[s.codes]
+
+
+def moment_evidence(x: Array, y: Array, modulating: Array, ratios: Array, name: str) -> Evidence:
+    """Test whether products of residuals have mean 0.
+
+    Args:
+        x: Residuals of the probes of X, (n, k), scaled.
+        y: Those of Y, (n, l).
+        modulating: Functions of S that multiply the products, (n, q).
+        ratios: From `variance_ratio`, of a constant and of these functions, (k, l, 1 + q).
+        name: What the method is called.
+    """
+    statistic, weights = _quadratic_form(x, y, modulating, ratios)
+    pvalue = weighted_chi_square_tail(statistic, weights)
+    if rests_on_few_rows(x, y):
+        # Residuals rest on few rows: where these never meet, the products hardly vary, and their own variance says too
+        # little. Then the variance that independence implies must not be exceeded either.
+        pvalue = max(pvalue, weighted_chi_square_tail(statistic, _implied_weights(x, y, modulating)))
+    return Evidence(statistic, pvalue, name)
+
+
+def _implied_weights(x: Array, y: Array, modulating: Array) -> Array:
+    """Weights of the null distribution where residuals of X, of Y and the modulators are independent."""
+    energy_x, energy_y, energy_m = (np.linalg.eigvalsh(z.T @ z / len(z)) for z in (x, y, modulating))
+    lead_x, lead_y = (np.linalg.eigvalsh(z[:, :MODULATED].T @ z[:, :MODULATED] / len(z)) for z in (x, y))
+    modulated = np.multiply.outer(np.multiply.outer(lead_x, lead_y), energy_m)
+    return np.concatenate([np.multiply.outer(energy_x, energy_y).ravel(), modulated.ravel()]).clip(min=0)
+
+
+def _quadratic_form(x: Array, y: Array, modulating: Array, ratios: Array) -> tuple[float, Array]:
+    """The statistic and the weights of its null distribution."""
+    n, lead = len(x), slice(MODULATED)
+    total, gram, fourth = np.zeros(()), np.zeros(()), 0.0
+    for start in range(0, n, CHUNK):
+        rows = slice(start, start + CHUNK)
+        plain = x[rows, :, None] * y[rows, None, :]
+        leading = plain[:, lead, lead, None] * modulating[rows, None, None, :]
+        block = np.hstack([plain.reshape(len(plain), -1), leading.reshape(len(plain), -1)])
+        total = total + block.sum(axis=0)
+        gram = gram + block.T @ block
+        fourth += float(np.square(np.square(block).sum(axis=1)).sum())
+    mean = total / n
+    scale = np.sqrt(np.concatenate([ratios[:, :, 0].ravel(), ratios[lead, lead, 1:].ravel()]))
+    covariance = (gram / n - np.outer(mean, mean)) * np.outer(scale, scale)
+    spectrum = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
+    return float(n * mean @ mean), less_spread(spectrum, fourth / float(np.square(gram).sum()), n)
+
 
 METHODS = ("auto", "products", "strata")
 FEWEST_ROWS = 4  # of fewer no order of the rows is evidence

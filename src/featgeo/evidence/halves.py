@@ -33,9 +33,15 @@ from sklearn.base import clone
 
 from featgeo.card import Card, Shown
 from featgeo.evidence.blocks import LIMIT_ROWS
-from featgeo.evidence.null import AMPLE_COUNT, rests_on_few_rows
-from featgeo.evidence.reading import read_rows, varies
-from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations, permutation_pvalue
+from featgeo.evidence.scored import read_rows, varies
+from featgeo.evidence.shuffling import (
+    AMPLE_COUNT,
+    Evidence,
+    Shuffling,
+    check_permutations,
+    permutation_pvalue,
+    rests_on_few_rows,
+)
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array, check_level, generator_of, shown
 from featgeo.learning.data import Pairs

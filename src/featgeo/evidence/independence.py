@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from featgeo.evidence.blocks import block_evidence
+from featgeo.evidence.blocks import block_evidence, linear_evidence, linear_ladder, smooth_ladders, table_evidence
 from featgeo.evidence.halves import check_model, learned_evidence
-from featgeo.evidence.ladders import linear_ladder, smooth_ladders
-from featgeo.evidence.rank import linear_evidence
-from featgeo.evidence.reading import check_rows, read_rows
-from featgeo.evidence.scored import Symbols
+from featgeo.evidence.scored import Symbols, check_rows, read_rows
 from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
-from featgeo.evidence.tables import table_evidence
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Rows, symbol_keys
 from featgeo.geometry.validation import check_choice, generator_of

@@ -25,8 +25,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
-from featgeo.evidence.null import AMPLE_COUNT
 from featgeo.evidence.scored import Ranks, Scored, cosines_of, indicators, orthonormal
+from featgeo.evidence.shuffling import AMPLE_COUNT
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 

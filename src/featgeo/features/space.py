@@ -7,6 +7,11 @@ A space is a torch module over the columns of a variable as they were read once:
 Spaces are dataclasses, and their fields are all that a file keeps of them. Fields stay what they are, arrays above all;
 each array or float has a buffer beside it that moves with the module. Exported graphs read these buffers, too: ONNX
 would make Python's own numbers single precision.
+
+Searches, interpolation and normal quantiles on tensors.
+
+ONNX has neither a sorted search nor the normal quantile function. So graphs that are exported search by bisection, with
+a fixed number of steps, and approximate the function to double precision.
 """
 
 from __future__ import annotations
@@ -138,6 +143,7 @@ def _ratio(coefficients: tuple[tuple[float, ...], ...], x: Tensor) -> Tensor:
         result = result * x[..., None] + pair
     numerator, denominator = result.unbind(dim=-1)
     return numerator / denominator
+
 
 ROWS_AT_ONCE = 8192  # bounds memory: a space may have many more features than are wanted of it
 

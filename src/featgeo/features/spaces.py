@@ -3,6 +3,26 @@
 A space is the span of a few features of the rows of a variable; `space(rows)` gives their values, (n, d). Wherever the
 spans are given, the best functions in them have a closed form (`featgeo.learning.solve`). Spaces of labels and of
 finite alphabets are indicators; those of numbers the numbers themselves (`Encoding`), splines of them, or kernels.
+
+Columns as numbers of comparable size: what kernels, splines and default networks read.
+
+Dependence does not change under monotone maps of a number, so numbers enter by their *scores*: where a value stands
+among those of the fit. Uniform scores spread evenly; normal scores follow a bell curve, clipped at the outermost ranks,
+so that no extreme row can make a mode of its own. Both have mean 0 and variance about 1. "Standard" numbers are only
+shifted and scaled; "bounded" ones too, but they end where no more than a few rows lie, far away from all others. A
+missing number counts as average, with an indicator of its own where the fit had missing ones. Labels become indicators;
+an unknown label counts as average.
+
+A column of many labels has indicators of its frequent ones only, and one for all others together, unknown ones too: so
+features are never more than a few dozen a column, whatever the number of labels. What the rare ones say by themselves
+is for means of the other variable to tell (`LabelMeans`).
+
+Functions of a variable inside a space: what f and g are once they are learned.
+
+Spaces made of spaces: of some of the variables of a side, or of some columns, and their sums and products.
+
+`Sum` allows f_1(x_1) + f_2(x_2) + ... of groups of columns, `Joint` the span of products of functions of each. In a
+nesting the first lies inside the second, and the difference is interaction.
 """
 
 from __future__ import annotations
@@ -214,6 +234,7 @@ def _with_missing(rows: Rows) -> tuple[int, ...]:
             positions.append(start)
         start += 1 + len(column.parts)
     return tuple(positions)
+
 
 KERNEL_FEATURES = 32  # of one number
 JOINT_FEATURES = 300  # of several columns together
@@ -543,6 +564,7 @@ def check_not_constant(table: Table, name: str) -> None:
             "depend on it. Pass rows in which it takes at least two values."
         )
 
+
 FeatureFunction = Callable[[Any], Array]  # from rows to values at each, (n, k)
 
 
@@ -606,6 +628,7 @@ class TableFunction(LearnedFunction):
     def first(self, k: int) -> TableFunction:
         """The first k of the features."""
         return replace(self, values=self.values[:, :k])
+
 
 LARGEST = 1e100  # sums of squares of numbers between this and its inverse are numbers, with much to spare
 MOST_PRODUCTS = 2000

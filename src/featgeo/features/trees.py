@@ -9,6 +9,40 @@ once for each fold without that fold, and features of the rows of the fit come f
 rows meet the average over some of the folds where there is a single function, since averages of trees are better than
 single ones; else trees grown on all rows, the fewer for each function the more there are. So predictions take not much
 longer than boosting's.
+
+Boosted trees as tensors of their nodes: what is saved, exported and run on a GPU.
+
+All rows go down all trees at once, one step for each level, by looking up where they stand. On the CPU scikit-learn's
+own loop over the same nodes is several times faster, since each row there takes no more steps than it needs.
+
+Functions of a single index: a direction of many columns, and a curve along it.
+
+Where many columns act through one sum of them, a conditional expectation is  E[t(Y)|x] = h(b.x).  Least squares finds b
+up to its length for any curve h where columns are elliptical, such as Gaussian ones (Brillinger 1982), and nearly so
+for many others. Along the index b.x only a function of one number is left to learn, which takes few rows.
+
+The curve is one of a few, by the Bayesian information criterion: cubic splines of some sizes, or a step
+a + b tanh((z - c) / s), which is what evidence for one of two hidden causes adds up to: the true mode of two Gaussians
+of the same covariance, and of the paper's sequences (Prop. seq).
+
+A direction that was fitted to a row explains some of its noise, and does so along a line: judged on the same rows, a
+line would look better than the true curve. So the curve is fitted to indices of rows by directions that never saw them.
+
+Means of given functions for each label of a column: what labels of any number say, in linear time.
+
+The best function of a label l for a target t is its conditional mean E[t|l]. With few rows of a label its average is
+mostly noise, so it is shrunk towards the mean mu of all rows, as far as the rows tell. With n_l rows and the sum S_l,
+
+    m_l = (S_l + kappa mu) / (n_l + kappa),    kappa = variance within labels / variance between labels,
+
+the posterior mean where labels have normal means of their own. Both variances come from the analysis of variance; kappa
+is infinite where labels differ no more than noise would. A label that was not seen has mu.
+
+The average of a label contains the row itself, and says too much about it. So the rows that means are learned from get
+those of the folds without them: *cross-fitted*. Sums are kept by fold, and leaving one out is a subtraction. How
+frequent a label is goes with it, as log(1 + n_l): that may matter, too, and trees can trust the means of frequent ones
+more. It says nothing of a row's own target, so it counts all rows: leaving some out would make labels rarer than new
+rows see them, and trees learn sharp steps in it.
 """
 
 from __future__ import annotations
@@ -161,6 +195,7 @@ class Forest(Fields):
         nodes["bitset_idx"] = self.in_set.clip(min=0)
         return [TreePredictor(part, self.sets, self.sets) for part in np.split(nodes, self.roots[1:])]
 
+
 PARTS = 5  # each is left out once, and sees the direction of the others
 RIDGES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of the direction, as a share of the mean variance of a column
 POINTS = 1000  # of the curve: means of as many groups of neighbours along the index
@@ -286,6 +321,7 @@ def _splines(at: Array, means: Array, weight: Array) -> Iterator[tuple[Array, in
         if len(knots) == size and len(at) > 2 * (size + 2):
             padded = np.pad(knots, 3, mode="edge")
             yield make_lsq_spline(at, means, padded, w=np.sqrt(weight))(at), size + 2
+
 
 N_FOLDS = 5
 SMALLEST_VARIANCE = 1e-6  # of a direction of the features, relative to the largest: below, it is rounding
@@ -458,6 +494,7 @@ def _covariance_of_pairs(codes: np.ndarray, features: Array) -> Array:
     sums = np.stack([np.bincount(label, z) for z in features.T], axis=1)
     pairs = (sums.T / counts) @ sums - (features.T / counts[label]) @ features
     return pairs / max(len(codes) - len(counts), 1)
+
 
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
 # What predictions may cost: trees that a new row passes through for all functions together, and forests, of a hundred

@@ -6,6 +6,19 @@ it is a *tensor*: images or sequences, for networks.
 
 What was seen in the fit is kept: the same columns in the same order are due later. A label that was not seen then has
 code -1, and every space answers it with what is true on average: it says nothing.
+
+Several variables on one side of a dependence: read apart, or side by side as one.
+
+In learning with side information the second side is (S, Y); beside given features Z the first is (X, Z); a history is
+made of one variable for each step back. A space reads the parts that it is a function of.
+
+Rows dealt into folds, copies of a row into the same one.
+
+A row that was copied is known to whoever has seen one of its copies: were they dealt apart, held-out rows would praise
+whatever memorises. But rows may also be equal by right, where columns take few values or have favourite ones. So equal
+rows count as copies only where some column is continuous, x never comes with another y, and chance would hardly make
+two such rows: with columns that were independent of each other, there would be none. Labels repeat by right, and so
+does a number that they determine, such as the size of the firm that a row is about.
 """
 
 from __future__ import annotations
@@ -292,6 +305,7 @@ def symbol_keys(table: Table) -> Array:
     """Each row as numbers that compare: NaN, which equals nothing, becomes infinity, which never comes otherwise."""
     return np.hstack([np.where(np.isnan(table.numbers), np.inf, table.numbers), table.codes])
 
+
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Rows of several variables, aligned.
@@ -366,6 +380,7 @@ def _side_by_side(parts: list[Rows]) -> Rows:
     tables = [rows.table for rows in parts]
     table = Table(np.hstack([t.numbers for t in tables]), np.hstack([t.codes for t in tables]))
     return Rows(Variable(f"({name})", columns, named=True), table, parts[0].device)
+
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, with irregular bits: products with it spread over all 64
 BY_CHANCE = 0.1  # rows that would equal a given one: with fewer, equal rows have a common origin

@@ -1,7 +1,6 @@
 """The function space: moments, projections, modal decompositions, and finite alphabets solved exactly."""
 
-from featgeo.geometry.components import ConditionalComponents, MultimodalComponents, Projected
-from featgeo.geometry.finite import FiniteJoint
+from featgeo.geometry.finite import ConditionalComponents, FiniteJoint, MultimodalComponents, Projected
 from featgeo.geometry.heterogeneous import HeterogeneousEstimate, heterogeneous_estimate
 from featgeo.geometry.incomplete import decompose
 from featgeo.geometry.moments import Moments

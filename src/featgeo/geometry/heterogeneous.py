@@ -16,8 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from featgeo.geometry.alphabet import Alphabet
-from featgeo.geometry.components import Dependence
-from featgeo.geometry.finite import FiniteJoint
+from featgeo.geometry.finite import Dependence, FiniteJoint
 from featgeo.geometry.validation import Array
 
 

@@ -7,6 +7,48 @@ F_i [-] F_{i-1}. Every decomposition of the paper is a singular value decomposit
 Ranks are revealed, not assumed: directions that are collinear with others up to rounding are left out, so constant,
 repeated or collinear features do no harm. Features known through moments are centred; the constant function belongs to
 every span of them.
+
+Modes: a function of two variables as a sum of products, gamma = sum_i sigma_i f_i (x) g_i, strongest first.
+
+Conventions, fixed for the whole library:
+
+- sigma_1 >= sigma_2 >= ... > 0, and f_i, g_i are orthonormal under the metric distributions of x and y.
+- A product does not change when f_i and g_i both change sign. We take the sign that makes the largest entry of the
+  information vector sqrt(p(x)) f_i(x) positive; among entries that tie to six digits, the first decides.
+- Functions are defined up to sets of probability zero; at symbols that never occur they are set to 0, so that
+  1 + sum_i sigma_i f_i(x) g_i(y) answers "no change from the prior" there.
+- Where singular values coincide, single modes are arbitrary rotations of each other: `Modes.blocks` groups them, and
+  only sums over a block mean anything.
+
+What rows that carry only some blocks see of the functions of all of them.
+
+Such a row sees a function f through tau(f), its conditional expectation given what is there: the projection onto the
+span of the blocks that the row carries, in the metric R of all sources together (eq. tau:i:def). For rows of several
+kinds D with shares eta_D, the density ratio that fits all of them best (eq. L:bi, eq. hsm:def) solves
+
+    (sum_D eta_D tau_D) l = sum_D eta_D l_D,
+
+one linear system on the x side. Complete rows give tau = 1; pairs of single sources with y give the bivariate component
+and nothing else (eq. Hs:fb:gb); everything in between is the heterogeneous objective.
+
+The one closed form: the dependence inside growing spans, decomposed level by level.
+
+With A and B the Gram matrices of the features of x and of y and C their covariance, take bases T_x, T_y that are
+orthonormal (T_x^T A T_x = I, T_y^T B T_y = I) and adapted to the levels, and decompose the blocks of T_x^T C T_y: it is
+the maximiser of the nested H-score inside the spans wherever spans grow on one side (Theorems sspc:opt, sspc:opt:n).
+
+Where both sides grow, the levels compete for the joint objective and no common maximiser need exist. Then each level is
+the best addition to the levels before it, which is what the sequential objective maximises.
+
+A ridge shrinks sigma and leaves f and g shorter than 1. `SpanProblem.best` uses it only to choose directions, and then
+decomposes the dependence inside the few directions chosen without any (Rayleigh and Ritz): features of unit variance,
+singular values that are correlations, f_i and g_j uncorrelated for i != j. The last has a price: modes of similar
+strength turn towards each other until not even noise correlates f_i with g_j on the rows at hand. "Steady" modes do not
+turn: they stay those under the ridge, only made orthonormal, from the strongest on. Then f_i and g_j may correlate a
+little.
+
+Both sides come whitened (below). Rows that miss blocks of x have problems of their own
+(`featgeo.geometry.incomplete`).
 """
 
 from __future__ import annotations
@@ -118,6 +160,7 @@ def correlations(f: Array, g: Array) -> Array:
     f, g = f - f.mean(axis=0), g - g.mean(axis=0)
     spread = np.sqrt((f * f).sum(axis=0) * (g * g).sum(axis=0))
     return np.divide((f * g).sum(axis=0), spread, out=np.zeros(f.shape[1]), where=spread > 0)
+
 
 # The one tolerance for collinearity. What is left of a unit vector once it was made orthogonal to others is called
 # collinear with them below this; so is its energy, its squared length, where only a Gram matrix is known: rounding is
@@ -298,6 +341,7 @@ def complement(moments: Moments, target: str, onto: str | Sequence[str], ridge: 
     weight = flag.shrunk(ridge)[:, flag.ends[0] :]
     return AffineFeatures(moments.joint_mean(names), weight, np.zeros(weight.shape[1]), removed)
 
+
 # Blocks are taken from the rows that carry all of them, unless some pair is seen this many times more often.
 MORE_PAIRS = 2.0
 
@@ -449,6 +493,7 @@ class Metric:
         basis = flag.shrunk(ridge)
         projected = own + basis @ (basis.T @ (self.gram[columns] @ others))
         return AffineFeatures(self.mean[columns], projected, np.zeros(weight.shape[1]), self.removed)
+
 
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
 

@@ -3,6 +3,14 @@
 Given spans of several kinds come first. What the best of them leaves over is looked at by small trees: as long as these
 see something there, regressors are fitted to the functions of the other side that were found (`targets`), and the
 closed form is solved in their span as well.
+
+What is to be learned: rows, levels, how to, and the functions that each block may have.
+
+Functions that are tried beside each other on the same rows: spaces, moments of their features, and what they solve.
+
+A space is fitted once, and its features are whitened once for each set of rows, however many others it is paired with.
+
+What regressors learn to predict: functions of the other variable, and whether there is more in them to explain.
 """
 
 from __future__ import annotations
@@ -95,6 +103,7 @@ class Task:
         seed = self.plan.seed + (self.setting.blocks[name][0] == "y")
         space = self.block(name).fitted(recipe, self.side(name, rows), seed)
         return in_reach(space, self.side(name, rows.take(slice(0, SCALE_ROWS)))).to(self.plan.device)
+
 
 Names = Mapping[str, str]  # for each block the name of its recipe
 KEPT_CELLS = 10_000_000  # numbers of one block that are kept in memory; larger ones are evaluated again
@@ -293,6 +302,7 @@ def clearness(rows: Rows, residuals: Array, seed: int) -> float:
         spread = products.std() / np.sqrt(len(products))
         clear = max(clear, float(products.mean() / spread) if spread > 0 else 0.0)
     return clear
+
 
 SELECTION_ROWS = 2048  # rows that choose between spaces of one kind: bounds time
 TREE_ROWS = 500  # with fewer rows trees only memorise

@@ -9,25 +9,42 @@ for each label,
 
 is decomposed: a ridge on the indicators. Held-out rows choose kappa, and the strength of a mode is the correlation that
 they show.
+
+Tables of histories: the next symbol after the last t symbols, from counts, for growing t.
+
+Counts after long histories are few. The estimate after a history h of t symbols leans on that after the last t - 1,
+
+    p_t(y|h) = (max(c(h, y) - d, 0) + (a + d N(h)) ((1 - u) p_{t-1}(y|h) + u / m)) / (c(h) + a),
+
+with N(h) the number of symbols, of m, that ever followed h: the rule of hierarchical Pitman-Yor processes, and for
+d = 0, u = 1 that of adding a constant to all counts. It starts from the uniform distribution and the empty history. The
+strength a, the discount d and the share u of each length minimise the log loss of stretches of rows that are left out
+of all counts. Where cells hold enough rows for a chi-square test, counts need no help: a = d = 0, and everything is
+exactly that of the empirical distribution.
+
+The distribution P(h) p_T(y|h) of the longest histories and the next symbol is then decomposed exactly: level t is its
+projection onto functions of the last t symbols, less that onto functions of fewer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from scipy import sparse
 
 from featgeo.features.spaces import LearnedFunction, TableFunction, TableSpace
-from featgeo.features.variables import deal
-from featgeo.geometry.finite import FiniteJoint
+from featgeo.features.variables import Parts, Rows, deal
+from featgeo.geometry.alphabet import Alphabet
+from featgeo.geometry.finite import Dependence, FiniteJoint
 from featgeo.geometry.spans import Modes, correlations, flag_from_gram, sign_of_columns
 from featgeo.geometry.sparse import top_singular
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_rows
-from featgeo.learning.setting import ModeCount
+from featgeo.learning.setting import ModeCount, Plan, Setting
 from featgeo.learning.solve import MODE_COUNTS, Candidate, preferred
 from featgeo.nesting.scores import h_score_of_modes
 
@@ -206,3 +223,198 @@ def _whitened(values: Array, shares: Array) -> Array:
     """Functions of mean 0, uncorrelated and of unit variance with the same span, (labels, r)."""
     centred = values - shares @ values
     return centred @ flag_from_gram((centred * shares[:, None]).T @ centred, [centred.shape[1]]).basis
+
+
+AMPLE_COUNT = 5  # rows that a cell is expected to have
+EMPTY_COUNT = 50  # and that a cell without any must have been expected to have, for its probability to be called 0
+AMPLE_SHARE = 0.8  # of the cells; the rest may have as few as one (Cochran's rule for chi-square tests)
+STRENGTHS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5)
+DISCOUNTS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)
+UNIFORM_SHARES = (0.0, 0.1, 0.3, 1.0)
+
+
+@dataclass(frozen=True)
+class BackOff:
+    """How far the counts after histories of one length are trusted; as they are by default.
+
+    Attributes:
+        strength: a, how many rows the estimate after shorter histories is worth.
+        discount: d, what is taken off each count.
+        uniform_share: u, what the uniform distribution is worth beside that estimate.
+    """
+
+    strength: float = 0.0
+    discount: float = 0.0
+    uniform_share: float = 0.0
+
+    def __call__(self, counts: Array, total: Array, kinds: Array, shorter: Array, m: int) -> Array:
+        """Probabilities of symbols.
+
+        Args:
+            counts: c(h, y).
+            total: c(h).
+            kinds: N(h).
+            shorter: p_{t-1}(y|h).
+            m: Number of symbols.
+        """
+        shorter = (1 - self.uniform_share) * shorter + self.uniform_share / m
+        kept = (counts - self.discount).clip(min=0) + (self.strength + self.discount * kinds) * shorter
+        rows = total + self.strength
+        return np.where(rows > 0, kept / np.where(rows > 0, rows, 1), shorter)
+
+
+@dataclass(frozen=True, eq=False)
+class Histories:
+    """Rows of histories of each length up to the longest, and of the symbol that followed.
+
+    Attributes:
+        of_row: For each length from 0 on the position of each row's history, (n,).
+        parents: For each length from 1 on the position of each history without its oldest symbol.
+        next: Position of each row's next symbol, (n,).
+        m: Number of symbols.
+    """
+
+    of_row: list[np.ndarray]
+    parents: list[np.ndarray]
+    next: np.ndarray
+    m: int
+
+    @classmethod
+    def of(cls, steps: Sequence[np.ndarray], following: np.ndarray, m: int) -> Histories:
+        """From the positions of symbols.
+
+        Args:
+            steps: For each step back, the latest first, the symbol of each row, (n,).
+            following: The next symbol of each row, (n,).
+            m: Number of symbols.
+        """
+        of_row, parents = [np.zeros(len(following), dtype=np.int64)], []
+        for step in steps:
+            keys, inverse = np.unique(of_row[-1] * m + step, return_inverse=True)
+            of_row.append(inverse)
+            parents.append(keys // m)
+        return cls(of_row, parents, following, m)
+
+    def counts(self, rows: np.ndarray | slice = slice(None)) -> list[Array]:
+        """For each length how often each symbol followed each history among some of the rows, (histories, m)."""
+        sizes = [1, *map(len, self.parents)]
+        cells = [(of_row * self.m + self.next)[rows] for of_row in self.of_row]
+        return [
+            np.bincount(cell, minlength=size * self.m).reshape(size, self.m).astype(np.float64)
+            for cell, size in zip(cells, sizes, strict=True)
+        ]
+
+    def back_off(self, folds: Sequence[np.ndarray]) -> list[BackOff]:
+        """For each length how far counts are to be trusted, by the log loss of folds that are left out of them."""
+        result: list[BackOff] = []
+        whole, without = self.counts(), [self.counts(~rows) for rows in folds]
+        shorter = [np.full((1, self.m), 1 / self.m) for _ in folds]
+        for length, parent in enumerate([np.zeros(1, dtype=np.int64), *self.parents]):
+            if length > 0 and _is_ample(whole[length]):
+                result.append(BackOff())
+            else:
+                cells = []
+                for tables, below in zip(without, shorter, strict=True):
+                    h, y = np.nonzero(whole[length] - tables[length])  # where the fold itself has rows
+                    weight = (whole[length] - tables[length])[h, y]
+                    cells.append((weight, *(part[h, y] for part in _statistics(tables[length])), below[parent[h], y]))
+                weight, c, total, kinds, beneath = map(np.concatenate, zip(*cells, strict=True))
+                choices = [BackOff(*choice) for choice in product(STRENGTHS, DISCOUNTS, UNIFORM_SHARES)]
+                losses = [-float(weight @ np.log(choice(c, total, kinds, beneath, self.m))) for choice in choices]
+                result.append(choices[int(np.argmin(losses))])
+            # What is ample on the whole may still miss a symbol without one of the folds.
+            trust = result[-1] if result[-1].strength else BackOff(STRENGTHS[0])
+            shorter = [
+                trust(*_statistics(tables[length]), below[parent], self.m)
+                for tables, below in zip(without, shorter, strict=True)
+            ]
+        return result
+
+    def joint(self, trust: Sequence[BackOff], rows: np.ndarray | slice = slice(None)) -> Array:
+        """The distribution of the longest histories and the next symbol, (histories, m), from some of the rows."""
+        counts = self.counts(rows)
+        probability = np.full((1, self.m), 1 / self.m)
+        for table, parent, choice in zip(counts, [np.zeros(1, dtype=np.int64), *self.parents], trust, strict=True):
+            probability = choice(*_statistics(table), probability[parent], self.m)
+        return probability * counts[-1].sum(axis=1, keepdims=True) / len(self.next[rows])
+
+    def decomposed(self, joint: Array, lengths: Sequence[int]) -> list[Modes]:
+        """The modes of each level: functions f of the histories of its length, (histories, k), and g, (m, k).
+
+        Args:
+            joint: Of the longest histories and the next symbol.
+            lengths: The length of history of each level, rising; the last is the longest.
+        """
+        tables = [joint]
+        for parent in reversed(self.parents):
+            tables.append(np.zeros((int(parent.max()) + 1, self.m)))
+            np.add.at(tables[-1], parent, tables[-2])
+        tables.reverse()
+        y = Alphabet(("next",), tables[0][0])
+        levels: list[Modes] = []
+        ratio, length = np.zeros((1, self.m)), 0
+        for after in lengths:
+            for parent in self.parents[length:after]:
+                ratio = ratio[parent]
+            x = Alphabet(("history",), tables[after].sum(axis=1))
+            now = Dependence.of_joint(tables[after], x, y).density
+            levels += Dependence(x, y, y.vectors(x.vectors(now - ratio).T).T).components([None])
+            ratio, length = now, after
+        return levels
+
+
+def learn_histories(
+    histories: Parts, following: Rows, symbols: Rows, setting: Setting, plan: Plan
+) -> tuple[Learned, Array]:
+    """The components of each length of history, from tables.
+
+    Args:
+        histories: One variable for each step back, the latest first.
+        following: The next symbol.
+        symbols: A row of each symbol.
+        setting: The levels; the last block of x that each adds reads all steps of it.
+        plan: How to learn: exactly, or else estimates after rare histories lean on those after shorter ones.
+
+    Returns:
+        The components, and the probability of each symbol, (m,).
+    """
+    alphabet = TableSpace.fit(symbols)
+    steps = [alphabet.index(rows) for rows in histories.rows.values()]
+    data = Histories.of(steps, alphabet.index(following), len(alphabet.shares))
+    names, n = [setting.x[step.x[-1]].of for step in setting.steps], len(following)
+    if len(data.parents[-1]) == n > 2:
+        raise ValueError(
+            "Every row of a variable has a value of its own, so a table of counts says nothing. Use another solver."
+        )
+    # Stretches, not single rows: neighbours are alike.
+    fold_of_row = np.arange(n) * min(N_FOLDS, n) // n
+    folds = [fold_of_row == fold for fold in range(fold_of_row.max() + 1)]
+    trust = [BackOff()] * len(data.of_row) if plan.solver == "exact" else data.back_off(folds)
+    joints = [data.joint(trust), *(data.joint(trust, ~rows) for rows in folds)]
+    found = zip(*(data.decomposed(joint, [len(part) for part in names]) for joint in joints), strict=True)
+    mass = joints[0].sum(axis=0)
+    levels = []
+    for part, step, (whole, *parts) in zip(names, setting.steps, found, strict=True):
+        of_row = data.of_row[len(part)]
+        rows = TableRows(of_row, data.next, fold_of_row, np.bincount(of_row, minlength=len(whole.f)) / n, mass, True)
+        judged = rows.judged(whole, parts, step.n_modes)
+        space = TableSpace.fit(histories.of(*part))
+        first = np.zeros(len(space.shares), dtype=np.int64)
+        first[space.index(histories.of(*part))] = np.arange(n)
+        f = TableFunction(space, judged.modes.f[of_row[first]], part)
+        levels.append((judged, f, TableFunction(alphabet, judged.modes.g)))
+    error = max(residual(judged.modes.g, mass) for judged, *_ in levels)
+    return learned_tables(levels, plan.seed, error), mass
+
+
+def _statistics(counts: Array) -> tuple[Array, Array, Array]:
+    """c(h, y), c(h) and N(h), each (histories, m)."""
+    total, kinds = counts.sum(axis=1, keepdims=True), np.count_nonzero(counts, axis=1)[:, None]
+    return counts, np.broadcast_to(total, counts.shape), np.broadcast_to(kinds, counts.shape)
+
+
+def _is_ample(counts: Array) -> bool:
+    """Whether counts speak for themselves: few cells are expected to have few rows, and none of these is empty."""
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
+    enough = expected.min() >= 1 and np.mean(expected >= AMPLE_COUNT) >= AMPLE_SHARE
+    return bool(enough and (counts[expected < EMPTY_COUNT] > 0).all())

@@ -21,11 +21,10 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.batches import Batches
 from featgeo.learning.closed import Task
 from featgeo.learning.data import Pairs
-from featgeo.learning.heads import Orthonormal
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution
 from featgeo.learning.setting import Setting, Training
 from featgeo.learning.solve import MODE_COUNTS, Candidate, Folds, Search, Solution, preferred, solve
-from featgeo.learning.train import Trained, train
+from featgeo.learning.train import Orthonormal, Trained, train
 from featgeo.nesting import Level, Nesting
 from featgeo.nesting.nesting import MOST_DIMENSIONS as NO_LIMIT
 

@@ -6,6 +6,10 @@
 | orthogonal to phi | (all, phi, y), (k, phi + x, y) |
 | side information | (k, x, s), (k, x, s + (s, y)) |
 | sequential | for each order t: (k, the last t symbols, the next symbol) |
+
+How to learn, whatever the setting: what a user decides once, and every part of the engine reads.
+
+`Plan` holds it all; `Training` is the part of it that networks need, with defaults that depend on data and networks.
 """
 
 from __future__ import annotations
@@ -194,6 +198,7 @@ class Plan:
     def steady(self) -> tuple[bool, ...]:
         """Whether modes may stay what they are under the ridge (`SpanProblem.best_directions`): what to choose from."""
         return (False, True) if self.ridge == "auto" else (False,)
+
 
 @dataclass(frozen=True)
 class Block:

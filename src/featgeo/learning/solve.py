@@ -5,6 +5,10 @@ but this fold" costs nothing more, and the H-score of a solution on the rows it 
 moments. The ridge, the number of modes and the spectrum that is reported beside the fitted one all come from there.
 
 Rows may miss blocks of x: a chunk of features names the blocks that its rows carry.
+
+The one rule by which held-out rows choose: spaces, ridges, numbers of modes, levels and strengths alike.
+
+What rows that a solution has not seen say about it: H-scores, correlations and energies, by algebra on moments.
 """
 
 from __future__ import annotations
@@ -63,6 +67,7 @@ def is_within_an_error(best: Candidate[T], other: Candidate[T]) -> bool:
     loss = best.scores - other.scores
     error = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else 0.0
     return best is other or not len(loss) or bool(loss.mean() <= error)
+
 
 MOST_SCALE = 20.0  # rows that see less of a function cannot judge it
 
@@ -157,6 +162,7 @@ def _but(levels: Sequence[Directions], i: int) -> Directions | None:
     """All levels but one, as one."""
     others = [level for j, level in enumerate(levels) if j != i % len(levels)]
     return _all(others) if others else None
+
 
 # Candidates for `n_modes="auto"`.
 MODE_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)

@@ -2,6 +2,11 @@
 
 Functions of each source come first, then products of functions of two, and so on (`featgeo.learning.source_blocks`).
 All that follows is moments of rows that carry different blocks.
+
+Which interactions of sources are worth a block of functions: what held-out rows say, one group at a time.
+
+Groups of sources are many, and each brings many functions; most know nothing that sums of functions of fewer sources do
+not. So each group is first tried on its own, on the rows that have all of it.
 """
 
 from __future__ import annotations
@@ -90,6 +95,7 @@ def _residuals(solution: Solution, features: dict[str, Array]) -> Array:
     turn = [modes.g.weight.T @ solution.covariance(modes.y) @ first.g.weight for modes in solution.levels]
     explained = [(modes.f(x) * modes.sigma) @ part for modes, part in zip(solution.levels, turn, strict=True)]
     return np.asarray(g - np.sum(explained, axis=0))
+
 
 TAU_RIDGES = (1e-2, 1e-1)  # of what fills in for missing sources
 # Exact answers from incomplete rows lose little to smooth ones where symbols repeat often. Wild ones lose half.

@@ -1,4 +1,11 @@
-"""What every estimator has: its arguments, the beginning of a fit, a report that shows itself, names, a file."""
+"""What every estimator has: its arguments, the beginning of a fit, a report that shows itself, names, a file.
+
+The values of Y that a fitted model spreads probability over.
+
+Components of a dependence, as a fitted model shows them.
+
+What can be said about a fit: how strong on unseen rows, how orthogonal, how stable, how many rows behind it.
+"""
 
 from __future__ import annotations
 
@@ -86,6 +93,7 @@ def _values(kept: Rows, kind: str) -> np.ndarray:
     labels = [every[code] for code in kept.table.codes[:, 0]]
     values = np.array(labels)
     return values if values.dtype.kind in "biufUS" and not column.missing else np.array(labels, dtype=object)
+
 
 SHOWN = 5  # singular values in a line of a report
 ERRORS = 2.0  # standard errors by which held-out rows must differ before that counts
@@ -208,6 +216,7 @@ def mean_and_error(folds: Array) -> tuple[Array, Array]:
     none = np.full(folds.shape[1], np.nan)
     mean = folds.mean(axis=0) if len(folds) else none
     return mean, folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else none
+
 
 SAMPLE_ROWS = 2000
 NEGATIVE_MASS_ROWS = 500  # each costs as much as the support has values
@@ -363,6 +372,7 @@ def _agreement(rotations: Array, block: range) -> float:
 def _effective(values: Array) -> Array:
     fourth = (values**4).sum(axis=0)
     return np.divide((values**2).sum(axis=0) ** 2, fourth, out=np.zeros(values.shape[1]), where=fourth > 0)
+
 
 @dataclass(eq=False, repr=False)
 class Decomposition(BaseEstimator):

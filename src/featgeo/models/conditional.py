@@ -33,10 +33,18 @@ from featgeo.models.base import (
     support_of,
     warn_of_doubts,
 )
-from featgeo.models.given_s import FeaturesModel, WithResiduals, check_model, default_model, fitted_model, mass_given
-from featgeo.models.pairs import over_pairs
-from featgeo.models.products import products_block
-from featgeo.models.side_posterior import Posterior, Way
+from featgeo.models.given_s import (
+    FeaturesModel,
+    Posterior,
+    Way,
+    WithResiduals,
+    check_model,
+    default_model,
+    fitted_model,
+    mass_given,
+    over_pairs,
+    products_block,
+)
 from featgeo.schema import saved
 from featgeo.watch import watched
 

@@ -1,26 +1,171 @@
-"""P(y|s): from the same engine, or from a model that the user brings. And P(y|f(x), s), from features of x beside s."""
+"""P(y|s): from the same engine, or from a model that the user brings. And P(y|f(x), s), from features of x beside s.
+
+Functions of (s, y) at every pair of some rows of s and some values of y.
+
+Functions of (s, y): products of functions of each, a table of both, or a network that reads both.
+
+How features of x become P(y|x, s): by the formula, or by a model that reads them beside s; held-out rows decide.
+
+The formula (Prop. pred:est:side) is exact where all modes are there. Where X and S depend strongly, modes are many and
+the divisor 1 + f_markov.g_markov is large, and the few modes that a sample can tell fall short of it.
+"""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
+import torch
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.conditional import Support
-from featgeo.features.spaces import Encoding, two_dimensional
-from featgeo.features.variables import Rows
+from featgeo.assembly.conditional import Calibration, MassLink, Recalibration, Support, best_share, losses
+from featgeo.card import Card, Shown
+from featgeo.features.centred import CentredSpace
+from featgeo.features.recipes import Recipe, is_finite, recipes
+from featgeo.features.space import Space
+from featgeo.features.spaces import (
+    Encoding,
+    FeatureFunction,
+    KernelSpace,
+    ProductSpace,
+    SideBySide,
+    SpanFunction,
+    SplineSpace,
+    two_dimensional,
+)
+from featgeo.features.variables import Parts, Rows, symbol_keys
 from featgeo.geometry.validation import Array
-from featgeo.learning.setting import Plan
+from featgeo.learning.setting import Block, Plan
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
 from featgeo.schema import saved
+
+PAIRS_AT_ONCE = 100_000
+
+
+def over_pairs(function: FeatureFunction, s: Rows, y: Rows) -> Array:
+    """Values at each pair, (rows of s, rows of y, k); rows of s that repeat are computed once."""
+    if s.variable.is_tensor:
+        return _at_pairs(function, s, y)
+    _, first, where = np.unique(symbol_keys(s.table), axis=0, return_index=True, return_inverse=True)
+    return _at_pairs(function, s.take(first), y)[where.reshape(-1)]
+
+
+def _at_pairs(function: FeatureFunction, s: Rows, y: Rows) -> Array:
+    if isinstance(function, SpanFunction) and isinstance(function.space, SideBySide):
+        *others, last = function.space.spaces
+        if isinstance(last, ProductSpace):
+            return _of_products(function, others, last, s, y)
+    step = max(1, PAIRS_AT_ONCE // len(y))
+    parts = []
+    for start in range(0, len(s), step):
+        some = s.take(slice(start, start + step))
+        rows = {
+            "s": some.take(np.repeat(np.arange(len(some)), len(y))),
+            "y": y.take(np.tile(np.arange(len(y)), len(some))),
+        }
+        parts.append(function(Parts(rows)).reshape(len(some), len(y), -1))
+    return np.concatenate(parts)
+
+
+def _of_products(function: SpanFunction, others: list[Space], space: ProductSpace, s: Rows, y: Rows) -> Array:
+    """Products factor: no pair needs features of its own."""
+    s_rows, y_rows = Parts({"s": s}), Parts({"y": y})
+    first, centred = space.factors
+    if isinstance(centred, CentredSpace):
+        y_features, mean = centred.space(y_rows), centred.mean(s_rows)
+    else:
+        y_features, mean = centred(y_rows), np.zeros((len(s), 1))
+    alone = np.hstack([np.empty((len(s), 0)), *(other(s_rows) for other in others)])
+    affine = function.affine
+    n_alone, k = alone.shape[1], affine.weight.shape[1]
+    n_products = (len(affine.weight) - n_alone) // y_features.shape[1]  # said, as there may be no mode
+    weight = affine.weight[n_alone:].reshape(n_products, y_features.shape[1], k)
+    of_s = np.einsum("na,abk->nbk", np.insert(first(s_rows), 0, 1.0, axis=1), weight)
+    constant = affine.offset - affine.centre @ affine.weight
+    of_s_alone = constant + alone @ affine.weight[:n_alone] - (of_s * mean[:, :, None]).sum(axis=1)
+    return np.einsum("nbk,mb->nmk", of_s, y_features, optimize=True) + of_s_alone[:, None]
+
+
+# Few enough functions of each that all products together stay a few hundred.
+S_FEATURES, Y_FEATURES = 24, 12
+MOST_ADDITIVE = 80  # splines of all columns of S; beyond, functions linear in the columns
+NETWORKS = ("network", "image", "sequence", "causal")
+# Functions of y alone: all that is needed where y says the same whatever s is, and the safest with few rows.
+ALONE = Recipe("alone", lambda rows, seed: SideBySide(()))
+
+
+def products_block(s_space: Any, y_space: Any, solver: str, s_rows: Rows, y_rows: Rows) -> Block:
+    """Functions of s and y together, for spaces of each as the user asked for them."""
+    spaces = ((s_space, s_rows), (y_space, y_rows))
+    if isinstance(y_space, torch.nn.Module):
+        raise ValueError(
+            "Functions of S and Y together are learned by a network that reads both, and `y_space` is a module of Y "
+            "alone. Use y_space='network'."
+        )
+    if solver == "exact" or all(_is_table(space, rows) for space, rows in spaces):
+        return Block("table", of=("s", "y"))
+    if solver == "neural" or any(_is_network(space) for space, _ in spaces):
+        return Block("network", of=("s", "y"), centred_given="s")
+    s_factors = _factors("s_space", s_space, s_rows, S_FEATURES)
+    y_factors = _factors("y_space", y_space, y_rows, Y_FEATURES)
+    pairs = [(s, y) for s in s_factors for y in y_factors if len(s_factors) != len(y_factors) or s.kind == y.kind]
+    pairs = pairs or [(s_factors[0], y_factors[0])]
+    return Block([*(_product(ALONE, y) for y in y_factors), *(_product(s, y) for s, y in pairs)])
+
+
+def _is_table(space: Any, rows: Rows) -> bool:
+    return isinstance(space, str) and (space == "table" or (space == "auto" and is_finite(rows)))
+
+
+def _is_network(space: Any) -> bool:
+    return isinstance(space, torch.nn.Module) or (isinstance(space, str) and space in NETWORKS)
+
+
+def _factors(argument: str, space: Any, rows: Rows, n_features: int) -> list[Recipe]:
+    """Spaces of a few functions of a variable, for products with those of another."""
+    if _is_table(space, rows):
+        return recipes("table", rows)
+    smooth = Recipe("kernel", lambda rows, seed: _small_kernel(rows, n_features, seed))
+    if isinstance(space, str) and space == "kernel":
+        return [smooth]
+    if not isinstance(space, str) or space != "auto":
+        given = [recipe for recipe in recipes(space, rows) if recipe.fit is not None]
+        if not given:
+            raise ValueError(f"`{argument}` must be a space that is given, got {space!r}. Use 'kernel' or 'spline'.")
+        return given
+    splines = SplineSpace.fit(rows)(rows.take(slice(0, 1))).shape[1]
+    additive = "spline" if splines <= MOST_ADDITIVE else "linear"
+    return [*recipes(additive, rows), smooth]
+
+
+def _small_kernel(rows: Rows, n_features: int, seed: int) -> Space:
+    return replace(KernelSpace.fit(rows, seed=seed, features=n_features), additive=None)
+
+
+def _centred(y: Recipe, side: Any, seed: int) -> Space:
+    """Functions of y less their means given s; several products share them."""
+    block, memo = Block(y, of=("y",), centred_given="s"), side.of("s").memo
+    if (y.name, seed) not in memo:
+        memo[y.name, seed] = block.centred(block.fitted(y, side, seed), side, seed)
+    space: Space = memo[y.name, seed]
+    return space
+
+
+def _product(s: Recipe, y: Recipe) -> Recipe:
+    def fit(side: Any, seed: int) -> Space:
+        return ProductSpace((Block(s, of=("s",)).fitted(s, side, seed), _centred(y, side, seed)), or_one=(True, False))
+
+    if s is ALONE:
+        return Recipe(f"{y.name} of y", fit)
+    return Recipe(s.name if s.name == y.name else f"{s.name} x {y.name}", fit)
 
 
 def default_model(support: Support, finite: bool, s_space: Any, y_space: Any, plan: Plan) -> Any:
@@ -164,3 +309,95 @@ def _in_order(mass: Array, classes: np.ndarray, values: np.ndarray, all_known: b
 
 def _key(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+BY_S_ALONE = "y given s alone"
+
+Way = Literal["formula", "features"]
+
+
+@saved
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior(Shown):
+    """How Y given X and S is assembled, and how it fares on rows that its features have not seen.
+
+    Attributes:
+        way: "formula" for that of Prop. pred:est:side, "features" for a model of Y from features of X beside S.
+        prior_share: How much of P(y|s) is mixed in; at 1 nothing but P(y|s) is left.
+        measure: Of the losses: "log loss", or "CRPS" (the continuous ranked probability score) for numbers.
+        losses: The mean of each way with its best share, of P(y|s) alone, and of what was chosen.
+        gain: By how much the choice is better than P(y|s) alone, on the same rows and in the same units: for log loss
+            nats a row, an estimate from below of the information that X adds to S.
+        gain_error: Its standard error over the rows.
+        r2: For numbers the coefficients of determination of the means, by the choice and by P(y|s) alone.
+        n_rows: How many rows judged; 0 where there were too few.
+        recalibration: For numbers, how the distribution function of the choice is mapped to what these rows show.
+    """
+
+    way: Way = "formula"
+    prior_share: float = 0.0
+    measure: str = "log loss"
+    losses: Mapping[str, float] | None = None
+    gain: float = float("nan")
+    gain_error: float = float("nan")
+    r2: tuple[float, float] | None = None
+    n_rows: int = 0
+    recalibration: Recalibration | None = None
+
+    @classmethod
+    def judged(
+        cls, alone: Array, ways: Mapping[Way, Array], happened: np.ndarray, support: Support, mixed: bool = True
+    ) -> Posterior:
+        """Choose the way and the share of the smallest loss; the formula where nothing is clearly better.
+
+        Args:
+            alone: P(y|s) over the support, (n, m), from rows other than these.
+            ways: P(y|x, s) by each way, in the order of preference.
+            happened: What Y was, (n,): for continuous numbers itself, else its position in the support.
+            support: The values of Y.
+            mixed: Whether some of P(y|s) may be mixed in.
+        """
+        shares = {way: best_share(mass, alone, happened, support) if mixed else 0.0 for way, mass in ways.items()}
+        masses = {way: (1 - share) * ways[way] + share * alone for way, share in shares.items()}
+        lost = {way: losses(mass, happened, support) for way, mass in masses.items()}
+        chosen = next(iter(ways))
+        for way in ways:
+            lead = lost[chosen] - lost[way]
+            if lead.mean() > _error(lead):
+                chosen = way
+        lost_alone = losses(alone, happened, support)
+        lead = lost_alone - lost[chosen]
+        return cls(
+            chosen,
+            shares[chosen],
+            "CRPS" if support.continuous else "log loss",
+            {way: float(part.mean()) for way, part in (lost | {BY_S_ALONE: lost_alone}).items()},
+            float(lead.mean()),
+            _error(lead),
+            (_r2(masses[chosen], happened, support), _r2(alone, happened, support)) if support.continuous else None,
+            len(happened),
+            Calibration.fit(support, masses[chosen], happened, MassLink()).recalibration,
+        )
+
+    def card(self) -> Card:
+        """In one line how Y is assembled, and how well."""
+        if not self.losses:
+            return Card([f"y given x and s: by the {self.way}; no rows were held out to judge it"])
+        by = {"formula": "the formula", "features": "a model of features of x beside s"}[self.way]
+        share = f", {self.prior_share:.2g} of y given s mixed in" if self.prior_share else ""
+        losses = ", ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
+        r2 = f"; R^2 {self.r2[0]:.4f}, of s alone {self.r2[1]:.4f}" if self.r2 else ""
+        unit = " nats a row" if self.measure == "log loss" else ""
+        line = (
+            f"y given x and s: by {by}{share}; {self.measure} on {self.n_rows} held-out rows: {losses}; "
+            f"gain over s alone {self.gain:.4f} +- {self.gain_error:.4f}{unit}{r2}"
+        )
+        return Card([line])
+
+
+def _r2(mass: Array, numbers: Array, support: Support) -> float:
+    return float(1 - np.mean((numbers - mass @ support.values) ** 2) / numbers.var())
+
+
+def _error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))

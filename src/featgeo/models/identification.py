@@ -3,18 +3,126 @@
 Rows with a source and Y identify the dependence of the two. Rows of two sources together, with or without Y, say how
 these depend on each other; with all such pairs, sums of functions of the sources are identified, and with them every
 posterior given some of them. Rows with several sources and Y at once identify their interaction.
+
+Rows of several sources and of Y as users hand them in: in one table with missing cells, or in several data sets.
+
+How much each source and each interaction knows about Y: energies of parts of the dependence.
+
+Every line is the energy of one step: what some functions hold of the dependence beyond others. All come from the same
+moments; on held-out rows they are estimates from below, about 0 where there is nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
 
 from featgeo.card import Card, Shown
-from featgeo.learning.data import Incomplete
+from featgeo.features.columns import present, rows_of, stacked, taken
+from featgeo.features.spaces import check_not_constant
+from featgeo.features.variables import Variable
+from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.learned import N_FOLDS
+from featgeo.learning.solve import MODE_COUNTS, Search, solve
+from featgeo.learning.sources import BEFORE, LearnedSources
+from featgeo.models.base import mean_and_error
 from featgeo.schema import saved
+
+RESERVED = ("y", "prior")
+MARKS = (" + ", " x ", ", ", "(", ")")  # what names of components are made with
+
+
+def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -> Incomplete:
+    """All rows, one data set after the other, with where each variable is there.
+
+    Args:
+        datasets: Rows by name, those of one data set in the same order; Y is called "y".
+        masks: By name, which rows are there, for a single data set.
+    """
+    names = list(dict.fromkeys(name for part in datasets for name in part))
+    _check_names(names)
+    if not isinstance(masks, Mapping):
+        raise ValueError(f"`present` must be a mapping from name to a boolean array, got {type(masks).__name__}.")
+    unknown = set(masks) - set(names)
+    if unknown:
+        raise ValueError(f"`present` names {sorted(unknown)}, which are no variables here: {names}.")
+    n_rows = [n_rows_of(part, f" in the data set at position {i}") for i, part in enumerate(datasets)]
+    rows, where = {}, {}
+    for name in names:
+        pieces, positions, start = [], [np.full(n, -1) for n in n_rows], 0
+        for i, part in enumerate(datasets):
+            if name not in part:
+                continue
+            values = rows_of(part[name], shown(name))
+            there = np.flatnonzero(_present(values, name, masks.get(name)))
+            positions[i][there] = start + np.arange(len(there))
+            start += len(there)
+            if len(there):
+                pieces.append(values if len(there) == n_rows[i] else taken(values, there))
+        if not pieces:
+            raise ValueError(
+                f"{shown(name)} is missing in every row: nothing can be learned from it. "
+                + ("Pass rows of Y." if name == "y" else "Leave it out.")
+            )
+        values = stacked(pieces, shown(name))
+        variable = Variable.seen(values, shown(name))
+        rows[name], where[name] = variable.rows(values), np.concatenate(positions)
+        if not variable.is_tensor:
+            check_not_constant(rows[name].table, shown(name))
+    Pairs(rows["y"], rows["y"]).check_y()
+    return Incomplete(rows, where).in_order()
+
+
+def n_rows_of(part: Mapping[str, Any], where: str = "") -> int:
+    """How many rows the variables of a data set have, all of them the same."""
+    lengths = {name: len(rows_of(values, shown(name))) for name, values in part.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(
+            f"All variables must have the same rows, got inconsistent numbers of samples{where}: {lengths}. Align them "
+            "row by row, or pass data sets of their own to fit_datasets."
+        )
+    return next(iter(lengths.values()))
+
+
+def shown(name: str) -> str:
+    """What messages call a variable."""
+    return "Y" if name == "y" else name
+
+
+def _present(values: Any, name: str, mask: Any) -> np.ndarray:
+    there = present(values, shown(name))
+    if mask is None:
+        return there
+    given = np.asarray(mask)
+    if given.dtype != bool or given.shape != there.shape:
+        raise ValueError(
+            f"`present[{name!r}]` must be boolean of shape {there.shape}, got {given.dtype} of shape {given.shape}."
+        )
+    return there & given
+
+
+def _check_names(names: list[str]) -> None:
+    bad = [name for name in names if not isinstance(name, str) or not name or name == "prior"]
+    bad += [name for name in names if isinstance(name, str) and any(mark in name for mark in MARKS)]
+    if bad:
+        raise ValueError(
+            f"Sources need names that are texts other than {RESERVED}, without any of {MARKS}, got {bad[0]!r}. "
+            "Rename it."
+        )
+    sources = [name for name in names if name != "y"]
+    if "y" not in names:
+        raise ValueError(f"No data set has Y, got {names}. Call it 'y'.")
+    if len(sources) < 2:
+        raise ValueError(
+            f"A multimodal decomposition needs at least two sources, got {sources}. For a single one use "
+            "ModalDecomposition."
+        )
+
 
 FEWEST_ROWS = 2 * N_FOLDS  # with fewer, two for each fold, nothing is learned
 
@@ -156,3 +264,97 @@ def _cliques(friends: dict[str, set[str]], chosen: set[str], left: set[str], don
     for source in sorted(left - friends[pivot]):
         yield from _cliques(friends, chosen | {source}, left & friends[source], done & friends[source])
         left, done = left - {source}, done | {source}
+
+
+@saved
+@dataclass(frozen=True)
+class Energy:
+    """The energy of one step.
+
+    Attributes:
+        name: What is added.
+        beyond: What it is added to; "" for nothing.
+        energy: On the rows of the fit.
+        held_out: On rows that were held out from learning it.
+        error: Standard error of the latter.
+        interval: Its 95 % confidence interval, from the folds.
+    """
+
+    name: str
+    beyond: str
+    energy: float
+    held_out: float
+    error: float
+    interval: tuple[float, float]
+
+
+@saved
+@dataclass(frozen=True, repr=False)
+class Energies(Shown):
+    """Energies of all steps; print it for a table, index it by name.
+
+    Attributes:
+        rows: One a step.
+    """
+
+    rows: tuple[Energy, ...]
+
+    def __iter__(self) -> Iterator[Energy]:
+        return iter(self.rows)
+
+    def __getitem__(self, name: str) -> Energy:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(f"There is no step {name!r}. The steps are {[row.name for row in self.rows]}.")
+
+    def card(self) -> Card:
+        """A row for each step."""
+        rows = [
+            (row.name, f"{row.energy:.4f}", f"{row.held_out:.4f}", "[{:.4f}, {:.4f}]".format(*row.interval))
+            for row in self.rows
+        ]
+        return Card((), ("", "energy", "held-out", "95 % interval"), rows)
+
+
+def energies(learned: LearnedSources, sources: Sequence[str], groups: Sequence[tuple[str, ...]]) -> list[Energy]:
+    """Each source alone, all together, each interaction, each order, and each source after all others.
+
+    Args:
+        learned: The components.
+        sources: The sources, in order.
+        groups: Those of several sources whose interaction was looked for; where nothing was found, it is 0.
+    """
+    every = list(dict.fromkeys(learned.features.of.values()))
+    of_size = {n: [group for group in every if len(group) == n] for n in range(1, 1 + max(map(len, every)))}
+    result = [_energy(learned, f"{source} alone", "", [], [(source,)]) for source in sources]
+    if len(sources) > 1:
+        result.append(_energy(learned, " + ".join(sources), "", [], of_size[1]))
+    steps = [(" x ".join(group), len(group), [group]) for group in groups]
+    if len(sources) > 2:
+        steps += [(f"all interactions of {n}", n, part) for n, part in of_size.items() if n > 1]
+    for name, size, added in steps:
+        before = [group for group in every if len(group) < size]
+        result.append(_energy(learned, name, "sums of functions of fewer", before, added))
+    for source in sources if len(sources) > 1 else ():
+        before, added = ([group for group in every if (source in group) is there] for there in (False, True))
+        result.append(_energy(learned, f"{source} after the others", "all functions of the others", before, added))
+    return result
+
+
+def _energy(learned: LearnedSources, name: str, beyond: str, before: list[Group], added: list[Group]) -> Energy:
+    if learned.folds is None:
+        raise ValueError("Energies come from the moments of the fit, which are not there any more. Fit again.")
+    first, more = ([block for block, group in learned.features.of.items() if group in part] for part in (before, added))
+    if not more:
+        return Energy(name, beyond, 0.0, 0.0, 0.0, (0.0, 0.0))
+    exact = learned.solver == "exact"
+    levels = [first, [*first, *more]] if first else [more]
+    last = Search((None,)) if exact else Search((0, *MODE_COUNTS))
+    searches = [Search((None,)) if exact else BEFORE] * (len(levels) - 1) + [last]
+    tau_ridge = None if exact else learned.features.ridge
+    solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=(tau_ridge,))
+    folds = solution.held_out_energies(-1)
+    mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))
+    reach = float(student.ppf(0.975, max(len(folds) - 1, 1))) * error
+    return Energy(name, beyond, solution.levels[-1].energy, mean, error, (mean - reach, mean + reach))

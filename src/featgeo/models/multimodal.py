@@ -29,9 +29,17 @@ from featgeo.models.base import (
     support_of,
     warn_of_doubts,
 )
-from featgeo.models.energies import Energies, Energy, energies
-from featgeo.models.identification import Identified, Team, identify
-from featgeo.models.reading import n_rows_of, read_rows, shown
+from featgeo.models.identification import (
+    Energies,
+    Energy,
+    Identified,
+    Team,
+    energies,
+    identify,
+    n_rows_of,
+    read_rows,
+    shown,
+)
 from featgeo.schema import saved
 from featgeo.watch import watched
 

@@ -20,7 +20,7 @@ from featgeo.features.spaces import MOST_SYMBOLS, check_not_constant
 from featgeo.features.variables import Parts, Rows, Variable, symbol_keys
 from featgeo.geometry.validation import Array, check_flag, check_whole, is_whole
 from featgeo.learning.data import Pairs
-from featgeo.learning.histories import AMPLE_COUNT, learn_histories
+from featgeo.learning.exact import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Learned
 from featgeo.learning.setting import Block, Plan, Setting, Solver, Step
