@@ -159,7 +159,7 @@ def _rewritten(path, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": [3, 0]}, "format version"),
+        ({"version": [4, 0]}, "format version"),
         ({"format": "other"}, "format version"),
         ({"model": "Mystery"}, "does not know"),
         ({"version": [1, 0], "featgeo": "0.1.0"}, r"Load it with the featgeo that wrote it \(0.1.0\), or fit"),

@@ -274,6 +274,7 @@ def _curve(index: Array, target: Array) -> tuple[Array, Array]:
     starts = np.linspace(0, n, min(POINTS, n), endpoint=False).astype(int)
     weight = np.diff(np.append(starts, n)).astype(np.float64)
     at, means = (np.add.reduceat(z[order], starts) / weight for z in (index, target))
+    at = np.maximum.accumulate(at)  # means of equal values may differ by rounding
     mean = float(np.average(target))
     spread = np.sqrt(np.average(np.square(at), weights=weight))
     if at[-1] - at[0] <= 1e-9 * spread or spread == 0:  # no index to follow
