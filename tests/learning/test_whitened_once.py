@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -36,3 +37,19 @@ def test_no_gram_matrix_is_whitened_twice(table, n_modes, monkeypatch):
     ModalDecomposition(n_modes, random_state=0).fit(*table)
     assert len(whitened) > 10
     assert len(set(whitened)) == len(whitened)
+
+
+def test_a_fit_walks_through_twenty_files_at_most(table):
+    ModalDecomposition(2, random_state=0).fit(*table)  # what is imported late is imported
+    entered = set()
+
+    def see(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(ROOM):
+            entered.add(frame.f_code.co_filename)
+
+    sys.setprofile(see)
+    try:
+        ModalDecomposition(2, random_state=0).fit(*table)
+    finally:
+        sys.setprofile(None)
+    assert 5 < len(entered) <= 20

@@ -14,20 +14,8 @@ from featgeo.geometry import FiniteJoint, Modes
 from featgeo.models import ModalDecomposition
 from featgeo.paper import published as recipe
 from featgeo.paper.alphabets import counted, drawn, random_law
-from featgeo.paper.record import (
-    Experiment,
-    Number,
-    Outcome,
-    Pairs,
-    about,
-    bars,
-    figure,
-    kernel_error,
-    relative_error,
-    strengths,
-    subscript,
-    turned,
-)
+from featgeo.paper.compare import kernel_error, relative_error, strengths, turned
+from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, bars, figure, subscript
 
 SAMPLES = 30_000
 SHAPE = (8, 6)

@@ -18,20 +18,8 @@ from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
-from featgeo.paper.record import (
-    Experiment,
-    Number,
-    Outcome,
-    Pairs,
-    about,
-    bars,
-    curves,
-    decorrelation,
-    figure,
-    strengths,
-    subscript,
-    turned,
-)
+from featgeo.paper.compare import decorrelation, strengths, turned
+from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, bars, curves, figure, subscript
 
 RHO = 0.8
 SAMPLES = 50_000

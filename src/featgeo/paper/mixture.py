@@ -16,18 +16,8 @@ from featgeo.geometry import Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.paper import published as recipe
-from featgeo.paper.record import (
-    SEED,
-    Experiment,
-    Number,
-    Outcome,
-    about,
-    aligned,
-    curves,
-    decorrelation,
-    figure,
-    uniform,
-)
+from featgeo.paper.compare import aligned, decorrelation, uniform
+from featgeo.paper.record import SEED, Experiment, Number, Outcome, about, curves, figure
 
 DIMENSIONS = 10
 SAMPLES, FRESH = 50_000, 10_000

@@ -2,12 +2,6 @@
 
 The objective is the library's nested H-score, in one pass for all levels, and minibatches are slices of a shuffled
 tensor: both cost less than what the published notebooks do, so the time measured here flatters them.
-
-The multihead softmax network (fig. dnn:mh), which the paper compares learning with side information to.
-
-A feature f(x) is shared by all tasks s; task s has a softmax head of its own, with logits f(x).g(s, y) + b(s, y). Where
-the dependence is weak, maximum likelihood finds the conditional component (Theorem dnn:multihead). It needs a head for
-each s, and so a finite S.
 """
 
 from __future__ import annotations

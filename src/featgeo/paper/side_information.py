@@ -21,15 +21,8 @@ from featgeo.models import ConditionalDecomposition
 from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
 from featgeo.paper.alphabets import counted, drawn, random_law
-from featgeo.paper.published import MultiheadNetwork
-from featgeo.paper.record import (
-    Experiment,
-    Number,
-    Outcome,
-    about,
-    bars,
+from featgeo.paper.compare import (
     decorrelation,
-    figure,
     kernel_error,
     relative_error,
     root_mean_square,
@@ -37,6 +30,8 @@ from featgeo.paper.record import (
     turned,
     uniform,
 )
+from featgeo.paper.published import MultiheadNetwork
+from featgeo.paper.record import Experiment, Number, Outcome, about, bars, figure
 
 SAMPLES = 50_000
 SHAPE, NAMES = (8, 3, 3), ("x", "s", "y")
