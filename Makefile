@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Files of tests stay together (loadfile): what their tests share is fitted once.
+# Whoever is done first takes tests of the other (worksteal): files are long and short.
 # One thread: the matrices of the tests are small, and default threading is far slower on a busy machine.
 export OMP_NUM_THREADS := 1
 
@@ -16,7 +16,7 @@ test: .venv/ready
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest --numprocesses 2 --dist loadfile
+	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
