@@ -1,16 +1,12 @@
 """The closed form on spans that are given, or that regressors learn: candidates in order of cost, held-out rows choose.
 
 Given spans of several kinds come first. What the best of them leaves over is looked at by small trees: as long as these
-see something there, regressors are fitted to the functions of the other side that were found (`targets`), and the
+see something there, regressors are fitted to the functions of the other side that were found (`wanted`), and the
 closed form is solved in their span as well.
 
-What is to be learned: rows, levels, how to, and the functions that each block may have.
-
-Functions that are tried beside each other on the same rows: spaces, moments of their features, and what they solve.
-
-A space is fitted once, and its features are whitened once for each set of rows, however many others it is paired with.
-
-What regressors learn to predict: functions of the other variable, and whether there is more in them to explain.
+A `Task` is what is to be learned: rows, levels, how to, and the functions that each block may have. A `Bank` holds
+functions that are tried beside each other on the same rows: a space is fitted once, and its features are whitened once
+for each set of rows, however many others it is paired with.
 """
 
 from __future__ import annotations
