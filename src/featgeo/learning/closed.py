@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -462,20 +463,18 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
     for kind in dict.fromkeys([*x_kinds, *y_kinds]):
         xs, ys = x_kinds.get(kind, given[x_name][:1]), y_kinds.get(kind, given[y_name][:1])
         # Alike on both sides where that can be: a fine space on one side shows nothing while the other is coarse.
-        pairs = list(zip(xs, ys, strict=True)) if len(xs) == len(ys) else [(x, y) for x in xs for y in ys]
+        pairs = list(zip(xs, ys, strict=True)) if len(xs) == len(ys) else list(product(xs, ys))
         for name, recipe, kinds in zip((x_name, y_name), best(x_name, y_name, pairs), (x_kinds, y_kinds), strict=True):
             kept[name] += [recipe] if kind in kinds else []
     for name, (side, _) in task.setting.blocks.items():
-        if name not in task.setting.richest:  # by what it captures together with the richest functions opposite
-            opposite = y_name if side == "x" else x_name
-            pairs = [(one, other) for one in given[name] for other in kept[opposite]]
-            flipped = [(other, one) for one, other in pairs]
-            alone = len(given[name]) == 1
-            kept[name] = [
-                given[name][0] if alone
-                else best(name, opposite, pairs)[0] if side == "x"
-                else best(opposite, name, flipped)[1]
-            ]  # fmt: skip
+        if name in task.setting.richest:
+            continue
+        if len(given[name]) == 1:
+            kept[name] = given[name]
+        elif side == "x":  # by what it captures together with the richest functions opposite
+            kept[name] = [best(name, y_name, list(product(given[name], kept[y_name])))[0]]
+        else:
+            kept[name] = [best(x_name, name, list(product(kept[x_name], given[name])))[1]]
     return kept
 
 
