@@ -51,12 +51,15 @@ class WindowSpace(Space):
 
     def forward(self, rows: Rows) -> Tensor:
         """The share of each window, (n, m^w); windows with a symbol that is missing or unknown do not count."""
-        windows = self._places(rows).unfold(1, self.length, 1)  # (n, positions, w)
-        weights = torch.tensor([len(self.symbols) ** i for i in reversed(range(self.length))], device=windows.device)
-        known = (windows >= 0).all(dim=2)
-        pattern = torch.where(known, (windows * weights).sum(dim=2), 0)
-        shares = self.tensor("shares")
-        counts = shares.new_zeros((windows.shape[0], len(self.shares))).scatter_add_(1, pattern, known.double())
+        places, shares = self._places(rows), self.tensor("shares")
+        n_windows = places.shape[1] - self.length + 1
+        pattern = torch.zeros_like(places[:, :n_windows])
+        known = pattern == 0
+        for i in range(self.length):
+            symbol = places[:, i : i + n_windows]
+            pattern, known = pattern * len(self.symbols) + symbol, known & (symbol >= 0)
+        pattern = torch.where(known, pattern, 0)
+        counts = shares.new_zeros((places.shape[0], len(self.shares))).scatter_add_(1, pattern, known.double())
         total = known.sum(dim=1, keepdim=True)
         return torch.where(total > 0, counts / total.clamp(min=1), shares)
 
@@ -64,8 +67,10 @@ class WindowSpace(Space):
         """The position of each symbol in the alphabet, (n, columns); -1 where it is missing or unknown."""
         variable = rows.variable
         if not variable.labels:
-            matches = torch.stack([rows.numbers == symbol for symbol in self.symbols], dim=2)
-            return torch.where(matches.any(dim=2), matches.int().argmax(dim=2), -1)
+            places = torch.full_like(rows.numbers, -1, dtype=torch.int64)
+            for i, symbol in enumerate(self.symbols):
+                places = torch.where(rows.numbers == symbol, i, places)
+            return places
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
         columns = []
         for column, codes in zip(variable.labels, rows.codes.T, strict=True):
@@ -87,7 +92,7 @@ def _alphabet(rows: Rows) -> tuple[Any, ...]:
     if variable.labels:
         found = {label for column in variable.labels for label in column.categories}
     else:
-        found = set(rows.table.numbers[np.isfinite(rows.table.numbers)].tolist())
+        found = set(np.unique(rows.table.numbers[np.isfinite(rows.table.numbers)]).tolist())
     symbols = tuple(sorted(found, key=lambda label: (type(label).__name__, label)))
     if len(symbols) > MOST_SYMBOLS:
         raise ValueError(
