@@ -92,9 +92,9 @@ def test_discrete_errors_fall_like_the_root_of_the_sample_size():
 
 
 def test_long_chains_approach_theory():
-    data = sequential.draw(SEED, 100_000)
+    data = sequential.draw(SEED, 300_000)
     for order, energies in sequential.fast(data, 0).items():
-        np.testing.assert_allclose(energies, sequential.theory(order), atol=0.009)  # three standard errors
+        np.testing.assert_allclose(energies, sequential.theory(order), atol=0.005)
 
 
 def test_side_information_at_full_rank_is_the_conditional_of_the_sample():
