@@ -12,6 +12,7 @@ import torch
 from sklearn.linear_model import LinearRegression
 from support import DEVICES
 
+from featgeo import ModalDecomposition
 from featgeo.features import networks
 from featgeo.features.centred import CentredSpace
 from featgeo.features.spaces import (
@@ -112,3 +113,14 @@ def test_features_are_the_same_on_every_device_and_for_few_rows_at_a_time(name, 
 
 def test_all_spaces_are_listed():
     assert tuple(spaces()) == NAMES
+
+
+def test_an_estimator_computes_where_it_is_told_and_refuses_what_is_not_there():
+    x = np.random.default_rng(0).standard_normal(60)
+    model = ModalDecomposition(1, "closed", "linear", "linear", device="cpu", random_state=0).fit(x, x + x**2)
+    assert model.learned_.components[0].f.device == torch.device("cpu")
+    with pytest.raises(ValueError, match="`device` must be 'auto', 'cpu' or 'cuda', got 'tpu'"):
+        ModalDecomposition(1, device="tpu").fit(x, x)
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="device='cuda' needs a GPU that torch can see"):
+            ModalDecomposition(1, device="cuda").fit(x, x)
