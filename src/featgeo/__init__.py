@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # what a name is, for editors and type checkers; who uses it 
         load,
     )
     from featgeo.nesting import Level, Nesting, h_score, moments_h_score, nested_h_score, single_sided_h_score
+    from featgeo.tuning import Options, options
 
 __version__ = "0.1.0"
 
@@ -54,6 +55,7 @@ __all__ = [
     "Moments",
     "MultimodalDecomposition",
     "Nesting",
+    "Options",
     "SequentialDecomposition",
     "SpanModes",
     "Sum",
@@ -70,6 +72,7 @@ __all__ = [
     "mode_pvalues",
     "moments_h_score",
     "nested_h_score",
+    "options",
     "project",
     "single_sided_h_score",
 ]
@@ -91,6 +94,7 @@ _ROOMS = {
     ),
     "learning.setting": ("Training",),
     "nesting": ("Level", "Nesting", "h_score", "moments_h_score", "nested_h_score", "single_sided_h_score"),
+    "tuning": ("Options", "options"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

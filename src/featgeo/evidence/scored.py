@@ -27,10 +27,10 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from featgeo.features.columns import counted
-from featgeo.features.recipes import FINITE_VALUES
 from featgeo.features.variables import Rows, Table, Variable, symbol_keys
 from featgeo.geometry.spans import COLLINEAR, CONSTANT_SPREAD, flag_from_gram
 from featgeo.geometry.validation import Array, check_same_rows
+from featgeo.tuning import in_force
 
 
 def read_rows(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
@@ -119,9 +119,9 @@ class Symbols:
         codes = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
         return cls(codes, int(codes.max()) + 1)
 
-    def are_few(self, most: int = FINITE_VALUES) -> bool:
+    def are_few(self, most: int | None = None) -> bool:
         """Whether a finite alphabet, of so many symbols or fewer, is behind them."""
-        return self.size <= max(2, min(most, int(np.sqrt(len(self.codes)))))
+        return self.size <= max(2, min(most or in_force.get().finite_values, int(np.sqrt(len(self.codes)))))
 
     @property
     def groups(self) -> list[np.ndarray]:
@@ -133,12 +133,12 @@ class Symbols:
 Scored = Ranks | Symbols
 
 
-def scored_columns(table: Table, most_symbols: int = FINITE_VALUES) -> list[Scored]:
+def scored_columns(table: Table, most_symbols: int | None = None) -> list[Scored]:
     """The columns that vary.
 
     Args:
         table: Their rows.
-        most_symbols: Numbers of so many values or fewer are symbols; two always are.
+        most_symbols: Numbers of so many values or fewer are symbols; two always are. None: `Options.finite_values`.
     """
     columns: list[Scored] = []
     for numbers in table.numbers.T:

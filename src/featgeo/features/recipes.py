@@ -34,9 +34,8 @@ from featgeo.features.trees import IndexRegressor
 from featgeo.features.variables import Rows, symbols_of
 from featgeo.features.windows import WindowSpace
 from featgeo.geometry.validation import shown
+from featgeo.tuning import in_force
 
-# A variable with at most this many values is a finite alphabet; with few rows, at most the square root of them.
-FINITE_VALUES = 32
 HEAD_ROWS = 4096  # most tables that are too rich show it early
 GAMMAS = (0.1, 0.3, 1.0)
 NAMES = (
@@ -139,7 +138,7 @@ def is_finite(rows: Rows) -> bool:
         return False
     if len(rows.variable.columns) == 1 and rows.variable.labels:
         return True
-    most = max(2, min(FINITE_VALUES, int(np.sqrt(len(rows)))))
+    most = max(2, min(in_force.get().finite_values, int(np.sqrt(len(rows)))))
     if "is finite" not in rows.memo:
         head = rows.table.take(slice(0, HEAD_ROWS))
         rows.memo["is finite"] = all(len(symbols_of(table)[0]) <= most for table in (head, rows.table))

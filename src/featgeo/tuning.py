@@ -1,0 +1,64 @@
+"""The numbers that steer a result and that nothing derives: one object, with defaults that all figures are measured at.
+
+    with fg.options(finite_values=64):
+        model.fit(x, y)
+
+What only bounds memory or time stays beside the code that it bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """All numbers with their defaults: none is negative, whole ones stay whole, a tuple is a grid to choose from."""
+
+    # Spaces of features
+    finite_values: int = 32  # a variable of no more values (and no more than the root of n) is a finite alphabet
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check(field.name, getattr(self, field.name), field.default)
+
+
+def _check(name: str, value: Any, default: Any) -> None:
+    """Refuse what is not of its default's kind."""
+    if isinstance(default, tuple):
+        if not isinstance(value, tuple) or not value:
+            raise ValueError(f"`{name}` must be a tuple of numbers such as {default}, got {value!r}.")
+        for entry in value:
+            _check(name, entry, default[0])
+        return
+    kind = int if isinstance(default, int) else (int, float)
+    if not isinstance(value, kind) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise ValueError(
+            f"`{name}` must be a {'whole ' * (kind is int)}number, finite and not negative, got {value!r}. "
+            f"The default is {default}."
+        )
+
+
+in_force: ContextVar[Options] = ContextVar("options", default=Options())  # noqa: B039 - it is frozen
+
+
+@contextmanager
+def options(**numbers: Any) -> Iterator[Options]:
+    """Other numbers inside a `with` block, for its thread; blocks add up.
+
+    Args:
+        **numbers: Fields of `Options`.
+
+    Yields:
+        The options in force.
+    """
+    token = in_force.set(replace(in_force.get(), **numbers))
+    try:
+        yield in_force.get()
+    finally:
+        in_force.reset(token)

@@ -1,0 +1,54 @@
+"""Options hold inside a `with` block, are checked, and change what a fit does."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+import featgeo as fg
+from featgeo.tuning import in_force
+
+
+def test_options_hold_inside_a_block_and_blocks_nest():
+    with fg.options(finite_values=7):
+        assert in_force.get() == fg.Options(finite_values=7)
+        with fg.options(finite_values=9) as inner:
+            assert in_force.get() is inner
+            assert inner.finite_values == 9
+        assert in_force.get().finite_values == 7
+    assert in_force.get() == fg.Options()
+
+
+def test_options_end_with_a_block_that_fails():
+    with pytest.raises(KeyError), fg.options(finite_values=7):
+        raise KeyError
+    assert in_force.get() == fg.Options()
+
+
+@pytest.mark.parametrize("value", [-1, 2.5, "many", True, float("nan"), None, (3,)])
+def test_what_is_not_of_its_kind_is_refused(value):
+    with (
+        pytest.raises(ValueError, match=r"`finite_values` must be a whole number.* The default is 32"),
+        fg.options(finite_values=value),
+    ):
+        pass
+
+
+def test_unknown_names_and_late_changes_are_refused():
+    with pytest.raises(TypeError, match="finite_valeus"), fg.options(finite_valeus=3):
+        pass
+    with pytest.raises(FrozenInstanceError):
+        fg.Options().finite_values = 3
+
+
+def test_a_fit_follows_them():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 12, 2000).astype(float)
+    y = x % 3 + rng.normal(size=2000)
+    alphabet = fg.ModalDecomposition(1, random_state=0).fit(x, y)
+    with fg.options(finite_values=6):
+        number = fg.ModalDecomposition(1, random_state=0).fit(x, y)
+    assert alphabet.spaces_[0] == "table"
+    assert number.spaces_[0] != "table"
