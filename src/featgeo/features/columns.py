@@ -85,7 +85,7 @@ def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
     origin = _origin_of(values, what)
     numbers = _shifted(values, origin)
     check_finite(numbers, what)
-    size = float(np.abs(numbers).max(initial=0.0))
+    size = float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
     if size == 0 or SMALLEST <= size <= LARGEST:
         return origin, 0
     exponent = math.frexp(size)[1]
@@ -100,7 +100,8 @@ def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
 
 def check_finite(numbers: Array, what: str) -> None:
     """Refuse infinite numbers; NaN stands for a missing one."""
-    if np.isinf(numbers).any():
+    ends = numbers.min(initial=0.0), numbers.max(initial=0.0)  # sooner than to look at each; NaN where one is
+    if not np.isfinite(ends).all() and np.isinf(numbers).any():
         raise ValueError(
             f"{what} holds infinite values (inf), or numbers beyond 1e308. Replace them by NaN where they mean "
             "missing, or by the largest finite value."
@@ -160,7 +161,7 @@ def _shifted(values: np.ndarray, origin: int) -> Array:
     if values.dtype.kind == "O":
         return _floats(values.tolist(), origin)
     if not origin:
-        return values.astype(np.float64)
+        return values.astype(np.float64, copy=False)
     return _floats(values.tolist(), origin)
 
 
@@ -244,7 +245,7 @@ def columns_of(values: Any, name: str) -> tuple[dict[str, RawColumn], bool]:
     else:
         array = _as_array(values, name)
         array = array[:, None] if array.ndim == 1 else array
-        columns = {str(j): _of_array(array[:, j], f"Column '{j}' of {name}") for j in range(array.shape[1])}
+        columns = {str(j): _of_array(_together(array[:, j]), f"Column '{j}' of {name}") for j in range(array.shape[1])}
         named, n = False, len(array)
     if not columns:
         raise ValueError(f"{name} has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
@@ -308,6 +309,14 @@ def _as_array(values: Any, name: str) -> np.ndarray:
             "a plain array of its columns."
         )
     return array if array.dtype.kind != "T" else array.astype(object)
+
+
+def _together(column: np.ndarray) -> np.ndarray:
+    """The same with its numbers beside each other in memory: they are read several times."""
+    plain_step = column.strides[0] > 0 and column.strides[0] % column.itemsize == 0
+    if not plain_step or not column.flags.writeable or column.dtype not in (np.float64, np.float32, np.int64):
+        return column  # torch takes no others
+    return torch.from_numpy(column).contiguous().numpy()  # by all threads
 
 
 def check_kind(values: Any, name: str) -> None:
@@ -576,8 +585,9 @@ def column_of(key: str, raw: RawColumn, name: str) -> Column:
 
 
 def _number_column(key: str, array: np.ndarray, what: str, form: Literal["", "span"] = "") -> Column:
-    known = array[~missing_in(array)]
-    return Column(key, "number", (), len(known) < len(array), (), form, *units_of(known, what))
+    missing = missing_in(array)
+    some = bool(missing.any())
+    return Column(key, "number", (), some, (), form, *units_of(array[~missing] if some else array, what))
 
 
 def _seconds(array: np.ndarray, what: str) -> Array:
@@ -673,7 +683,7 @@ def numbers_of(column: Column, raw: RawColumn, name: str) -> list[Array]:
     _check_numbers(array, what)
     numbers = in_units(array, column.origin, column.exponent)
     check_finite(numbers, what)
-    if np.isnan(numbers).any() and not column.missing:
+    if not column.missing and np.isnan(numbers.min(initial=0.0)):
         warnings.warn(f"{what} has missing values, and had none in the fit. They count as average.", stacklevel=2)
     return [numbers]
 

@@ -46,7 +46,7 @@ from torch import Tensor, nn
 
 from featgeo.features.columns import UNKNOWN, Column
 from featgeo.features.space import Space, Wrapped, bisected, last_at_most, looked_up, normal_quantile
-from featgeo.features.variables import Rows, Table, symbol_keys, symbols_of
+from featgeo.features.variables import HEAD_ROWS, Rows, Table, symbol_keys, symbols_of
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array, shown
 from featgeo.schema import saved
@@ -557,12 +557,14 @@ def two_dimensional(rows: Rows) -> Any:
 
 def check_not_constant(table: Table, name: str) -> None:
     """Refuse a variable that never varies: nothing depends on it, and it depends on nothing."""
-    keys = symbol_keys(table)
-    if (keys == keys[0]).all():
-        raise ValueError(
-            f"{name} never varies in these {len(keys)} sample(s) (one class, n_samples={len(keys)}): nothing can "
-            "depend on it. Pass rows in which it takes at least two values."
-        )
+    for part in (table.take(slice(0, HEAD_ROWS)), table):
+        keys = symbol_keys(part)
+        if (keys != keys[0]).any():
+            return
+    raise ValueError(
+        f"{name} never varies in these {len(keys)} sample(s) (one class, n_samples={len(keys)}): nothing can "
+        "depend on it. Pass rows in which it takes at least two values."
+    )
 
 
 FeatureFunction = Callable[[Any], Array]  # from rows to values at each, (n, k)
