@@ -84,8 +84,7 @@ def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
     """
     origin = _origin_of(values, what)
     numbers = _shifted(values, origin)
-    check_finite(numbers, what)
-    size = float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
+    size = finite_size(numbers, what)
     if size == 0 or SMALLEST <= size <= LARGEST:
         return origin, 0
     exponent = math.frexp(size)[1]
@@ -98,14 +97,15 @@ def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
     return origin, exponent
 
 
-def check_finite(numbers: Array, what: str) -> None:
-    """Refuse infinite numbers; NaN stands for a missing one."""
-    ends = numbers.min(initial=0.0), numbers.max(initial=0.0)  # sooner than to look at each; NaN where one is
-    if not np.isfinite(ends).all() and np.isinf(numbers).any():
+def finite_size(numbers: Array, what: str) -> float:
+    """The size of the largest number, where all are finite; NaN, which stands for a missing one, where there is any."""
+    size = float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
+    if not math.isfinite(size) and np.isinf(numbers).any():
         raise ValueError(
             f"{what} holds infinite values (inf), or numbers beyond 1e308. Replace them by NaN where they mean "
             "missing, or by the largest finite value."
         )
+    return size
 
 
 def in_units(values: np.ndarray, origin: int, exponent: int) -> Array:
@@ -142,7 +142,7 @@ def _origin_of(values: np.ndarray, what: str) -> int:
         origin = min(map(int, distinct))
         if _are_apart(_floats([int(value) - origin for value in distinct])):
             return origin
-    check_finite(numbers, what)
+    finite_size(numbers, what)
     raise ValueError(
         f"{what} holds different numbers, from {_short(min(distinct))} to {_short(max(distinct))}, that are one and "
         "the same as floats. Subtract what they have in common, or turn them into text if they are labels."
@@ -682,8 +682,7 @@ def numbers_of(column: Column, raw: RawColumn, name: str) -> list[Array]:
         array = _seconds(array, what)
     _check_numbers(array, what)
     numbers = in_units(array, column.origin, column.exponent)
-    check_finite(numbers, what)
-    if not column.missing and np.isnan(numbers.min(initial=0.0)):
+    if math.isnan(finite_size(numbers, what)) and not column.missing:
         warnings.warn(f"{what} has missing values, and had none in the fit. They count as average.", stacklevel=2)
     return [numbers]
 

@@ -402,7 +402,8 @@ def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None)
     n_groups = n_rows if copies is None else int(copies.max(initial=-1)) + 1
     if n_groups < FEWEST_A_FOLD * n_folds:
         n_groups, copies = n_rows, None
-    fold_of_group = np.random.default_rng(seed).permutation(np.resize(np.arange(n_folds), n_groups))
+    in_turn = np.tile(np.arange(n_folds), -(-n_groups // n_folds))[:n_groups]
+    fold_of_group = np.random.default_rng(seed).permutation(in_turn)
     return fold_of_group if copies is None else fold_of_group[copies]
 
 

@@ -98,7 +98,7 @@ class Task:
         # A rare symbol may miss among some rows, and then would have no function of its own.
         rows = self.every if recipe is TABLE else self.sample
         seed = self.plan.seed + (self.setting.blocks[name][0] == "y")
-        space = self.block(name).fitted(recipe, self.side(name, rows), seed)
+        space = self.block(name).fitted(recipe, self.side(name, rows), seed).to(self.plan.device)
         return in_reach(space, self.side(name, rows.take(slice(0, SCALE_ROWS)))).to(self.plan.device)
 
 
