@@ -78,14 +78,17 @@ class Support:
     ends: Array | None = None
 
     @classmethod
-    def of_numbers(cls, values: Array, features: Callable[[np.ndarray], Array]) -> Support:
+    def of_numbers(
+        cls, values: Array, features: Callable[[np.ndarray], Array], order: np.ndarray | None = None
+    ) -> Support:
         """Gather numbers into neighbourhoods.
 
         Args:
             values: The numbers, (n,).
             features: From positions among them, (m,), to g there, (m, k).
+            order: Their positions from the smallest to the largest, (n,), where it is known.
         """
-        order = np.argsort(values)
+        order = np.argsort(values) if order is None else order
         ordered = values[order]
         first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
         distinct, counts = ordered[first], np.diff(first, append=len(values))

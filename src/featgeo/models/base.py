@@ -53,7 +53,8 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     if single and variable.columns[0].kind in ("label", "number"):
         kind = "labels" if variable.labels else "numbers"
     if kind == "numbers" and not (is_finite(rows) if finite is None else finite):
-        return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)))
+        order = None if rows.device.type == "cpu" else rows.numbers[:, 0].argsort().cpu().numpy()  # a GPU sorts sooner
+        return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)), order)
     if kind != "rows" or (not variable.is_tensor and is_finite(rows)):
         _, first, counts = np.unique(symbol_keys(rows.table), axis=0, return_index=True, return_counts=True)
         kept = rows.take(first)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -115,7 +116,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         head.check_y()
         check_varying(X=head.x.of("x"), Y=head.y.of("y"))
         self.learned_ = learn(data, self._setting(), plan)
-        self.support_ = self._support(head.y.of("y"), seed)
+        self.support_ = self._support(head.y.of("y").on(torch.device(plan.device)), seed)
         self._calibrate(head.y.of("y"))
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
         self.report_ = diagnose(self.learned_, self.components_, self._own_support, head, seed)
