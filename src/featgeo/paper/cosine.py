@@ -79,11 +79,10 @@ def fast(data: Pairs, seed: int) -> Learned:
 
 def published(data: Pairs, seed: int) -> Learned:
     """Softplus networks with two layers of 32."""
-    x, y, grid = (recipe.column(values) for values in (data.x, data.y, GRID))
-    with recipe.seeded(seed):
-        f, g = (recipe.mlp(1, 32, 32, MODES) for _ in range(2))
-    modes = recipe.trained_modes((f, x), (g, y), (grid, grid), MODES, seed)
-    return _assembled(modes, recipe.modes((f, x), (g, y), (x, y)).g, data.y)
+    sides = [(recipe.column(own), recipe.column(np.concatenate([GRID, own]))) for own in data]
+    both = recipe.trained_modes(lambda: [recipe.mlp(1, 32, 32, MODES) for _ in sides], sides, MODES, seed)
+    m = len(GRID)
+    return _assembled(Modes(both.sigma, both.f[:m], both.g[:m]), both.g[m:], data.y)
 
 
 def optimum(data: Pairs) -> Learned:

@@ -72,21 +72,12 @@ class Experiment(Generic[Data, Learned]):
         """For the command line."""
         return self.about.name
 
-    def learn(self, recipe: Recipe, data: Data, seed: int) -> Learned:
-        """Learn from a sample by one of the recipes."""
-        return {"fast": self.fast, "published": self.published}[recipe](data, seed)
-
     def measure(self, data: Data, learned: Learned) -> Outcome:
         """What was learned beside the truth, and each number beside that of the sample's optimum."""
         best = self.optimum(data)
         found, floors = (self.compare(data, each, best) for each in (learned, best))
         numbers = [number.beside(floor) for number, floor in zip(found.numbers, floors.numbers, strict=True)]
         return Outcome(numbers, found.plots)
-
-    def run(self, recipe: Recipe = "fast", seed: int = 0) -> Outcome:
-        """Draw a sample, learn from it and compare with the truth."""
-        data = self.draw(seed)
-        return self.measure(data, self.learn(recipe, data, seed))
 
 
 AnyExperiment = Experiment[Any, Any]

@@ -50,19 +50,18 @@ def known_or_new(
     folder: Path, experiment: AnyExperiment, recipe: Recipe, seed: int, version: str, fresh: bool = False
 ) -> Run:
     """The run that a folder has; where there is none of this version, or it is to be fresh, it is done and kept."""
-    known = None if fresh else kept(folder, experiment.name, recipe, seed, version)
-    if known is not None:
-        return known
-    done = run(experiment, recipe, seed, version)
-    save(folder, done)
+    done = None if fresh else kept(folder, experiment.name, recipe, seed, version)
+    if done is None:
+        done = run(experiment, recipe, seed, version)
+        save(folder, done)
     return done
 
 
 def run(experiment: AnyExperiment, recipe: Recipe, seed: int, version: str) -> Run:
     """Draw, learn and compare."""
-    data = experiment.draw(seed)
+    data, learn = experiment.draw(seed), experiment.fast if recipe == "fast" else experiment.published
     start = time.process_time()
-    learned = experiment.learn(recipe, data, seed)
+    learned = learn(data, seed)
     seconds = time.process_time() - start
     outcome = experiment.measure(data, learned)
     return Run(experiment.name, recipe, seed, version, seconds, outcome.numbers, outcome.plots)

@@ -15,7 +15,7 @@ from featgeo.geometry.validation import Array
 from featgeo.models import SequentialDecomposition
 from featgeo.nesting import Nesting, nested_h_score
 from featgeo.paper import published as recipe
-from featgeo.paper.alphabets import counted
+from featgeo.paper.discrete import counted
 from featgeo.paper.record import Experiment, Number, Outcome, about, bars, figure
 from featgeo.report.panels import Cells, Panel
 

@@ -20,7 +20,6 @@ from featgeo.geometry.validation import Array
 from featgeo.models import ConditionalDecomposition
 from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
-from featgeo.paper.alphabets import counted, drawn, random_law
 from featgeo.paper.compare import (
     decorrelation,
     kernel_error,
@@ -30,6 +29,7 @@ from featgeo.paper.compare import (
     turned,
     uniform,
 )
+from featgeo.paper.discrete import counted, drawn, random_law
 from featgeo.paper.published import MultiheadNetwork
 from featgeo.paper.record import Experiment, Number, Outcome, about, bars, figure
 
