@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import featgeo
-from featgeo.paper.record import DRAWS, SEED, Recipe
+from featgeo.paper import DRAWS, SEED, Recipe
 
 
 @contextmanager

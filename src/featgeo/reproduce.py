@@ -9,9 +9,9 @@ from pathlib import Path
 
 import featgeo
 from featgeo.files import make_folder, write_whole
-from featgeo.paper import runs
+from featgeo.paper import DRAWS, SEED, Recipe, runs
 from featgeo.paper.experiments import EXPERIMENTS
-from featgeo.paper.record import DRAWS, SEED, AnyExperiment, Recipe
+from featgeo.paper.record import AnyExperiment
 from featgeo.paper.runs import Run
 from featgeo.report.contents import Chapter
 from featgeo.report.drawing import draw

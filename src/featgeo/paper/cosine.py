@@ -16,8 +16,19 @@ from featgeo.geometry import Modes, Moments, decompose
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import kernel_error, root_mean_square, strengths, uniform
-from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, curves, figure
+from featgeo.paper.record import (
+    Experiment,
+    Number,
+    Outcome,
+    Pairs,
+    about,
+    curves,
+    figure,
+    kernel_error,
+    root_mean_square,
+    strengths,
+    uniform,
+)
 from featgeo.report.panels import Map
 
 SAMPLES = 50_000

@@ -15,9 +15,22 @@ from torch import nn
 from featgeo.geometry import FiniteJoint, Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
+from featgeo.paper import SEED
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import kernel_error, relative_error, strengths, turned
-from featgeo.paper.record import SEED, Experiment, Number, Outcome, Pairs, about, bars, figure, subscript
+from featgeo.paper.record import (
+    Experiment,
+    Number,
+    Outcome,
+    Pairs,
+    about,
+    bars,
+    figure,
+    kernel_error,
+    relative_error,
+    strengths,
+    subscript,
+    turned,
+)
 
 SAMPLES = 30_000
 SHAPE = (8, 6)

@@ -17,8 +17,20 @@ from featgeo.geometry import Modes, Moments, decompose
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import decorrelation, strengths, turned
-from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, bars, curves, figure, subscript
+from featgeo.paper.record import (
+    Experiment,
+    Number,
+    Outcome,
+    Pairs,
+    about,
+    bars,
+    curves,
+    decorrelation,
+    figure,
+    strengths,
+    subscript,
+    turned,
+)
 
 RHO = 0.8
 SAMPLES = 50_000

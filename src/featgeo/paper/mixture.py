@@ -15,9 +15,9 @@ from torch import nn
 from featgeo.geometry import Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
+from featgeo.paper import SEED
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import aligned, decorrelation, uniform
-from featgeo.paper.record import SEED, Experiment, Number, Outcome, about, curves, figure
+from featgeo.paper.record import Experiment, Number, Outcome, about, aligned, curves, decorrelation, figure, uniform
 
 DIMENSIONS = 10
 SAMPLES, FRESH = 50_000, 10_000

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from featgeo.files import make_folder, write_whole
-from featgeo.paper.record import AnyExperiment, Number, Recipe
+from featgeo.paper import Recipe
+from featgeo.paper.record import AnyExperiment, Number
 from featgeo.report.panels import Plot, as_plain, from_plain
 from featgeo.schema import made
 

@@ -18,8 +18,7 @@ from featgeo.geometry import FiniteJoint, Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import decorrelation, turned, uniform
-from featgeo.paper.record import Experiment, Number, Outcome, about, figure
+from featgeo.paper.record import Experiment, Number, Outcome, about, decorrelation, figure, turned, uniform
 from featgeo.report.panels import Cells, Points
 
 LENGTHS = (40, 30)

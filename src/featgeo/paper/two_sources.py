@@ -20,9 +20,19 @@ from featgeo.models import MultimodalDecomposition
 from featgeo.nesting import Nesting, h_score
 from featgeo.paper import multimodal
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import aligned, root_mean_square, uniform
 from featgeo.paper.multimodal import CELLS, GRID, GRID_1, GRID_2, SAMPLES, WEIGHTS, Learned, Sample, truth
-from featgeo.paper.record import Experiment, Number, Outcome, about, curves, figure, subscript
+from featgeo.paper.record import (
+    Experiment,
+    Number,
+    Outcome,
+    about,
+    aligned,
+    curves,
+    figure,
+    root_mean_square,
+    subscript,
+    uniform,
+)
 from featgeo.report.panels import Map, Plot
 
 # The largest errors that pass, of the features (relative) and of the posterior (root mean squares).
