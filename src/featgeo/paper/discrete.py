@@ -15,22 +15,9 @@ from torch import nn
 from featgeo.geometry import FiniteJoint, Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
-from featgeo.paper import SEED
+from featgeo.paper import SEED, record
 from featgeo.paper import published as recipe
-from featgeo.paper.record import (
-    Experiment,
-    Number,
-    Outcome,
-    Pairs,
-    about,
-    bars,
-    figure,
-    kernel_error,
-    relative_error,
-    strengths,
-    subscript,
-    turned,
-)
+from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, bars, figure, subscript
 
 SAMPLES = 30_000
 SHAPE = (8, 6)
@@ -89,15 +76,15 @@ def compare(data: Pairs, learned: Modes, best: Modes) -> Outcome:
     """Strengths and functions beside those of the distribution, and of the sample's own."""
     law = distribution()
     truth, masses = law.modes(MODES), (law.probability("x"), law.probability("y"))
-    found = turned(learned, truth, *masses)
+    found = record.turned(learned, truth, *masses)
     sides = (("f", "x", found.f, truth.f, masses[0]), ("g", "y", found.g, truth.g, masses[1]))
     numbers = [
-        Number("kernel of three modes, relative error", kernel_error(learned, truth.kernel(), *masses)),
-        *strengths(truth.sigma, learned.sigma, [0.02] * MODES),
+        Number("kernel of three modes, relative error", record.kernel_error(learned, truth.kernel(), *masses)),
+        *record.strengths(truth.sigma, learned.sigma, [0.02] * MODES),
         *(
             Number(f"{side}{subscript(i + 1)}, relative error", float(error))
             for side, _, values, true, mass in sides
-            for i, error in enumerate(relative_error(values, true, mass))
+            for i, error in enumerate(record.relative_error(values, true, mass))
         ),
         Number("σ, from the sample's own", float(np.abs(learned.sigma - best.sigma).max()), bound=1e-10),
     ]
