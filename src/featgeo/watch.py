@@ -48,10 +48,6 @@ INTERVAL = 0.5  # seconds between two looks
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _is_interactive() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
-
-
 class Watch:
     """A clock, and the line that says what goes on.
 
@@ -75,7 +71,7 @@ class Watch:
         self.what, self.step = what, ""
         self.start = monotonic()
         self.end = float("inf") if time_limit is None else self.start + float(time_limit)
-        self.shown = verbose == 2 or (verbose == 1 and _is_interactive())
+        self.shown = verbose == 2 or (verbose == 1 and (sys.stderr.isatty() or "ipykernel" in sys.modules))
         self._width = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -150,7 +146,8 @@ def progress_bar(name: str, total: int, done: int = 0, wanted: bool | None = Non
         wanted: Whether to show it; None on terminals only.
 
     Yields:
-        What to call with `advance`, steps that were done since, or with a `text` to show beside the bar.
+        What to call with `advance`, steps that were done since, with another `description`, or with a `text` to show
+        beside the bar.
     """
     bar: Any = None
     if wanted or (wanted is None and sys.stderr.isatty() and not is_quiet()):
@@ -159,7 +156,7 @@ def progress_bar(name: str, total: int, done: int = 0, wanted: bool | None = Non
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
-            bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))
+            bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
     tell(name if bar is None else "")
     if bar is None:
         yield lambda **_: None
