@@ -20,6 +20,9 @@ from typing import Any
 class Options:
     """All numbers with their defaults: none is negative, whole ones stay whole, a tuple is a grid to choose from."""
 
+    # Rows that miss blocks
+    more_pairs: float = 2.0  # blocks stand by their complete rows, unless each pair is seen so many times more often
+
     # Spaces of features
     finite_values: int = 32  # a variable of no more values (and no more than the root of n) is a finite alphabet
 

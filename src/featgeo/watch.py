@@ -38,8 +38,7 @@ def bounded_threads(cells: float = 0) -> AbstractContextManager[object]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     most = max(1, int(min(cells / CELLS_A_THREAD, cores)))
     now = max((library["num_threads"] for library in _controller().info()), default=1)
-    limit: AbstractContextManager[object] = _controller().limit(limits=min(most, now))
-    return limit
+    return _controller().limit(limits=min(most, now))
 
 
 PATIENCE = 2.0  # seconds before anything is shown

@@ -108,8 +108,7 @@ def _read(path: Path) -> Run:
         number.allowed  # noqa: B018 (refuses one that cannot be judged)
     if len({plot.slug for plot in plots}) < len(plots):
         raise ValueError("two figures have the same name")
-    done: Run = made(Run, plain | {"numbers": numbers, "plots": plots})
-    return done
+    return made(Run, plain | {"numbers": numbers, "plots": plots})
 
 
 def medians(runs: Sequence[Run]) -> list[Number]:
