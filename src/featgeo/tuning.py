@@ -23,6 +23,13 @@ class Options:
     # Spaces of features
     finite_values: int = 32  # a variable of no more values (and no more than the root of n) is a finite alphabet
 
+    # Distributions
+    calibrating_rows: int = 50  # held-out rows to calibrate by; frequencies of fewer are off by more than 0.07
+    tail_rows: int = 10  # held-out rows beyond a quantile that recalibration maps on its own
+    atom_rows: float = 3.0  # a number with so many times the rows of others keeps its mass to itself
+    unseen_ratio: float = 1e-6  # density ratio of a label that no held-out row shows: rare, not impossible
+    least_probability: float = 1e-12  # in a log loss: no single row outweighs all others
+
     def __post_init__(self) -> None:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), field.default)

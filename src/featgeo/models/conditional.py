@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.conditional import FEWEST_ROWS, Link
+from featgeo.assembly.conditional import Link
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
 from featgeo.features.columns import counted
 from featgeo.features.recipes import is_finite
@@ -46,6 +46,7 @@ from featgeo.models.given_s import (
     products_block,
 )
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 from featgeo.watch import watched
 
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
@@ -250,7 +251,7 @@ class ConditionalDecomposition(Decomposition):
         position = None if support.continuous else happened(data.y.of("y"), support)
         folds = [_judging(fold, unseen, position) for fold in unseen.left_out[: None if exact else 1]]
         judged = np.concatenate([np.empty(0, dtype=int), *(fold.index for fold in folds)])
-        if len(judged) < FEWEST_ROWS:
+        if len(judged) < in_force.get().calibrating_rows:
             return
         alone, formula = np.concatenate([self._without(fold, data, unseen, model) for fold in folds], axis=1)
         ways: dict[Way, Array] = {"formula": formula}
