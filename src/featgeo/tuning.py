@@ -30,6 +30,9 @@ class Options:
     unseen_ratio: float = 1e-6  # density ratio of a label that no held-out row shows: rare, not impossible
     least_probability: float = 1e-12  # in a log loss: no single row outweighs all others
 
+    # Reports
+    doubt_errors: float = 2.0  # standard errors by which held-out rows must differ before that counts
+
     def __post_init__(self) -> None:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), field.default)

@@ -259,7 +259,9 @@ class Recalibration:
         # Each step rests on twice the root of the number of rows: more would follow noise (the slope multiplies
         # densities), fewer miss where the map bends.
         steps = max(2, round(np.sqrt(len(pit)) / 2))
-        halves = 1 / steps / 2 ** np.arange(1, max(1, len(pit) // (steps * max(1, in_force.get().tail_rows))).bit_length())
+        halves = (
+            1 / steps / 2 ** np.arange(1, max(1, len(pit) // (steps * max(1, in_force.get().tail_rows))).bit_length())
+        )
         knots = np.unique(np.concatenate([np.linspace(0, 1, steps + 1), halves, 1 - halves]))
         predicted = np.quantile(pit, knots)
         predicted[[0, -1]] = 0, 1
@@ -610,7 +612,10 @@ class Calibration:
             happened: What Y was there, (n,): for continuous numbers itself, else its position in the support.
             link: The one to keep; of labels the best when None.
         """
-        enough, plain = len(f) >= in_force.get().calibrating_rows and support.kind != "rows", LinearLink() if link is None else link
+        enough, plain = (
+            len(f) >= in_force.get().calibrating_rows and support.kind != "rows",
+            LinearLink() if link is None else link,
+        )
         if enough and support.continuous:
             return cls(plain, Recalibration.fit(Conditional(support, f, link=plain).pit(happened, spread(happened))))
         return cls(calibrated_link(f, happened, support) if enough and link is None else plain)

@@ -9,14 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.features.columns import counted, present, rows_of, taken
 from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.validation import Array, check_count, check_same_rows, check_whole
 from featgeo.learning.data import Incomplete, rows_by_pattern
-from featgeo.learning.learned import Component
 from featgeo.learning.setting import Solver
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
@@ -169,19 +167,9 @@ class MultimodalDecomposition(Decomposition):
         return self._fit([dict(part) for part in datasets if part], None)
 
     @property
-    def components_(self) -> dict[str, DependenceComponent]:
-        """The components that were learned, by name."""
-        named = zip(self.strengths_, self._parts, strict=True)
-        return {name: DependenceComponent.of(name, part) for name, part in named}
-
-    @property
     def strengths_(self) -> dict[str, Array]:
         """For each component how strong its modes are on held-out rows, as a share of what they seem to be, (k,)."""
-        return {
-            team.name(order): strength
-            for team, learned in zip(self.teams_, self.learned_, strict=True)
-            for order, strength in enumerate(learned.amplitudes, start=1)
-        }
+        return dict(zip(self._names, (part for learned in self._learned for part in learned.amplitudes), strict=True))
 
     @property
     def orders_(self) -> tuple[DependenceComponent, ...]:
@@ -196,11 +184,6 @@ class MultimodalDecomposition(Decomposition):
     def removed_(self) -> float:
         """Share of energy by which moments of different rows did not fit together."""
         return max(learned.removed for learned in self.learned_)
-
-    @property
-    def solver_(self) -> str:
-        """The solver that was used."""
-        return self.learned_[0].solver
 
     @property
     def bivariate_(self) -> DependenceComponent:
@@ -235,7 +218,6 @@ class MultimodalDecomposition(Decomposition):
                 others, and rows of which all miss by the prior. Names that are no identifiers go in a mapping:
                 given(**{"left half": A}).
         """
-        check_is_fitted(self)
         if not sources and prior is not None:
             raise ValueError("Sources come by name: write given(a=..., b=...), or given(**sources) for a mapping.")
         sigma = self._sigma * np.concatenate(list(self.strengths_.values())) if calibrated else self._sigma
@@ -246,12 +228,10 @@ class MultimodalDecomposition(Decomposition):
 
         Where sources miss, conditional expectations of the features given the others.
         """
-        check_is_fitted(self)
         return self._features(sources)
 
     def score(self, sources: Mapping[str, Any], y: Any, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that is captured there, from what they have."""
-        check_is_fitted(self)
         if sample_weight is not None:
             *values, y = counted(sample_weight, **sources, y=y)
             sources = dict(zip(sources, values, strict=True))
@@ -291,7 +271,6 @@ class MultimodalDecomposition(Decomposition):
 
         Computed when first asked for, and kept.
         """
-        check_is_fitted(self)
         if self.energies_ is None:
             rows: dict[str, Energy] = {}
             for team, learned in zip(self.teams_, self.learned_, strict=True):
@@ -302,17 +281,14 @@ class MultimodalDecomposition(Decomposition):
 
     def report(self) -> ComponentsReport:
         """What was learned, how strong it is on held-out rows, and what was left out as they did not confirm it."""
-        check_is_fitted(self)
+        report = super().report()
         mended = f"moments of different rows mended by {self.removed_:.1e} of their energy"
         strengths = [f"strengths of {name}: {np.round(part, 2).tolist()}" for name, part in self.strengths_.items()]
         absent = [str(verdict) for verdict in self.identified_.values() if not verdict.learned]
-        dropped = tuple(sentence for learned in self.learned_ for sentence in learned.dropped)
-        notes = (mended, *strengths, *absent)
-        return ComponentsReport(tuple(self.components_.values()), self.solver_, dropped, notes)
+        return replace(report, notes=(mended, *strengths, *absent))
 
     def plot(self) -> Figure:
         """A matplotlib figure of the energies on seen and on held-out rows."""
-        check_is_fitted(self)
         rows = list(self.energies())
         return figures().energies(
             [row.name for row in rows],
@@ -365,8 +341,9 @@ class MultimodalDecomposition(Decomposition):
         return {name: self.spaces.get(name, "auto") for name in self.sources_}
 
     @property
-    def _parts(self) -> tuple[Component, ...]:
-        return tuple(part for learned in self.learned_ for part in learned.components)
+    def _names(self) -> tuple[str, ...]:
+        of_teams = zip(self.teams_, self._learned, strict=True)
+        return tuple(team.name(i + 1) for team, learned in of_teams for i in range(len(learned.components)))
 
     # --- rows that come later
 
@@ -418,7 +395,6 @@ class MultimodalDecomposition(Decomposition):
         )
 
     def _component(self, order: int) -> DependenceComponent:
-        check_is_fitted(self)
         if order < len(self.orders_):
             return self.orders_[order]
         everything = " + ".join(self.sources_)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import Calibration, LinearLink, best_share
@@ -24,7 +23,7 @@ from featgeo.learning.exact import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Learned
 from featgeo.learning.setting import Block, Plan, Setting, Solver, Step
-from featgeo.models.base import Decomposition, DependenceComponent, h_score_on, happened, support_of, warn_of_doubts
+from featgeo.models.base import Decomposition, h_score_on, happened, support_of, warn_of_doubts
 from featgeo.schema import saved
 from featgeo.watch import watched
 
@@ -76,6 +75,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
     calibration_: Calibration = field(init=False)
 
     counts: ClassVar[Mapping[str, tuple[str, ...]]] = {"n_modes": ("auto", "all")}
+    component_name: ClassVar[str] = "order {}"
     feature_name: ClassVar[str] = "order{}_f{}"
 
     @watched
@@ -106,12 +106,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         return self
 
     @property
-    def components_(self) -> dict[int, DependenceComponent]:
-        """The component of each level, by its length of history."""
-        parts = zip(self.orders_, self._parts, strict=True)
-        return {order: DependenceComponent.of(f"order {order}", part) for order, part in parts}
-
-    @property
     def energies_(self) -> Array:
         """Energies of the components on the rows of the fit."""
         return np.array([part.energy_ for part in self.components_.values()])
@@ -137,7 +131,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         Args:
             histories: The steps before the one of interest, oldest first, (n, at least the longest order).
         """
-        check_is_fitted(self)
         return self._f(self._histories(self._last_steps(histories)))
 
     def given(self, histories: Any, calibrated: bool = True) -> Conditional:
@@ -148,7 +141,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
             calibrated: Whether distributions are set right as held-out rows want it, and nothing is called impossible
                 that the sample merely did not show; else they are the plain formula.
         """
-        check_is_fitted(self)
         calibration = self.calibration_ if calibrated else Calibration()
         return calibration.given(self.support_, self.transform(histories) * self._sigma)
 
@@ -163,7 +155,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
             y: Nothing; there for scikit-learn.
             sample_weight: How often each sequence counts, as in `fit`.
         """
-        check_is_fitted(self)
         arrays = _counted(_as_sequences(sequences, self.texts), sample_weight)
         windows = _windows(arrays, max(self.orders_) + 1)
         following = self.y_variable_.rows(windows[:, -1])
@@ -180,6 +171,10 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         probability = self.given(windows[known, :-1]).proba()[np.arange(known.sum()), position[known]]
         with np.errstate(divide="ignore"):
             return float(np.log(probability).mean())
+
+    @property
+    def _names(self) -> tuple[int, ...]:
+        return self.orders_
 
     def _has_tables(self, histories: Parts, following: Rows) -> bool:
         """Whether the longest histories come back often enough, and are few enough, for a table."""
