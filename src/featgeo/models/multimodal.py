@@ -142,12 +142,12 @@ class MultimodalDecomposition(Decomposition):
             )
         if "y" in sources:
             raise ValueError("'y' is what Y is called, and cannot be a source as well. Rename the source.")
-        if sample_weight is None:
-            return self._fit([{**sources, "y": y}], present)
-        rows, masks = {**sources, "y": y}, dict(present or {})
-        values = counted(sample_weight, **rows, **{f"present {name}": mask for name, mask in masks.items()})
-        masks = dict(zip(masks, values[len(rows) :], strict=True))
-        return self._fit([dict(zip(rows, values[: len(rows)], strict=True))], masks)
+        rows, masks = {**sources, "y": y}, {} if present is None else present
+        if sample_weight is not None:
+            named = {**rows, **{f"present {name}": mask for name, mask in masks.items()}}
+            rows = dict(zip(named, counted(sample_weight, **named), strict=True))
+            masks = {name: rows.pop(f"present {name}") for name in masks}
+        return self._fit([rows], masks)
 
     def fit_datasets(self, datasets: Sequence[Mapping[str, Any]]) -> MultimodalDecomposition:
         """Learn from separate sets of rows, each with variables of its own.
@@ -164,7 +164,7 @@ class MultimodalDecomposition(Decomposition):
             or not all(isinstance(part, Mapping) for part in datasets)
         ):
             raise ValueError("`datasets` must be a list of mappings from name to rows, one for each set of rows.")
-        return self._fit([dict(part) for part in datasets if part], None)
+        return self._fit([dict(part) for part in datasets if part], {})
 
     @property
     def strengths_(self) -> dict[str, Array]:
@@ -305,9 +305,9 @@ class MultimodalDecomposition(Decomposition):
     # --- the fit
 
     @watched
-    def _fit(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any] | None) -> MultimodalDecomposition:
+    def _fit(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any]) -> MultimodalDecomposition:
         plan, max_order = self._begin(), check_whole(self.max_order, "max_order", 1, "Use 2.")
-        data = read_rows(datasets, {} if masks is None else masks)
+        data = read_rows(datasets, masks)
         self.sources_ = tuple(name for name in data.rows if name != "y")
         _check_groups(len(self.sources_), max_order)
         self.variables_ = {name: data.rows[name].variable for name in self.sources_}
@@ -360,8 +360,7 @@ class MultimodalDecomposition(Decomposition):
             if not there:
                 continue
             team = self._team(there)
-            whole = len(index) == len(has)
-            rows = Parts({n: self.variables_[n].rows(values[n] if whole else taken(values[n], index)) for n in there})
+            rows = Parts({name: self.variables_[name].rows(taken(values[name], index)) for name in there})
             result[index, ends[team] : ends[team + 1]] = self.learned_[team].features(rows)
         return result
 

@@ -253,23 +253,18 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         return Parts({v.name: v.rows(column) for v, column in zip(variables, histories.T[::-1], strict=True)})
 
     def _last_steps(self, histories: Any) -> np.ndarray:
-        values = histories.detach().cpu().numpy() if hasattr(histories, "detach") else histories
-        symbols = self.y_variable_.columns[0].categories
+        symbols, longest = self.y_variable_.columns[0].categories, max(self.orders_)
         letters = all(isinstance(symbol, str) and len(symbol) == 1 for symbol in symbols)
-        if not isinstance(values, str) and letters and _all_strings(values):
-            values = [list(part) for part in values]
-        longest = max(self.orders_)
-        listed = isinstance(values, list | tuple)
-        if listed and all(np.ndim(part) == 1 and len(part) >= longest for part in values):
-            values = [part[len(part) - longest :] for part in values]  # what is further back says nothing
-        lengths = sorted({np.size(part) for part in values}) if listed else []
-        if len(lengths) > 1 or np.ndim(values) != 2 or np.shape(values)[1] < longest:
-            found = f"histories of {lengths[:5]} steps" if len(lengths) > 1 else f"shape {np.shape(values)}"
+        several = isinstance(histories, list | tuple) and np.ndim(histories[0] if len(histories) else 0) == 1
+        several = several or getattr(histories, "ndim", 1) > 1 or (letters and _all_strings(histories))
+        steps = _as_sequences(histories, letters) if several else []
+        if not steps or min(map(len, steps)) < longest:
+            found = f"some of {sorted(set(map(len, steps)))[:5]}" if steps else f"shape {np.shape(histories)}"
             raise ValueError(
                 f"Histories must have at least {longest} steps each, oldest first, shape (n, {longest}); got {found}. "
                 "Leave out the short ones; for a single history pass [history]."
             )
-        return np.asarray(values)[:, -longest:]
+        return np.stack([part[len(part) - longest :] for part in steps])  # what is further back says nothing
 
     def _lengths(self) -> tuple[int, ...]:
         """The lengths of history, from the arguments; with what else is special to them."""
