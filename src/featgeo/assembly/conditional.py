@@ -644,9 +644,11 @@ def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
         link = ExponentialLink.fit(f[part], index[part], support)
         crossed[~part] = losses(Conditional(support, f[~part], link=link).proba(), index[~part], support)
     lost = losses(Conditional(support, f, link=linear).proba(), index, support)
-    softmax = Candidate(ExponentialLink, f.shape[1] * support.m, -crossed)
-    chosen = preferred([Candidate(LinearLink, 1, -lost), softmax])
-    return ExponentialLink.fit(f, index, support) if chosen is softmax else linear
+    links: tuple[Candidate[type[Link]], ...] = (
+        Candidate(LinearLink, 1, -lost),
+        Candidate(ExponentialLink, f.shape[1] * support.m, -crossed),
+    )
+    return linear if preferred(links).what is LinearLink else ExponentialLink.fit(f, index, support)
 
 
 def _affordable(n: int, m: int) -> np.ndarray:

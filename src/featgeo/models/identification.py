@@ -31,6 +31,7 @@ from featgeo.learning.solve import MODE_COUNTS, Search, solve
 from featgeo.learning.sources import BEFORE, LearnedSources
 from featgeo.models.base import check_varying, mean_and_error
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 
 RESERVED = ("y", "prior")
 MARKS = (" + ", " x ", ", ", "(", ")")  # what names of components are made with
@@ -348,5 +349,5 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[Group]
     solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=(tau_ridge,))
     folds = solution.held_out_energies(-1)
     mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))
-    reach = float(student.ppf(0.975, max(len(folds) - 1, 1))) * error
+    reach = float(student.ppf((1 + in_force.get().confidence) / 2, max(len(folds) - 1, 1))) * error
     return Energy(name, beyond, solution.levels[-1].energy, mean, error, (mean - reach, mean + reach))

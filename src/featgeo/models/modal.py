@@ -193,13 +193,13 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         """
         check_flag(aligned, "aligned")
         check_flag(calibrated, "calibrated")
-        rows = self._x_side(X, Z)
-        if not aligned:
-            calibration = self.calibration_ if calibrated else Calibration()
-            return calibration.given(self._own_support, self._main.f(rows) * self.singular_values_, prior)
-        self._component("aligned")
-        calibration = self.aligned_calibration_ if calibrated else Calibration()
-        return calibration.given(self.support_, self._f(rows) * self._sigma, prior)
+        if aligned:
+            self._component("aligned")
+        rows, parts = self._x_side(X, Z), self._parts if aligned else self._parts[-1:]
+        f = np.hstack([part.f(rows) * part.sigma for part in parts])
+        learned = self.aligned_calibration_ if aligned else self.calibration_
+        calibration = learned if calibrated else Calibration()
+        return calibration.given(self.support_ if aligned else self._own_support, f, prior)
 
     def leakage(self, X: Any, Z: Any = None, about: Any = None) -> Leakage:
         """How much the features tell about Z, linearly and in any way, on rows that were not fitted to.
