@@ -257,7 +257,7 @@ NO_TABLE = [
     Case("batches: text after numbers", lambda: modal().fit([(X[:40], Y[:40]), (np.full((40, 3), "a"), Y[40:])]), raises="one kind"),
     Case("batches: another number of columns", lambda: modal().fit([(X[:40], Y[:40]), (X[40:, :2], Y[40:])]), raises="one kind"),
     Case("batches: X and Y of different lengths", lambda: modal().fit([(X, Y[:-1])]), raises="same rows"),
-    Case("batches: Z beside them", lambda: modal().fit(BATCHES, None, X), raises="Z needs all rows"),
+    Case("batches: Z beside them", lambda: modal().fit(BATCHES, None, X), raises="all rows in memory, and so does Z"),
     Case("fit without Y", lambda: modal().fit(X), raises="y to be passed"),
 ]
 

@@ -119,11 +119,6 @@ class Support:
         """For numbers, whether each stands for its neighbourhood and not only for itself."""
         return self.ends is not None
 
-    @property
-    def atoms(self) -> np.ndarray:
-        """Which values stand for themselves only, (m,)."""
-        return np.ones(self.m, dtype=bool) if self.ends is None else self.ends[:, 0] == self.ends[:, 1]
-
 
 def unit_of(values: np.ndarray) -> float:
     """A power of two near the largest of some numbers: sums and differences of their multiples of it stay finite."""
@@ -456,13 +451,10 @@ class Conditional(Shown):
         shares = as_numbers(share, "share", "Use 1 for P(Y <= y).")
         if shares.shape not in ((), at.shape) or not ((shares >= 0) & (shares <= 1)).all():
             raise ValueError(f"`share` must lie between 0 and 1, one for all rows or one a row, got {shown(share)}.")
-        position, inside = self._place(at)
-        has_mass = np.isin(at, self._support.values[self._support.atoms])  # a probability of its own
-        before = (position - has_mass).clip(min=0)
-        places, parts = np.stack([before, position], axis=1), inside[:, None] * [0, 1]
-        both = self._by_rows(lambda rows: _below(self._cumulative(rows), places[rows], parts[rows]))
+        places = self._place(at, "left"), self._place(at)
+        position, inside = (np.stack(part, axis=1) for part in zip(*places, strict=True))
+        both = self._by_rows(lambda rows: _below(self._cumulative(rows), position[rows], inside[rows]))
         below, up_to = self._outer(both).T
-        below = np.where(before == position, up_to, below)
         return np.asarray(below + shares * (up_to - below))
 
     def _marginal_density(self) -> Array:
@@ -509,15 +501,15 @@ class Conditional(Shown):
         result /= result[:, -1:]
         return result
 
-    def _place(self, at: Array) -> tuple[np.ndarray, Array]:
-        """How many neighbourhoods end at or below each number, and which share of the next one lies below it."""
+    def _place(self, at: Array, side: Literal["left", "right"] = "right") -> tuple[np.ndarray, Array]:
+        """How many neighbourhoods end below each number, or ("right") at it, and which share of the next one does."""
         support = self._ordered("A distribution function")
         if support.ends is None:
-            return np.searchsorted(support.values, at, side="right"), np.zeros(at.shape)
+            return np.searchsorted(support.values, at, side), np.zeros(at.shape)
         unit = unit_of(support.ends)
         low, high = support.ends.T / unit
         at = at / unit
-        position = np.searchsorted(high, at, side="right")
+        position = np.searchsorted(high, at, side)
         inside = position.clip(max=support.m - 1)
         share = np.zeros(at.shape)
         np.divide(at - low[inside], (high - low)[inside], out=share, where=(position == inside) & (high > low)[inside])

@@ -331,21 +331,18 @@ def diagnose(
 def panel(rows: Rows | Parts, features: FeatureFunction, seed: int) -> Panel:
     """Features of a variable over its values, or of a sample of its rows."""
     column = rows.variable.columns[0] if isinstance(rows, Rows) and len(rows.variable.columns) == 1 else None
-    if isinstance(rows, Rows) and column is not None and column.kind == "number":
+    if isinstance(rows, Parts) or column is None or column.kind == "date":
+        kept = np.random.default_rng(seed).choice(len(rows), min(len(rows), CURVE_POINTS), replace=False)
+        return Panel("rows", np.arange(len(kept), dtype=np.float64), features(rows.take(np.sort(kept))))
+    if column.kind == "number":
         numbers, first = np.unique(rows.table.numbers[:, 0], return_index=True)
         some = np.unique(np.linspace(0, len(numbers) - 1 - np.isnan(numbers[-1]), CURVE_POINTS).astype(int))
         # What no float can hold is shown from its smallest value on.
         return Panel("curve", replace(column, origin=0).as_came(numbers[some]), features(rows.take(first[some])))
-    if isinstance(rows, Rows) and column is not None and column.kind == "label":
-        codes, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
-        frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_BARS])
-        names = [*column.categories, None]
-        labels = np.array([names[code] for code in codes[frequent]] + [None], dtype=object)[:-1]
-        return Panel("bars", labels, features(rows.take(first[frequent])))
-    rng = np.random.default_rng(seed)
-    kept = rows.take(np.sort(rng.choice(len(rows), min(len(rows), CURVE_POINTS), replace=False)))
-    values = features(kept)
-    return Panel("rows", np.arange(len(values), dtype=np.float64), values)
+    codes, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
+    frequent, names = np.sort(np.argsort(-counts, kind="stable")[:MOST_BARS]), [*column.categories, None]
+    labels = np.array([names[code] for code in codes[frequent]] + [None], dtype=object)[:-1]
+    return Panel("bars", labels, features(rows.take(first[frequent])))
 
 
 def _blocks(sigma: Array, folds: Array) -> list[range]:

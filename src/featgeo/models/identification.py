@@ -173,10 +173,6 @@ class Team:
         whole = order == len(self.sources)
         return " x ".join(self.sources) if whole else f"interactions of {order} in {' + '.join(self.sources)}"
 
-    def knows(self, group: Group) -> bool:
-        """Whether functions of these sources together are among them."""
-        return any(group in groups for groups in self.orders)
-
     def knowledge(self, there: Group) -> tuple[int, int]:
         """How many functions of sources that are there it has, and how large it is: the better one answers."""
         known = sum(set(group) <= set(there) for groups in self.orders for group in groups)
@@ -207,7 +203,7 @@ def identify(data: Incomplete, sources: Group, max_order: int) -> tuple[tuple[Te
         for clique in sorted(cliques if with_y else (), key=lambda team: (-len(team), sorted(team)))
     ]
     for name, group in groups.items():
-        known = found[name].learned and any(team.knows(group) for team in teams)
+        known = found[name].learned and any(group in order for team in teams for order in team.orders)
         alone = _team(group, max_order, rows) if set(group) <= set(with_y) and not known else None
         if alone is not None and len(alone.orders) == len(group):
             teams.append(alone)
@@ -242,9 +238,8 @@ def _team(members: Group, max_order: int, rows: Callable[..., int]) -> Team:
 
 
 def _verdict(name: str, n: int, needed: Group) -> Identified:
-    if n >= FEWEST_ROWS:
-        return Identified(name, True, n, f"{n} rows with {_listed(needed)}")
-    return Identified(name, False, n, f"it needs at least {FEWEST_ROWS} rows with {_listed(needed)} together, got {n}")
+    lacks = f"it needs at least {FEWEST_ROWS} rows with {_listed(needed)} together, got {n}"
+    return Identified(name, n >= FEWEST_ROWS, n, f"{n} rows with {_listed(needed)}" if n >= FEWEST_ROWS else lacks)
 
 
 def _missing_pair(sources: Group, with_y: Group, friends: dict[str, set[str]]) -> str:

@@ -105,12 +105,12 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice.
         """
         plan = self._begin()
-        if y is None and Z is not None:
-            raise ValueError("Z needs all rows in memory: pass fit(X, Y, Z), or make Z columns of the batches of X.")
-        if y is None and sample_weight is not None:
-            raise ValueError("Weights need all rows in memory: pass fit(X, Y), or repeat rows in the batches of X.")
-        if y is not None:
-            X, y, Z = counted(sample_weight, X=X, Y=y, Z=Z)
+        if y is None and not (Z is None and sample_weight is None):
+            raise ValueError(
+                "Weights need all rows in memory, and so does Z: pass fit(X, Y, Z). In batches repeat rows, and make Z "
+                "columns of X."
+            )
+        X, y, Z = counted(sample_weight, X=X, Y=y, Z=Z)
         seed, data = plan.seed, self._stream(X) if y is None else self._pairs(X, y, Z)
         head = data.head if isinstance(data, Stream) else data
         head.check_y()

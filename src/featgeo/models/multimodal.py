@@ -221,21 +221,35 @@ class MultimodalDecomposition(Decomposition):
         if not sources and prior is not None:
             raise ValueError("Sources come by name: write given(a=..., b=...), or given(**sources) for a mapping.")
         sigma = self._sigma * np.concatenate(list(self.strengths_.values())) if calibrated else self._sigma
-        return Conditional(self.support_, self._features(sources) * sigma, prior)
+        return Conditional(self.support_, self.transform(sources) * sigma, prior)
 
     def transform(self, sources: Mapping[str, Any]) -> Array:
         """Normalised features, (n, k): those of the bivariate component, then those of each order of interaction.
 
-        Where sources miss, conditional expectations of the features given the others.
+        Where sources miss, conditional expectations of the features given the others. Each row speaks through the first
+        team that knows all it has.
         """
-        return self._features(sources)
+        names = self._named(sources)
+        values = {name: rows_of(sources[name], name) for name in names}
+        n_rows_of(values)
+        has = np.stack([present(values[name], shown(name)) for name in names], axis=1)
+        ends = np.cumsum([0, *(learned.features.weight.shape[1] for learned in self.learned_)])
+        result = np.zeros((len(has), ends[-1]))
+        for pattern, index in rows_by_pattern(has):
+            there = tuple(name for name, is_there in zip(names, pattern, strict=True) if is_there)
+            if not there:
+                continue
+            team = self._team(there)
+            rows = Parts({name: self.variables_[name].rows(taken(values[name], index)) for name in there})
+            result[index, ends[team] : ends[team + 1]] = self.learned_[team].features(rows)
+        return result
 
     def score(self, sources: Mapping[str, Any], y: Any, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that is captured there, from what they have."""
         if sample_weight is not None:
             *values, y = counted(sample_weight, **sources, y=y)
             sources = dict(zip(sources, values, strict=True))
-        f, values = self._features(sources), rows_of(y, "Y")
+        f, values = self.transform(sources), rows_of(y, "Y")
         check_same_rows(sources=f, Y=values)
         there = np.flatnonzero(present(values, "Y"))
         if not len(there):
@@ -346,23 +360,6 @@ class MultimodalDecomposition(Decomposition):
         return tuple(team.name(i + 1) for team, learned in of_teams for i in range(len(learned.components)))
 
     # --- rows that come later
-
-    def _features(self, sources: Mapping[str, Any]) -> Array:
-        """Features of all teams side by side, (n, k); each row speaks through the first team that knows all it has."""
-        names = self._named(sources)
-        values = {name: rows_of(sources[name], name) for name in names}
-        n_rows_of(values)
-        has = np.stack([present(values[name], shown(name)) for name in names], axis=1)
-        ends = np.cumsum([0, *(learned.features.weight.shape[1] for learned in self.learned_)])
-        result = np.zeros((len(has), ends[-1]))
-        for pattern, index in rows_by_pattern(has):
-            there = tuple(name for name, is_there in zip(names, pattern, strict=True) if is_there)
-            if not there:
-                continue
-            team = self._team(there)
-            rows = Parts({name: self.variables_[name].rows(taken(values[name], index)) for name in there})
-            result[index, ends[team] : ends[team + 1]] = self.learned_[team].features(rows)
-        return result
 
     def _named(self, sources: Mapping[str, Any], every: bool = False) -> list[str]:
         """The sources that were passed, in the order of the fit."""

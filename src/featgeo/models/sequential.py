@@ -206,11 +206,11 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         unseen, support = self.learned_.unseen, self.support_
         if unseen is None:
             return Calibration() if support.continuous else Calibration(LinearLink(1.0))
-        rows = following.take(unseen.rows)
-        if support.continuous:
-            return Calibration.fit(support, unseen.f, rows.single_numbers)
-        share = best_share(Conditional(support, unseen.f).proba(), support.mass, happened(rows, support), support)
-        return Calibration(LinearLink(max(share, 1 / (1 + len(rows)))))  # so many rows cannot call a symbol impossible
+        at, link = happened(following.take(unseen.rows), support), None
+        if not support.continuous:  # so many rows cannot call a symbol impossible
+            share = best_share(Conditional(support, unseen.f).proba(), support.mass, at, support)
+            link = LinearLink(max(share, 1 / (1 + len(at))))
+        return Calibration.fit(support, unseen.f, at, link)
 
     def _setting(self, histories: Parts, following: Rows) -> Setting:
         blocks = {
@@ -236,11 +236,10 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
 
     def _space(self, histories: Parts, following: Rows, order: int) -> str:
         """A network, or a table of short histories where counts are ample on average."""
-        if self.solver == "auto" and is_finite(following):
-            m = len(np.unique(symbol_keys(following.table)))
-            if self._n_histories(histories, order) * m <= min(MOST_SYMBOLS, len(following) / AMPLE_COUNT):
-                return "table"
-        return "causal"
+        if self.solver != "auto" or not is_finite(following):
+            return "causal"
+        cells = self._n_histories(histories, order) * len(np.unique(symbol_keys(following.table)))
+        return "table" if cells <= min(MOST_SYMBOLS, len(following) / AMPLE_COUNT) else "causal"
 
     @staticmethod
     def _steps(order: int) -> tuple[str, ...]:
