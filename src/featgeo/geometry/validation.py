@@ -66,7 +66,8 @@ def check_finite(features: torch.Tensor, name: str) -> None:
     """Refuse features that are no numbers."""
     if not features.isfinite().all():
         raise ValueError(
-            f"{name!r} holds NaN or infinite values. Impute them, or mark the rows as missing with `present`."
+            f"{name!r} holds NaN or infinite values. Impute them, leave these rows out, or mark them as missing where "
+            "there is an argument for that (`present`)."
         )
 
 
