@@ -585,8 +585,12 @@ class SpanProblem:
 
     def chosen(self, level: int, choice: LevelChoice) -> tuple[Array, Array]:
         """Orthonormal directions of a level: those of all modes, or of the few that are strongest under the ridge."""
-        left, _, right = self.under_ridge(0.0 if choice.n_modes is None else choice.ridge)[level]
-        return np.linalg.qr(left[:, : choice.n_modes])[0], np.linalg.qr(right[:, : choice.n_modes])[0]
+        key = "directions", level, 0.0 if choice.n_modes is None else choice.ridge
+        if key not in self.memo:  # a basis of all modes begins with one of the first few
+            left, _, right = self.under_ridge(key[2])[level]
+            self.memo[key] = np.linalg.qr(left)[0], np.linalg.qr(right)[0]
+        left, right = self.memo[key]
+        return left[:, : choice.n_modes], right[:, : choice.n_modes]
 
     def under_ridge(self, ridge: float) -> list[Directions]:
         """All modes of each level under the Gram matrices plus ridge."""
