@@ -401,7 +401,7 @@ def _is_more(bank: Bank, attempt: Attempt) -> bool:
     """Whether small trees see something in what a solution leaves over."""
     task = bank.task
     learned, rows = bank.learned(attempt.names), task.rows(task.setting.richest[0])
-    both = (rows, task.rows(task.setting.richest[1]))
+    both = (rows, task.every.y.of("y"))
     # Trees read no column of too many labels, and would have too many to predict.
     if learned.unseen is None or any(columns_of_many_labels(side.variable) for side in both):
         return True
