@@ -270,7 +270,7 @@ def _solved(
             return counts, True
     # Interactions are often absent: then none is learned.
     searches = [Search(blocks.counts(n, first=i == 0), blocks.plan.ridges()) for i, n in enumerate(n_modes)]
-    tau_ridges = TAU_RIDGES if len(folds.whole.parts) > 1 else (None,)
+    tau_ridges = TAU_RIDGES if len(folds.whole.parts) > 1 else ()
     closed = solve(folds, levels, searches, tau_ridges=tau_ridges)
     # Counts of different rows that do not fit together have no exact answer, and rare symbols may have a wild one.
     fits = blocks.exact and counts.problem.removed < CONSISTENT
