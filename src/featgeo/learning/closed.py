@@ -179,28 +179,28 @@ class Bank:
             raise ValueError("There are no spaces yet. Add some.")
         return self._folds
 
-    def solve(self, names: Names, exact: bool = False) -> Solution:
-        """All levels, with one space for each block; exactly for tables, without any ridge."""
+    def solve(self, names: Names) -> Solution:
+        """All levels, with one space for each block."""
         keys = tuple(names.items())
         if keys not in self._solved:
             self._sum(keys)
             plan, steps = self.task.plan, self.task.setting.steps
             levels = self.task.setting.spaces({name: f"{name} {kind}" for name, kind in keys})
             # Energies of several levels are those of all that their directions hold.
-            steady = plan.steady if len(steps) == 1 and not exact else (False,)
-            searches = [Search.of(step.n_modes, NO_RIDGE if exact else plan.ridges(), steady) for step in steps]
+            steady = plan.steady if len(steps) == 1 else (False,)
+            searches = [Search.of(step.n_modes, plan.ridges(), steady) for step in steps]
             self._solved[keys] = solve(self.folds, levels, searches)
         return self._solved[keys]
 
-    def learned(self, names: Names, exact: bool = False) -> Learned:
+    def learned(self, names: Names) -> Learned:
         """The record of a solution, with all that held-out rows say about it."""
         keys = tuple(names.items())
         if keys not in self._records:
-            self._records[keys] = self._recorded(names, exact)
+            self._records[keys] = self._recorded(names)
         return self._records[keys]
 
-    def _recorded(self, names: Names, exact: bool) -> Learned:
-        solution, setting = self.solve(names, exact), self.task.setting
+    def _recorded(self, names: Names) -> Learned:
+        solution, setting = self.solve(names), self.task.setting
         spaces = {name: self.spaces[name, kind] for name, kind in names.items()}
         unseen = None
         if solution.held_out and self.head is not None and self.fold_of_row is not None:
@@ -210,10 +210,9 @@ class Bank:
             values = [own[name][rows] if name in own else spaces[name](some) for name in setting.x]
             unseen = Unseen.of(solution, rows, np.hstack(values), self.fold_of_row[rows], setting, spaces)
         kinds = names[setting.richest[0]], names[setting.richest[1]]
-        return from_solution(solution, setting, spaces, kinds, "exact" if exact else "closed", unseen)
+        return from_solution(solution, setting, spaces, kinds, "closed", unseen)
 
 
-NO_RIDGE = (0.0,)  # all functions of a finite alphabet are equal: none is smoother than another
 TRIED_MODES = 8  # of a pair of spaces, where the number of modes is to be chosen later
 
 MAX_TARGETS = 12

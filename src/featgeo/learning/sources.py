@@ -23,7 +23,7 @@ from featgeo.features.variables import Parts
 from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.spans import COLLINEAR, Metric, SpanModes
 from featgeo.geometry.validation import Array
-from featgeo.learning.closed import NO_RIDGE, clearness
+from featgeo.learning.closed import clearness
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
 from featgeo.learning.setting import RIDGES, Block, ModeCount, Setting, Step
@@ -264,7 +264,8 @@ def _solved(
 ) -> tuple[Solution, bool]:
     """The modes of each level, and whether they are those of the counts themselves."""
     if blocks.exact:
-        counts = solve(folds, levels, [Search.of("all" if isinstance(n, str) else n, NO_RIDGE) for n in n_modes])
+        # All functions of a finite alphabet are equal: none is smoother than another, and there is no ridge.
+        counts = solve(folds, levels, [Search.of("all" if isinstance(n, str) else n, (0.0,)) for n in n_modes])
         complete = len(folds.whole.parts) == 1
         if blocks.plan.solver == "exact" or (complete and counts.problem.removed < CONSISTENT):
             return counts, True
