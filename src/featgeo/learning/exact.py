@@ -397,10 +397,10 @@ def _trusted(counts: Array, left_in: Sequence[Array], shorter: Sequence[Array]) 
         at = np.nonzero(counts - table)  # where the fold itself has rows
         parts = (counts - table, *_statistics(table), below)
         cells.append((np.full(len(at[0]), fold), *(part[at] for part in parts)))
-    of_fold, weight, *known = map(np.concatenate, zip(*cells, strict=True))
+    of_fold, weight, c, total, kinds, beneath = map(np.concatenate, zip(*cells, strict=True))
     found: list[Candidate[BackOff]] = []
     for choice in (BackOff(*numbers) for numbers in product(STRENGTHS, DISCOUNTS, UNIFORM_SHARES)):
-        log_probability = np.log(choice(*known, m=counts.shape[1]))
+        log_probability = np.log(choice(c, total, kinds, beneath, counts.shape[1]))
         found.append(Candidate(choice, 1, np.bincount(of_fold, weight * log_probability).astype(float)))
     return preferred(found).what
 
