@@ -36,7 +36,8 @@ import numpy as np
 from scipy import sparse
 
 from featgeo.features.recipes import FREQUENT, has_rows_for_each
-from featgeo.features.spaces import TableFunction, TableSpace
+from featgeo.features.space import Space
+from featgeo.features.spaces import PartSpace, TableFunction, TableSpace
 from featgeo.features.variables import Parts, Rows, deal
 from featgeo.geometry.alphabet import Alphabet
 from featgeo.geometry.finite import Dependence, FiniteJoint
@@ -154,6 +155,12 @@ def check_repeats(name: str, space: TableSpace, n_rows: int) -> None:
             f"Every row of {name} has a value of its own, so a table of counts says nothing. Use solver='closed', or "
             "'neural'."
         )
+
+
+def table_of(space: Space) -> TableSpace | None:
+    """The table that a space of a side is, if it is one."""
+    table = space.space if isinstance(space, PartSpace) else space
+    return table if isinstance(table, TableSpace) else None
 
 
 def learned_tables(

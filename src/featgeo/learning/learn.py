@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featgeo.features.recipes import FREQUENT, TABLE, has_rows_for_each
-from featgeo.features.spaces import FeatureFunction, PartSpace, TableFunction, TableSpace
+from featgeo.features.spaces import FeatureFunction, TableFunction, TableSpace
 from featgeo.learning.closed import Bank, Task, learn_closed
 from featgeo.learning.data import Pairs, Stream
-from featgeo.learning.exact import check_repeats, learn_exact
+from featgeo.learning.exact import check_repeats, learn_exact, table_of
 from featgeo.learning.learned import Learned
 from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import Plan, Setting
@@ -61,9 +61,8 @@ def _tables(task: Task) -> Learned:
     chosen = {name: side[0] if side[0].given else TABLE for name, side in task.recipes.items()}
     bank = Bank(replace(task, plan=replace(task.plan, ridge=0.0)))
     bank.add({name: [recipe] for name, recipe in chosen.items()})
-    for space in bank.spaces.values():
-        table = space.space if isinstance(space, PartSpace) else space
-        if isinstance(task.data, Pairs) and isinstance(table, TableSpace):
+    for table in map(table_of, bank.spaces.values()):
+        if table is not None and isinstance(task.data, Pairs):
             check_repeats("a variable", table, len(task.data))
     learned = replace(bank.learned({name: recipe.name for name, recipe in chosen.items()}), solver="exact")
     return learned if any(recipe.given for recipe in chosen.values()) else _as_tables(learned, task)
