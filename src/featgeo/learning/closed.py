@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,10 +32,9 @@ from featgeo.features.trees import (
     trees,
 )
 from featgeo.features.variables import Rows
-from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream
-from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, from_solution, some_rows
+from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream, some_rows
+from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
 from featgeo.learning.setting import Block, Plan, Setting
 from featgeo.learning.solve import Candidate, Folds, Search, Solution, is_within_an_error, preferred, solve
 from featgeo.watch import is_time_left, tell
@@ -113,6 +112,7 @@ class Bank:
         task: The task.
         spaces: By block and name of the recipe.
         own: Features of the rows of the fit as seen by regressors that were not fitted to them, likewise.
+        folds: Moments of the features of all spaces, by fold.
     """
 
     def __init__(self, task: Task, n_folds: int = N_FOLDS) -> None:
@@ -122,7 +122,7 @@ class Bank:
         self.spaces: dict[tuple[str, str], Space] = {}
         self.own: dict[tuple[str, str], Array] = {}
         self._kept: dict[tuple[str, str], Any] = {}
-        self._folds: Folds | None = None
+        self.folds = Folds(())
         self._solved: dict[tuple[tuple[str, str], ...], Solution] = {}
         self._records: dict[tuple[tuple[str, str], ...], Learned] = {}
 
@@ -141,7 +141,7 @@ class Bank:
     def _sum(self, keys: Sequence[tuple[str, str]]) -> None:
         """Have the moments of all pairs of some blocks."""
         data = self.task.data
-        if self._folds is not None and self._folds.whole.all.knows([" ".join(key) for key in keys]):
+        if self.folds.parts and self.folds.whole.all.knows([" ".join(key) for key in keys]):
             return
         if isinstance(data, Stream):
             chunks: Iterable[Pairs] = data.chunks()
@@ -151,7 +151,7 @@ class Bank:
             chunks = data.chunks(size)
         features = ({" ".join(key): self._values(key, chunk) for key in keys} for chunk in chunks)
         more = Folds.from_chunks(features, self.n_folds, self.task.plan.seed, self.fold_of_row)
-        self._folds = more if self._folds is None else self._folds.joined(more)
+        self.folds = self.folds.joined(more) if self.folds.parts else more
 
     def _values(self, key: tuple[str, str], chunk: Pairs) -> Any:
         """Features of a block on some rows, or on all; on a GPU where that is where the space is."""
@@ -172,13 +172,6 @@ class Bank:
             self._solved[x, y] = solve(self.folds, [(" ".join(x), " ".join(y))], [Search((count,), plan.ridges())])
         return self._solved[x, y]
 
-    @property
-    def folds(self) -> Folds:
-        """Moments of the features of all spaces, by fold."""
-        if self._folds is None:
-            raise ValueError("There are no spaces yet. Add some.")
-        return self._folds
-
     def solve(self, names: Names) -> Solution:
         """All levels, with one space for each block."""
         keys = tuple(names.items())
@@ -195,22 +188,20 @@ class Bank:
     def learned(self, names: Names) -> Learned:
         """The record of a solution, with all that held-out rows say about it."""
         keys = tuple(names.items())
-        if keys not in self._records:
-            self._records[keys] = self._recorded(names)
-        return self._records[keys]
-
-    def _recorded(self, names: Names) -> Learned:
+        if keys in self._records:
+            return self._records[keys]
         solution, setting = self.solve(names), self.task.setting
         spaces = {name: self.spaces[name, kind] for name, kind in names.items()}
         unseen = None
         if solution.held_out and self.head is not None and self.fold_of_row is not None:
-            rows = some_rows(len(self.head), self.task.plan.seed)
+            rows = some_rows(len(self.head), self.task.plan.seed, UNSEEN_ROWS)
             some = self.head.x.take(rows)
             own = {name: self.own[name, names[name]] for name in setting.x if (name, names[name]) in self.own}
             values = [own[name][rows] if name in own else spaces[name](some) for name in setting.x]
             unseen = Unseen.of(solution, rows, np.hstack(values), self.fold_of_row[rows], setting, spaces)
         kinds = names[setting.richest[0]], names[setting.richest[1]]
-        return from_solution(solution, setting, spaces, kinds, "closed", unseen)
+        self._records[keys] = from_solution(solution, setting, spaces, kinds, "closed", unseen)
+        return self._records[keys]
 
 
 TRIED_MODES = 8  # of a pair of spaces, where the number of modes is to be chosen later
@@ -218,7 +209,7 @@ TRIED_MODES = 8  # of a pair of spaces, where the number of modes is to be chose
 MAX_TARGETS = 12
 PROBE_ROWS = 10_000  # that small trees are grown on, at most, and as many that judge them: bounds time
 GLANCE = {"max_iter": 10, "learning_rate": 0.3, "max_leaf_nodes": 15}  # few trees, in large steps
-CLEAR = 2.0  # standard errors
+CLEAR = 2.0  # standard errors by which small trees must know something of what is left over, for any target
 LEAST = 0.01  # the sigma of functions that nothing is known of: they come last
 
 
@@ -267,11 +258,6 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
     return told_apart(rows, space(others), found, most)
 
 
-def is_more_to_explain(rows: Rows, residuals: Array, seed: int) -> bool:
-    """Whether small trees know anything of what is left over, by two standard errors for any target."""
-    return clearness(rows, residuals, seed) > CLEAR
-
-
 def clearness(rows: Rows, residuals: Array, seed: int) -> float:
     """How clearly small trees grown on one half of the rows know something of what is left over on the other.
 
@@ -314,19 +300,8 @@ Given = dict[str, list[Recipe]]
 Regressors = dict[str, Recipe]
 
 
-@dataclass(frozen=True, eq=False)
-class Attempt:
-    """A solution, and what it takes to find it again on more rows.
-
-    Attributes:
-        names: The space of each block.
-        pilot: For regressors, the spaces whose solution they learned to predict.
-        regressors: The regressors, by block.
-    """
-
-    names: Names
-    pilot: Names | None = None
-    regressors: Regressors | None = None
+# The space of each block; the given spaces that regressors started from; and the regressors, by block, if any.
+Attempt = tuple[Names, Names, Regressors]
 
 
 def learn_closed(task: Task) -> Learned:
@@ -345,17 +320,20 @@ def learn_closed(task: Task) -> Learned:
     bank = Bank(some)
     best = _best(bank, given, tried, bool(only))
     if some is task:
-        return _learned(bank, best.names)
+        return _learned(bank, best[0])
     if not is_time_left():
         warnings.warn(
             f"Time was up before all {len(task.data)} rows could be used: the model rests on {len(kept)} of them, "
             "drawn at random. Allow more `time_limit`, or name a space.",
             stacklevel=2,
         )
-        learned = _learned(bank, best.names)
+        learned = _learned(bank, best[0])
         seen = learned.unseen
         return learned if seen is None else replace(learned, unseen=replace(seen, rows=kept[seen.rows]))
-    return _again(task, best)
+    _, pilot, regressors = best
+    bank = Bank(task)
+    bank.add({name: [recipe for recipe in several if recipe.name == pilot[name]] for name, several in given.items()})
+    return _learned(bank, _grow(bank, pilot, regressors))
 
 
 def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Attempt:
@@ -365,48 +343,35 @@ def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Atte
     are known anyway and rows are many, the simplest of them and the first regressor come before all others.
     """
     task, (x_name, y_name) = bank.task, bank.task.setting.richest
-    steps: list[tuple[Given, Regressors | None]] = [(given, None), *((given, regressors) for regressors in tried)]
+    steps: list[tuple[Given, Regressors]] = [(given, {}), *((given, regressors) for regressors in tried)]
     is_long = len(tried) > 1 and len(task.every) >= PATIENT_ROWS and given[y_name] == [TABLE]
     if is_long and are_all_known(task.fitted(y_name, TABLE)):
         simplest = {**given, x_name: given[x_name][:1]}
-        steps = [(simplest, None), (simplest, tried[0]), (given, None), *((given, more) for more in tried[1:])]
+        steps = [(simplest, {}), (simplest, tried[0]), (given, {}), *((given, more) for more in tried[1:])]
     found: list[Candidate[Attempt]] = []
     pilot: Names = {}
     for cost, (spaces, regressors) in enumerate(steps, start=1):
-        is_slow = regressors is None or any(recipe.argument is None for recipe in regressors.values())  # trees
-        if found and not (is_time_left() and (not is_slow or _is_more(bank, preferred(found).what))):
+        is_slow = not regressors or any(recipe.argument is None for recipe in regressors.values())  # trees
+        if found and not (is_time_left() and (not is_slow or _is_more(bank, preferred(found).what[0]))):
             break
-        if regressors is None:
-            pilot = _best_given(bank, spaces)
-            attempt = Attempt(pilot)
-        else:
-            attempt = Attempt(_grow(bank, pilot, regressors), pilot, regressors)
-        if regressors is not None or not only:
-            found.append(Candidate(attempt, cost, bank.solve(attempt.names).held_out_scores))
+        pilot = pilot if regressors else _best_given(bank, spaces)
+        if regressors or not only:
+            names = _grow(bank, pilot, regressors)
+            found.append(Candidate((names, pilot, regressors), cost, bank.solve(names).held_out_scores))
     return preferred(found).what
 
 
-def _again(task: Task, attempt: Attempt) -> Learned:
-    """The solution on other rows: in the same spaces, fitted to these rows."""
-    first = attempt.names if attempt.pilot is None else attempt.pilot
-    bank = Bank(task)
-    bank.add({name: [recipe for recipe in task.recipes[name] if recipe.name == first[name]] for name in task.recipes})
-    if attempt.regressors is None:
-        return bank.learned(attempt.names)
-    return _learned(bank, _grow(bank, first, attempt.regressors))
-
-
-def _is_more(bank: Bank, attempt: Attempt) -> bool:
+def _is_more(bank: Bank, names: Names) -> bool:
     """Whether small trees see something in what a solution leaves over."""
     task = bank.task
-    learned, rows = bank.learned(attempt.names), task.rows(task.setting.richest[0])
+    learned, rows = bank.learned(names), task.rows(task.setting.richest[0])
     both = (rows, task.every.y.of("y"))
     # Trees read no column of too many labels, and would have too many to predict.
     if learned.unseen is None or any(columns_of_many_labels(side.variable) for side in both):
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])
-    return is_more_to_explain(rows.take(seen), explained - learned.unseen.f, task.plan.seed)
+    return clearness(rows.take(seen), explained - learned.unseen.f, task.plan.seed) > CLEAR
 
 
 # --- given spaces
@@ -483,10 +448,8 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
 
 
 def _by_kind(side: list[Recipe]) -> dict[str, list[Recipe]]:
-    kinds: dict[str, list[Recipe]] = {}
-    for recipe in side:
-        kinds.setdefault(recipe.kind, []).append(recipe)
-    return kinds
+    kinds = dict.fromkeys(recipe.kind for recipe in side)
+    return {kind: [recipe for recipe in side if recipe.kind == kind] for kind in kinds}
 
 
 def _check_given(n_functions: int, n_rows: int) -> None:
@@ -526,7 +489,7 @@ def _choosing(task: Task, tried: list[Regressors]) -> np.ndarray:
         return np.arange(len(task.every))
     rows, seed = task.rows(task.setting.richest[0]), task.plan.seed
     some = rows_of_some_labels(rows, PATIENT_ROWS, seed) if len(task.every) > PATIENT_ROWS else None
-    return task.every.sampled(PATIENT_ROWS, seed) if some is None else some
+    return some_rows(len(task.every), seed, PATIENT_ROWS) if some is None else some
 
 
 def _check_regressors(task: Task, only: Regressors) -> None:
@@ -549,12 +512,11 @@ def _pilot(recipe: Recipe, rows: Any) -> Recipe:
 
 
 def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
-    """Let regressors learn spaces from the pilot's functions of the other side."""
+    """Let regressors, if any, learn spaces from the pilot's functions of the other side."""
     task, names = bank.task, dict(pilot)
     data, (x_name, y_name), seed = task.every, task.setting.richest, task.plan.seed
-    found = bank.learned(pilot).components
-    parts = data.folds(bank.n_folds, seed)
     for name, recipe in regressors.items():
+        found, parts = bank.learned(pilot).components, cast("np.ndarray", bank.fold_of_row)  # there, as all rows are
         rows, is_cheap = task.rows(name), recipe is MEANS
         key = (y_name, names[y_name])
         if name == x_name and key in bank.own:  # functions of y that were just learned
@@ -587,18 +549,13 @@ def _orthogonal_as_deployed(components: tuple[Component, ...], data: Pairs, n_gi
     Rows of the fit were judged by trees that never saw them, new rows are by the average of all trees: what is
     orthogonal in the first sense is only nearly so in the second.
     """
-    function = components[-1].f
-    if not isinstance(function, SpanFunction):
-        return components
-    values = function.space(data.x)
+    values = cast("SpanFunction", components[-1].f).space(data.x)
     given = values[:, :n_given] - values[:, :n_given].mean(axis=0)
     result = list(components[:1])
     for component in components[1:]:
-        affine: Any = component.f.affine
-        f: Array = affine(values)
-        left = np.linalg.lstsq(given, f - f.mean(axis=0), rcond=None)[0]
-        weight = affine.weight.copy()
-        weight[:n_given] -= left
-        mended = AffineFeatures(affine.centre, weight, affine.offset, affine.removed)
-        result.append(replace(component, f=SpanFunction(function.space, mended)))
+        function = cast("SpanFunction", component.f)
+        f = function.affine(values)
+        weight = function.affine.weight.copy()
+        weight[:n_given] -= np.linalg.lstsq(given, f - f.mean(axis=0), rcond=None)[0]
+        result.append(replace(component, f=replace(function, affine=replace(function.affine, weight=weight))))
     return tuple(result)

@@ -45,8 +45,8 @@ from featgeo.geometry.spans import Modes, correlations, flag_from_gram, sign_of_
 from featgeo.geometry.sparse import top_singular
 from featgeo.geometry.validation import Array
 from featgeo.learning.closed import Task
-from featgeo.learning.data import Stream
-from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_rows
+from featgeo.learning.data import Stream, some_rows
+from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen
 from featgeo.learning.setting import ModeCount, Plan, Setting
 from featgeo.learning.solve import MODE_COUNTS, Candidate, preferred
 from featgeo.nesting.scores import h_score_of_modes
@@ -168,7 +168,7 @@ def learned_tables(
 ) -> Learned:
     """The record of what `TableRows.judged` says of each level."""
     components, unseen, errors = zip(*levels, strict=True)
-    kept = some_rows(len(unseen[0]), seed)
+    kept = some_rows(len(unseen[0]), seed, UNSEEN_ROWS)
     return Learned(
         components,
         held_out_score=float(np.mean(sum(component.held_out_energies for component in components)) / 2),

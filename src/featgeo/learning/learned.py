@@ -288,10 +288,3 @@ def _residual(solution: Solution, modes: SpanModes) -> float:
     sides = ((modes.f.weight, modes.x), (modes.g.weight, modes.y))
     grams = [weight.T @ solution.covariance(names) @ weight for weight, names in sides]
     return max(float(np.abs(gram - np.eye(len(gram))).max(initial=0)) for gram in grams)
-
-
-def some_rows(n_rows: int, seed: int, most: int = UNSEEN_ROWS) -> np.ndarray:
-    """Positions of at most so many rows, at random and in order; by default those whose held-out features are kept."""
-    if n_rows <= most:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(seed).choice(n_rows, most, replace=False))

@@ -32,10 +32,9 @@ from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.closed import SPACE_ROWS, TREE_ROWS, Bank, Task
-from featgeo.learning.data import Incomplete, Pairs
+from featgeo.learning.data import Incomplete, Pairs, some_rows
 from featgeo.learning.exact import table_of
 from featgeo.learning.learn import learn
-from featgeo.learning.learned import some_rows
 from featgeo.learning.neural import joint_network
 from featgeo.learning.setting import Block, ModeCount, Plan, Setting, Step, Training
 from featgeo.learning.solve import MODE_COUNTS, Candidate, Search, Solution, preferred
