@@ -216,18 +216,14 @@ def from_solution(
         solver: How they were found.
         unseen: Held-out features of some rows.
     """
-    components = tuple(
-        replace(
-            component,
-            held_out_sigma=solution.held_out_sigma(level),
-            held_out_energies=solution.held_out_energies(level),
-            rotations=_rotations(solution, level),
-            held_out_scores=solution.captured(level)[:, 0] - solution.captured(level)[:, 1] / 2,
-        )
-        for level, component in enumerate(_components(solution.levels, setting, spaces, solution.folds.whole.dims))
-    )
+    components = []
+    for level, component in enumerate(_components(solution.levels, setting, spaces, solution.folds.whole.dims)):
+        captured, own, sigma = solution.judged(level).swapaxes(0, 1)
+        scores = captured - own / 2
+        told = (sigma, 2 * scores.sum(axis=1), _rotations(solution, level), scores)
+        components.append(Component(component.sigma, component.f, component.g, *told))
     residual = max(_residual(solution, modes) for modes in solution.levels)
-    return Learned(components, solution.held_out_score, solver, names, solution.ridge, residual, unseen)
+    return Learned(tuple(components), solution.held_out_score, solver, names, solution.ridge, residual, unseen)
 
 
 def _components(

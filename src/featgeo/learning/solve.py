@@ -101,51 +101,43 @@ class HeldOut:
 
     def score(self, levels: Sequence[Directions]) -> float:
         """H-score of all modes together, f and g each carrying sqrt(sigma): of each kind of row what it can see."""
-        captured, own, _ = self._seen(_all(levels), None)
+        captured, own, *_ = self._seen(_all(levels), None)
         return float(captured.sum() - own.sum() / 2)
 
-    def captured(self, levels: Sequence[Directions], i: int, k: int) -> Array:
-        """How much of the dependence of these rows each mode of a level captures, <i, f g>, and its own energy there,
-        (2, k); 0 for modes that are not there.
-        """
-        sigma = levels[i][1]
-        captured, own, visible = self._seen(levels[i], _but(levels, i))
-        scale = float(np.sum(sigma**2)) / visible.sum() if visible.sum() > 0 else 0.0
-        result = np.zeros((2, k))
-        result[:, : min(k, len(sigma))] = min(scale, MOST_SCALE) * np.stack([captured, own])[:, :k]
-        return result
+    def judged(self, levels: Sequence[Directions], i: int, k: int) -> Array:
+        """What each mode of a level is on these rows, (3, k); 0 for modes that are not there.
 
-    def correlations(self, levels: Sequence[Directions], i: int, k: int) -> Array:
-        """Correlation of f_j with g_j of a level, (k,); 0 for modes that are not there."""
-        left, _, right = levels[i]
-        captured, _, visible = self._seen((left, np.ones(left.shape[1]), right), _but(levels, i))
-        variance = np.zeros(left.shape[1])
-        for kind in self.kinds:
-            seen = kind.seen(left)
-            variance += kind.share * (np.sum(seen * (kind.gram @ seen), axis=0) - (kind.step @ seen) ** 2)
+        How much of their dependence it captures, <i, f g>; its own energy; and the correlation of f with g.
+        """
+        _, sigma, right = levels[i]
+        captured, own, visible, variance = self._seen(levels[i], _but(levels, i))
         y_variance = np.sum(right * (self.y_gram @ right), axis=0) - (self.y_step @ right) ** 2
         # Rounding can push the variance of a feature that is constant on these rows below zero.
-        scale = np.sqrt(variance.clip(min=0) * y_variance.clip(min=0) * visible)
-        correlation = np.divide(captured, scale, out=np.zeros_like(captured), where=scale > 0)
-        result = np.zeros(k)
-        result[: min(k, len(correlation))] = correlation[:k]
-        return result
+        size = np.sqrt(variance.clip(min=0) * y_variance.clip(min=0) * visible)
+        correlation = np.divide(captured, size, out=np.zeros_like(captured), where=size > 0)
+        scale = min(float(np.sum(sigma**2)) / visible.sum(), MOST_SCALE) if visible.sum() > 0 else 0.0
+        told = np.stack([scale * captured, scale * own, correlation])[:, :k]
+        return np.pad(told, ((0, 0), (0, k - told.shape[1])))
 
-    def _seen(self, level: Directions, others: Directions | None) -> tuple[Array, Array, Array]:
-        """For each mode sigma f g: its covariance with these rows, its energy there, and what that should be, (k,)."""
+    def _seen(self, level: Directions, others: Directions | None) -> tuple[Array, ...]:
+        """For each mode sigma f g: its covariance with these rows, its energy there and what that should be, and the
+        variance of f, (k,) each.
+        """
         left, sigma, right = level
-        captured, own, visible = np.zeros((3, len(sigma)))
+        captured, own, visible, variance = np.zeros((4, len(sigma)))
         g_gram = right.T @ self.y_gram @ right
         for kind in self.kinds:
             seen = kind.seen(left)
+            gram = seen.T @ kind.gram @ seen
             captured += kind.share * sigma * np.sum(seen * (kind.covariance @ right), axis=0)
-            own += kind.share * (sigma * (((seen.T @ kind.gram @ seen) * g_gram) @ sigma))
+            own += kind.share * (sigma * ((gram * g_gram) @ sigma))
             visible += kind.share * np.sum(seen**2, axis=0) * sigma**2
+            variance += kind.share * (np.diag(gram) - (kind.step @ seen) ** 2)
             if others is not None and kind.inside is not None:
                 other, strength, g = others
                 mixed = (seen.T @ kind.gram @ kind.seen(other)) * (right.T @ self.y_gram @ g)
                 captured -= kind.share * sigma * (mixed @ strength)
-        return captured, own, visible
+        return captured, own, visible, variance
 
 
 def _all(levels: Sequence[Directions]) -> Directions:
@@ -307,20 +299,10 @@ class Solution:
         """H-score on held-out rows, the mean over the folds; NaN where none was held out."""
         return float(np.mean(self.held_out_scores)) if len(self.held_out_scores) else float("nan")
 
-    def held_out_sigma(self, level: int) -> Array:
-        """Correlations of f_i and g_i of a level on held-out rows, (folds, k)."""
-        k, judged = len(self.levels[level]), zip(self.views, self._found, strict=True)
-        return np.array([view.correlations(levels, level, k) for view, levels in judged])
-
-    def captured(self, level: int) -> Array:
-        """How much of the dependence of held-out rows each mode of a level captures, and its own energy there.
-
-        Returns:
-            By fold, (folds, 2, k).
-        """
-        k, judged = len(self.levels[level]), zip(self.views, self._found, strict=True)
-        captured = [view.captured(levels, level, k) for view, levels in judged]
-        return np.array(captured).reshape(len(self.views), 2, k)
+    def judged(self, level: int) -> Array:
+        """What each mode of a level is on held-out rows (`HeldOut.judged`), by fold, (folds, 3, k)."""
+        k, folds = len(self.levels[level]), zip(self.views, self._found, strict=True)
+        return np.array([view.judged(levels, level, k) for view, levels in folds]).reshape(len(self.views), 3, k)
 
     def held_out_energies(self, level: int) -> Array:
         """Energy of a level on held-out rows, (folds,): twice the H-score of its modes there.
@@ -328,12 +310,12 @@ class Solution:
         It estimates the energy of the dependence that the modes truly hold, from below: it is 0 on average, or less,
         where there is none.
         """
-        captured, own = self.captured(level).sum(axis=2).T
+        captured, own, _ = self.judged(level).sum(axis=2).T
         return 2 * captured - own
 
     def amplitudes(self, level: int) -> Array:
         """How strong each mode of a level is on held-out rows, as a share of what it seems to be, (k,)."""
-        captured, own = self.captured(level).sum(axis=0)
+        captured, own, _ = self.judged(level).sum(axis=0)
         return np.divide(captured, own, out=np.ones_like(own), where=own > 0).clip(0, 1)
 
     def covariance(self, names: tuple[str, ...]) -> Array:

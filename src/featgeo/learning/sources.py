@@ -13,21 +13,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
 
 from featgeo.features.space import Space
 from featgeo.features.variables import Parts
 from featgeo.geometry.incomplete import span_problem
-from featgeo.geometry.spans import COLLINEAR, Metric, SpanModes
+from featgeo.geometry.spans import COLLINEAR, Metric, Patterns, SpanModes
 from featgeo.geometry.validation import Array
 from featgeo.learning.closed import clearness
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.exact import table_of
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
 from featgeo.learning.setting import RIDGES, Block, ModeCount, Setting, Step
-from featgeo.learning.solve import MODE_COUNTS, Candidate, Folds, Search, Solution, is_within_an_error, preferred, solve
+from featgeo.learning.solve import (
+    MODE_COUNTS,
+    Candidate,
+    Folds,
+    HeldOut,
+    Search,
+    Solution,
+    is_within_an_error,
+    preferred,
+    solve,
+)
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.schema import NOT_SAVED, saved
 
@@ -205,16 +214,13 @@ def learn_sources(
         blocks: Where the functions come from.
         n_modes: How many modes of each order at most, "auto" or "all".
     """
-    return tuple(_learned(blocks, _levels(blocks, team), n_modes[: len(team)]) for team in teams)
+    return tuple(_learned(blocks, team, n_modes[: len(team)]) for team in teams)
 
 
-def _levels(blocks: SourceBlocks, orders: Sequence[Sequence[Group]]) -> tuple[tuple[str, ...], ...]:
-    """The blocks that each order adds: all of single sources, and those interactions that are worth it."""
+def _learned(blocks: SourceBlocks, orders: Sequence[Sequence[Group]], n_modes: Sequence[ModeCount]) -> LearnedSources:
+    # All blocks of single sources, and those interactions that are worth it.
     first = tuple(name for group in orders[0] for name in blocks.of_group(group))
-    return (first, *(tuple(worthwhile(blocks, groups)) for groups in orders[1:]))
-
-
-def _learned(blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes: Sequence[ModeCount]) -> LearnedSources:
+    levels = (first, *(tuple(worthwhile(blocks, groups)) for groups in orders[1:]))
     names = sum(levels, ())
     folds = Folds.from_chunks(blocks.features((*names, "y")), N_FOLDS, blocks.seed)
     spans = [(sum(levels[: i + 1], ()), "y") for i in range(len(levels))]
@@ -231,7 +237,14 @@ def _learned(blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes:
     reach = [names if exact else read for read, _ in spans]
     filled_from = tuple((len(part), tuple(read)) for part, read in zip(modes, reach, strict=True))
     return LearnedSources(
-        SourceFeatures(of, spaces, solution.problem.x, weight, filled_from, _tau_ridge(solution, exact, levels[0])),
+        SourceFeatures(
+            of,
+            spaces,
+            solution.problem.x,
+            weight,
+            filled_from,
+            0.0 if exact else projection_ridge(solution, levels[0]),
+        ),
         record.components,
         tuple(np.ones(len(m)) if exact else solution.amplitudes(i)[: len(m)] for i, m in enumerate(modes)),
         levels,
@@ -265,28 +278,18 @@ def _solved(
     return (counts, True) if fits and not wild else (closed, False)
 
 
-def _tau_ridge(solution: Solution, exact: bool, singles: Sequence[str]) -> float:
-    if exact:
-        return 0.0
-    return projection_ridge(solution, singles) if solution.tau_ridge is None else solution.tau_ridge
-
-
 def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
     """The ridge of conditional expectations: by H-scores of the first level from single blocks on held-out rows."""
-    if not solution.problems:
-        return 0.0
-    scores = np.zeros((len(RIDGES), len(solution.problems)))
-    for i, (problem, (first, *_)) in enumerate(zip(solution.problems, solution.parts, strict=True)):
-        unseen = solution.folds.parts[solution.held_out[i]].all
-        f, g = first.f.weight * first.sigma, first.g.weight  # what comes after the first level is not to change it
-        g_gram = g.T @ unseen.covariance("y") @ g
-        for name, ridge in product(singles, RIDGES):
-            if name in unseen.dims:
-                seen = problem.x.onto([name], f, ridge).weight
-                captured = np.sum(seen * (unseen.covariance(name, "y") @ g))
-                own = np.sum((seen.T @ unseen.covariance(name) @ seen) * g_gram)
-                scores[RIDGES.index(ridge), i] += captured - own / 2
-    return preferred([Candidate(ridge, 1, score) for ridge, score in zip(RIDGES, scores, strict=True)]).what
+    if solution.tau_ridge is not None or not solution.problems:
+        return solution.tau_ridge or 0.0
+    scores = []
+    for fold, problem in zip(solution.held_out, solution.problems, strict=True):
+        unseen = solution.folds.parts[fold].all
+        alone = Patterns({frozenset((name, "y")): unseen for name in singles if name in unseen.dims})
+        first = problem.best_directions(solution.choices)[:1]  # what comes after it is not to change it
+        scores.append([HeldOut.of(problem, alone, ridge).score(first) for ridge in RIDGES])
+    found = zip(RIDGES, np.array(scores).T, strict=True)
+    return preferred([Candidate(ridge, 1, by_fold) for ridge, by_fold in found]).what
 
 
 def _as_one(levels: Sequence[SpanModes], y_gram: Array) -> Array:
