@@ -35,7 +35,7 @@ from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream, some_rows
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
-from featgeo.learning.setting import Block, Plan, Setting
+from featgeo.learning.setting import Plan, Setting
 from featgeo.learning.solve import Candidate, Folds, Search, Solution, is_within_an_error, preferred, solve
 from featgeo.watch import is_time_left, tell
 
@@ -62,13 +62,11 @@ class Task:
     @classmethod
     def of(cls, data: Pairs | Stream, setting: Setting, plan: Plan) -> Task:
         """Read what the user asks for."""
-        sample = data.sample(SPACE_ROWS, plan.seed)
+        task = cls(data, setting, plan, {})
         blocks = setting.blocks.items()
-        return cls(data, setting, plan, {n: block.recipes(getattr(sample, side)) for n, (side, block) in blocks})
-
-    def on(self, data: Pairs | Stream) -> Task:
-        """The same with other rows."""
-        return replace(self, data=data)
+        return replace(
+            task, recipes={name: recipes(block.space, task.rows(name, task.sample)) for name, block in blocks}
+        )
 
     @cached_property
     def sample(self) -> Pairs:
@@ -80,24 +78,20 @@ class Task:
         """All rows where they are in memory, else the first."""
         return self.data if isinstance(self.data, Pairs) else self.sample
 
-    def block(self, name: str) -> Block:
-        """A block by name."""
-        return self.setting.blocks[name][1]
-
     def side(self, name: str, pairs: Pairs) -> Any:
         """Rows of the side of a block."""
-        return getattr(pairs, self.setting.blocks[name][0])
+        return pairs.x if name in self.setting.x else pairs.y
 
     def rows(self, name: str, pairs: Pairs | None = None) -> Any:
         """Rows of the variables that a block reads."""
-        return self.side(name, self.every if pairs is None else pairs).of(*self.block(name).of)
+        return self.side(name, self.every if pairs is None else pairs).of(*self.setting.blocks[name].of)
 
     def fitted(self, name: str, recipe: Recipe) -> Space:
         """The space of a block, as functions of the rows of its side."""
         # A rare symbol may miss among some rows, and then would have no function of its own.
         rows = self.every if recipe is TABLE else self.sample
-        seed = self.plan.seed + (self.setting.blocks[name][0] == "y")
-        space = self.block(name).fitted(recipe, self.side(name, rows), seed).to(self.plan.device)
+        block, seed = self.setting.blocks[name], self.plan.seed + (name in self.setting.y)
+        space = block.fitted(recipe, self.side(name, rows), seed).to(self.plan.device)
         return in_reach(space, self.side(name, rows.take(slice(0, SCALE_ROWS)))).to(self.plan.device)
 
 
@@ -133,10 +127,6 @@ class Bank:
             if (name, recipe.name) not in self.spaces:
                 self.spaces[name, recipe.name] = self.task.fitted(name, recipe)
         self._sum([(name, recipe.name) for name, recipe in asked])
-
-    def add_own(self, name: str, kind: str, space: Space, values: Array) -> None:
-        """Take a space that was learned, with features of the rows of the fit by what has not seen them."""
-        self.spaces[name, kind], self.own[name, kind] = space, values
 
     def _sum(self, keys: Sequence[tuple[str, str]]) -> None:
         """Have the moments of all pairs of some blocks."""
@@ -311,19 +301,17 @@ def learn_closed(task: Task) -> Learned:
     _check_regressors(task, only)
     for name, recipe in only.items():
         given[name] = [_pilot(recipe, task.rows(name, task.sample))]
-    tried = [{**_means_of_y(task), **only}] if only else _regressors(task)
-    if not tried or not isinstance(task.data, Pairs) or (len(task.data) < TREE_ROWS and not only):
-        bank = Bank(task)
-        return bank.learned(_best_given(bank, given))
-    kept = np.arange(len(task.data)) if only else _choosing(task, tried)
-    some = task if len(kept) == len(task.data) else task.on(task.data.take(kept))
+    are_many = isinstance(task.data, Pairs) and len(task.data) >= TREE_ROWS
+    tried = [{**_means_of_y(task), **only}] if only else _regressors(task) if are_many else []
+    kept = np.arange(len(task.every)) if only else _choosing(task, tried)
+    some = task if len(kept) == len(task.every) else replace(task, data=task.every.take(kept))
     bank = Bank(some)
     best = _best(bank, given, tried, bool(only))
     if some is task:
         return _learned(bank, best[0])
     if not is_time_left():
         warnings.warn(
-            f"Time was up before all {len(task.data)} rows could be used: the model rests on {len(kept)} of them, "
+            f"Time was up before all {len(task.every)} rows could be used: the model rests on {len(kept)} of them, "
             "drawn at random. Allow more `time_limit`, or name a space.",
             stacklevel=2,
         )
@@ -415,7 +403,7 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
     for name, allowed in given.items():
         if TABLE in allowed:
             task.fitted(name, TABLE)  # too many symbols are better refused before any work
-    bank = Bank(task.on(task.data.sample(SELECTION_ROWS, task.plan.seed)), 3)
+    bank = Bank(replace(task, data=task.data.sample(SELECTION_ROWS, task.plan.seed)), 3)
 
     def best(x_name: str, y_name: str, pairs: list[tuple[Recipe, Recipe]]) -> tuple[Recipe, Recipe]:
         if len(pairs) == 1:
@@ -435,12 +423,12 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
         pairs = list(zip(xs, ys, strict=True)) if len(xs) == len(ys) else list(product(xs, ys))
         for name, recipe, kinds in zip((x_name, y_name), best(x_name, y_name, pairs), (x_kinds, y_kinds), strict=True):
             kept[name] += [recipe] if kind in kinds else []
-    for name, (side, _) in task.setting.blocks.items():
+    for name in task.setting.blocks:
         if name in task.setting.richest:
             continue
         if len(given[name]) == 1:
             kept[name] = given[name]
-        elif side == "x":  # by what it captures together with the richest functions opposite
+        elif name in task.setting.x:  # by what it captures together with the richest functions opposite
             kept[name] = [best(name, y_name, list(product(given[name], kept[y_name])))[0]]
         else:
             kept[name] = [best(x_name, name, list(product(kept[x_name], given[name])))[1]]
@@ -528,9 +516,9 @@ def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
             of_x = [(found[0].sigma, found[0].f(data.x))]
             aims = wanted(rows, bank.spaces[x_name, pilot[x_name]], data.x, of_x, is_cheap)
         encoding = None if recipe.inputs is None else recipe.inputs(rows, seed)
-        space, values = RegressorSpace.fit(rows, aims, parts, recipe.argument, seed, encoding)
-        names[name] = recipe.name
-        bank.add_own(name, names[name], task.block(name).seen_from_side(space).to(task.plan.device), values)
+        names[name], key = recipe.name, (name, recipe.name)
+        space, bank.own[key] = RegressorSpace.fit(rows, aims, parts, recipe.argument, seed, encoding)
+        bank.spaces[key] = task.setting.blocks[name].seen_from_side(space).to(task.plan.device)
     return names
 
 

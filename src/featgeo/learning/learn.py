@@ -53,7 +53,9 @@ class Way(NamedTuple):
 
 
 def _are_two_tables(task: Task) -> bool:
-    return task.setting.is_bivariate and not any(b.of for _, b in task.setting.blocks.values()) and _are_tables(task)
+    return (
+        task.setting.is_bivariate and not any(block.of for block in task.setting.blocks.values()) and _are_tables(task)
+    )
 
 
 def _tables(task: Task) -> Learned:
@@ -105,7 +107,7 @@ def _check_labels_repeat(task: Task) -> None:
 
 
 def _check_finite(task: Task) -> None:
-    for name, (_, block) in task.setting.blocks.items():
+    for name, block in task.setting.blocks.items():
         named = isinstance(block.space, str) and block.space in ("auto", "table")
         if not named and not task.recipes[name][0].given:
             raise ValueError(
@@ -123,8 +125,8 @@ def _as_tables(learned: Learned, task: Task) -> Learned:
         return learned
     components = []
     for component, (x, y) in zip(learned.components, task.setting.spaces(), strict=True):
-        f = _as_table(component.f, task.data.x, task.block(x[-1]).of)
-        components.append(replace(component, f=f, g=_as_table(component.g, task.data.y, task.block(y[-1]).of)))
+        f = _as_table(component.f, task.data.x, task.setting.x[x[-1]].of)
+        components.append(replace(component, f=f, g=_as_table(component.g, task.data.y, task.setting.y[y[-1]].of)))
     return replace(learned, components=tuple(components))
 
 

@@ -52,8 +52,8 @@ def learn_neural(task: Task) -> Learned:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(plan.seed)  # default networks draw their parameters here
         trunks = {
-            name: _trunk(block.space, name, task.rows(name), plan.seed + (side == "y"))
-            for name, (side, block) in setting.blocks.items()
+            name: _trunk(block.space, name, task.rows(name), plan.seed + (name in setting.y))
+            for name, block in setting.blocks.items()
         }
     widths = {name: max(1, t.basis.weight.shape[1]) for name, (_, t) in trunks.items() if isinstance(t, _Span)}
     dims, room = _dims(setting, widths, plan.training.auto_modes)
@@ -113,7 +113,7 @@ def _finished(task: Task, trunks: Trunks, dims: tuple[int, ...], apart: np.ndarr
     spaces: dict[str, Space] = {}
     for name, (_, trunk) in trunks.items():
         space = trunk.space if isinstance(trunk, _Span) else replace(trunk, module=run.trunks[name])
-        block, side = task.block(name), task.side(name, task.every)
+        block, side = setting.blocks[name], task.side(name, task.every)
         spaces[name] = block.centred(block.seen_from_side(space), side, seed)
     readouts = {n: run.model.readout(n) for n, (_, trunk) in trunks.items() if not isinstance(trunk, _Span)}
 
