@@ -113,6 +113,17 @@ def test_a_mixed_s_whose_label_turns_the_dependence():
     assert error < 0.3 * without
 
 
+def test_several_columns_that_act_together_are_learned_by_trees_where_rows_are_many():
+    """Of X only the product tells what Y adds to S; sums of functions of its columns know nothing of it."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((600, 2))
+    s = rng.integers(0, 2, 600)
+    y = s + x[:, 0] * x[:, 1] + 0.3 * rng.standard_normal(600)
+    model = ConditionalDecomposition(n_modes=1, y_space="linear", random_state=0).fit(x, y, s)
+    assert model.conditional_.held_out_energy_ > 0.2
+    assert abs(np.corrcoef(model.transform(x)[:, -1], x[:, 0] * x[:, 1])[0, 1]) > 0.8
+
+
 def test_only_features_of_x_need_to_cross(tmp_path):
     x, y, s, _ = mixed(500, 0)
     ConditionalDecomposition(1, 1, x_space="spline", random_state=0).fit(x, y, s).save(tmp_path / "model")

@@ -340,8 +340,8 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[Group]
     levels = [first, [*first, *more]] if first else [more]
     last = Search((None,)) if exact else Search((0, *MODE_COUNTS))
     searches = [Search((None,)) if exact else BEFORE] * (len(levels) - 1) + [last]
-    tau_ridge = None if exact else learned.features.ridge
-    solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=(tau_ridge,))
+    tau_ridges = () if exact else (learned.features.ridge,)
+    solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=tau_ridges)
     folds = solution.held_out_energies(-1)
     mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))
     reach = float(student.ppf((1 + in_force.get().confidence) / 2, max(len(folds) - 1, 1))) * error
