@@ -59,18 +59,6 @@ from scipy.spatial.distance import cdist
 from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
 
-from featgeo.evidence.scored import (
-    Ranks,
-    Scored,
-    Symbols,
-    cosines_of,
-    indicators,
-    landmark_features,
-    landmarks,
-    orthonormal,
-    read_tables,
-    scored_columns,
-)
 from featgeo.evidence.shuffling import (
     AMPLE_COUNT,
     BATCH_ENTRIES,
@@ -79,8 +67,20 @@ from featgeo.evidence.shuffling import (
     Shuffling,
     check_permutations,
     less_spread,
+    read_tables,
     rests_on_few_rows,
     weighted_chi_square_tail,
+)
+from featgeo.features.scored import (
+    Ranks,
+    Scored,
+    Symbols,
+    cosines_of,
+    indicators,
+    landmark_features,
+    landmarks,
+    orthonormal,
+    scored_columns,
 )
 from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Rows
@@ -201,7 +201,8 @@ def kernel_components(columns: Sequence[Scored], n: int, seed: int) -> tuple[Arr
     ])  # fmt: skip
     gamma = KERNEL_GAMMA / max(1.0, float(scores.var(axis=0).sum()))
     chosen = landmarks(n, seed)
-    features = landmark_features(np.exp(-gamma * cdist(scores, scores[chosen], "sqeuclidean")), chosen)
+    kernel = np.exp(-gamma * cdist(scores, scores[chosen], "sqeuclidean"))
+    features = landmark_features(kernel, chosen)(kernel)
     energies, directions = np.linalg.eigh(features.T @ features / n)
     most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE, int(np.sum(energies > COLLINEAR * energies[-1]))))
     energies, directions = energies[: -most - 1 : -1], directions[:, : -most - 1 : -1]

@@ -33,14 +33,15 @@ from sklearn.base import clone
 
 from featgeo.card import Card, Shown
 from featgeo.evidence.blocks import LIMIT_ROWS
-from featgeo.evidence.scored import read_rows, varies
 from featgeo.evidence.shuffling import (
     AMPLE_COUNT,
     Evidence,
     Shuffling,
     check_permutations,
     permutation_pvalue,
+    read_rows,
     rests_on_few_rows,
+    varies,
 )
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array, check_level, generator_of, shown

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from featgeo.evidence.blocks import block_evidence, linear_evidence, linear_ladder, smooth_ladders, table_evidence
 from featgeo.evidence.halves import check_model, learned_evidence
-from featgeo.evidence.scored import Symbols, check_rows, read_rows
-from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
+from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations, check_rows, read_rows
 from featgeo.features.recipes import is_finite
+from featgeo.features.scored import Symbols
 from featgeo.features.variables import Rows, symbol_keys
 from featgeo.geometry.validation import check_choice, generator_of
 from featgeo.models import ModalDecomposition

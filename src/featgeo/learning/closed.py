@@ -31,7 +31,7 @@ from featgeo.features.trees import (
     told_apart,
     trees,
 )
-from featgeo.features.variables import Rows
+from featgeo.features.variables import Parts, Rows
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, Stream
@@ -396,9 +396,10 @@ def _is_more(bank: Bank, attempt: Attempt) -> bool:
     """Whether small trees see something in what a solution leaves over."""
     task = bank.task
     learned, rows = bank.learned(attempt.names), task.rows(task.setting.richest[0])
-    both = (rows, task.rows(task.setting.richest[1]))
+    y = task.every.y
+    both = (rows, *(y.rows.values() if isinstance(y, Parts) else (y,)))
     # Trees read no column of too many labels, and would have too many to predict.
-    if learned.unseen is None or any(columns_of_many_labels(side.variable) for side in both):
+    if learned.unseen is None or any(columns_of_many_labels(part.variable) for part in both):
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])

@@ -27,8 +27,8 @@ from sklearn.utils.validation import check_is_fitted
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import Calibration, MassLink, Recalibration, Support, best_share, losses
 from featgeo.card import Card, Shown
-from featgeo.features.centred import CentredSpace
 from featgeo.features.recipes import Recipe, is_finite, recipes
+from featgeo.features.regression import CentredSpace
 from featgeo.features.space import Space
 from featgeo.features.spaces import (
     Encoding,
