@@ -50,7 +50,6 @@ from featgeo.evidence.shuffling import (
     AMPLE_COUNT,
     Evidence,
     Shuffling,
-    check_permutations,
     less_spread,
     read_tables,
     rests_on_few_rows,
@@ -364,8 +363,9 @@ def conditional_independence_test(
 def check_options(method: str, n_permutations: int, random_state: Any) -> int:
     """Refuse options that are none; the seed."""
     check_choice(method, "method", METHODS, "Use 'auto' to let S decide.")
-    check_permutations(n_permutations)
-    return seed_of(random_state)
+    seed = seed_of(random_state)
+    Shuffling.of(n_permutations, seed)
+    return seed
 
 
 def conditional_evidence(x: Side, y: Side, s: GivenS, method: str, n_permutations: int) -> Evidence:
@@ -379,7 +379,7 @@ def conditional_evidence(x: Side, y: Side, s: GivenS, method: str, n_permutation
             f"rows, got more in n = {n} rows. Use method='products', or group the values of S."
         )
     if method != "products" and s.finite is not None:
-        shuffling = Shuffling(n_permutations, np.random.default_rng(s.seed))
+        shuffling = Shuffling.of(n_permutations, s.seed)
         if x.finite and y.finite:
             return table_evidence(x.finite, y.finite, shuffling, s.finite)
         of_x, of_y = ([side.finite] if side.finite else scored_columns(side.rows.table) for side in (x, y))

@@ -37,7 +37,7 @@ from scipy.optimize import brentq
 from featgeo.card import Card, Shown
 from featgeo.features.columns import counted
 from featgeo.features.variables import Rows, Variable, symbol_keys
-from featgeo.geometry.validation import Array, as_real, check_same_rows, check_whole
+from featgeo.geometry.validation import Array, as_real, check_same_rows, check_whole, generator_of
 
 
 def read_rows(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
@@ -196,11 +196,6 @@ class Evidence(Shown):
         return Card([f"p = {self.pvalue:.3g} (statistic {self.statistic:.4g}; {self.method})"])
 
 
-def check_permutations(n_permutations: int) -> None:
-    """Refuse what is not a number of permutations."""
-    check_whole(n_permutations, "n_permutations", 1, "999 is usual.", MOST_PERMUTATIONS)
-
-
 @dataclass(frozen=True, eq=False)
 class Shuffling:
     """How the rows of a variable change places.
@@ -212,6 +207,12 @@ class Shuffling:
 
     n_permutations: int
     rng: np.random.Generator
+
+    @classmethod
+    def of(cls, n_permutations: int, random_state: Any) -> Shuffling:
+        """From the arguments of a test."""
+        check_whole(n_permutations, "n_permutations", 1, "999 is usual.", MOST_PERMUTATIONS)
+        return cls(int(n_permutations), generator_of(random_state))
 
     def is_complete(self, groups: Groups) -> bool:
         """Whether rows that stay within these groups have so few orders that all are tried."""

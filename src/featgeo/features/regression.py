@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -149,8 +149,10 @@ def along(
     if powers:
         blocks += [score**2, score**3]
     if narrow:
-        grid, root = (torch.as_tensor(part, device=rank.device) for part in (INDEX_GRID, _grid_root()))
-        blocks.append(gaussian((score - grid).square(), INDEX_WIDTH) @ root)
+        grid = torch.as_tensor(INDEX_GRID, device=rank.device)
+        root = torch.linalg.cholesky(gaussian((grid[:, None] - grid).square(), INDEX_WIDTH))  # of their own kernel
+        at_grid = gaussian((score - grid).square(), INDEX_WIDTH)
+        blocks.append(math.sqrt(INDEX_SHARE) * torch.linalg.solve_triangular(root, at_grid.T, upper=False).T)
     if jump is not None:
         blocks.append((~(rank <= jump)).double())
     return torch.cat(blocks, dim=1)
@@ -162,17 +164,9 @@ def scored(column: Column, rows: Rows) -> Tensor:
     return normal_quantile(at).nan_to_num() if isinstance(column, RankSpace) else at
 
 
-def gaussian(squared_distances: Any, width: float = 1.0) -> Any:
-    """The kernel of some width, from squared distances, an array or a tensor."""
-    of = np if isinstance(squared_distances, np.ndarray) else torch
-    return of.exp(squared_distances / (-2 * width**2))
-
-
-@cache
-def _grid_root() -> Array:
-    """What makes kernels at the points of the grid into features: the inverse root of their own kernel."""
-    kernel = gaussian(np.square(np.subtract.outer(INDEX_GRID, INDEX_GRID)), INDEX_WIDTH)
-    return np.sqrt(INDEX_SHARE) * np.linalg.inv(np.linalg.cholesky(kernel)).T
+def gaussian(squared_distances: Tensor, width: float = 1.0) -> Tensor:
+    """The kernel of some width, from squared distances."""
+    return torch.exp(squared_distances / (-2 * width**2))
 
 
 RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue
