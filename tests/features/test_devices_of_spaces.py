@@ -14,7 +14,7 @@ from support import DEVICES
 
 from featgeo import ModalDecomposition
 from featgeo.features import networks
-from featgeo.features.centred import CentredSpace
+from featgeo.features.regression import CentredSpace
 from featgeo.features.spaces import (
     ColumnsSpace,
     Encoding,

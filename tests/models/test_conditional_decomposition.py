@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from support import random_counts, rows
 
 from featgeo import ConditionalDecomposition, FeatureClassifier, FiniteJoint, ModalDecomposition, Training, load
@@ -280,3 +280,11 @@ def test_errors_say_what_is_wrong():
         ConditionalDecomposition(n_markov_modes=0).fit(x, y, s)
     with pytest.raises(ValueError, match="same rows"):
         ConditionalDecomposition(1, 1).fit(x, y, s).given(x, s[:-1])
+
+
+def test_several_columns_of_x_are_learned_with_the_spaces_of_their_own_choice():
+    rng = np.random.default_rng(0)
+    x, s = rng.standard_normal((150, 2)), rng.standard_normal(150)
+    y = s + 2 * x[:, 0] + rng.standard_normal(150)
+    model = ConditionalDecomposition(1, 1, y_given_s=LinearRegression(), random_state=0).fit(x, y, s)
+    assert np.abs(np.corrcoef(model.transform(x)[:, 1], x[:, 0])[0, 1]) > 0.8

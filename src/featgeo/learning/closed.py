@@ -31,7 +31,7 @@ from featgeo.features.trees import (
     told_apart,
     trees,
 )
-from featgeo.features.variables import Rows
+from featgeo.features.variables import Parts, Rows
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream, some_rows
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
@@ -353,9 +353,10 @@ def _is_more(bank: Bank, names: Names) -> bool:
     """Whether small trees see something in what a solution leaves over."""
     task = bank.task
     learned, rows = bank.learned(names), task.rows(task.setting.richest[0])
-    both = (rows, task.every.y.of("y"))
+    y = task.every.y
+    both = (rows, *(y.rows.values() if isinstance(y, Parts) else (y,)))
     # Trees read no column of too many labels, and would have too many to predict.
-    if learned.unseen is None or any(columns_of_many_labels(side.variable) for side in both):
+    if learned.unseen is None or any(columns_of_many_labels(part.variable) for part in both):
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])

@@ -24,8 +24,8 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import torch
 
-from featgeo.features.centred import CentredSpace
 from featgeo.features.recipes import Recipe
+from featgeo.features.regression import CentredSpace
 from featgeo.features.space import Space
 from featgeo.features.spaces import PartSpace
 from featgeo.geometry.validation import check_choice, check_flag, check_number, check_whole, is_whole, seed_of
