@@ -163,7 +163,8 @@ class FiniteJoint:
             cells.sum_duplicates()
             as_mass(cells.data)
             cells.eliminate_zeros()
-            table = _dense_if_small(cells)
+            # The probabilities of one variable are never too many.
+            table = cells.toarray() if cells.ndim == 1 or math.prod(cells.shape) <= _DENSE_CELLS else cells
         if not sparse.issparse(table):
             table = as_mass(as_real(table, "table"))
         self.total = float(table.sum())
@@ -392,11 +393,6 @@ class FiniteJoint:
         """The same on what occurs, for tables of any size."""
         x_names, y_names = self._split(x, y)
         return SeenJoint.from_cells(sparse.coo_array(self.marginal(*x_names, *y_names).table), x_names, y_names)
-
-
-def _dense_if_small(cells: sparse.coo_array) -> Array | sparse.coo_array:
-    single = len(cells.shape) == 1  # the probabilities of one variable are never too many
-    return cells.toarray() if single or math.prod(cells.shape) <= _DENSE_CELLS else cells
 
 
 def _at_most(modes: Modes, k: int | None) -> Modes:
