@@ -43,7 +43,9 @@ def test_of_many_values_the_most_wanted_functions_are_taken():
 def test_what_depends_on_the_rows_is_to_be_explained_in_any_of_the_targets():
     rng = np.random.default_rng(0)
     X, noise = rng.standard_normal((900, 2)), rng.standard_normal((900, 1))
-    assert clearness(_rows(X), np.hstack([noise, X[:, :1] + 5]), seed=0) > Options().doubt_errors  # a constant tells nothing
+    assert (
+        clearness(_rows(X), np.hstack([noise, X[:, :1] + 5]), seed=0) > Options().doubt_errors
+    )  # a constant tells nothing
     assert clearness(_rows(X), np.full((900, 1), 5.0), seed=0) <= Options().doubt_errors
 
 

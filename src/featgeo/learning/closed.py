@@ -170,8 +170,9 @@ class Bank:
             self._sum(keys)
             plan, steps = self.task.plan, self.task.setting.steps
             levels = self.task.setting.spaces({name: f"{name} {kind}" for name, kind in keys})
-            # Energies of several levels are those of all that their directions hold.
-            steady = plan.steady if len(steps) == 1 else (False,)
+            # Modes may stay what they are under the ridge (`SpanProblem.best_directions`), where there is a choice; but
+            # energies of several levels are those of all that their directions hold.
+            steady = (False, True) if plan.ridge == "auto" and len(steps) == 1 else (False,)
             searches = [Search.of(step.n_modes, plan.ridges(), steady) for step in steps]
             self._solved[keys] = solve(self.folds, levels, searches)
         return self._solved[keys]
@@ -296,7 +297,9 @@ def learn_closed(task: Task) -> Learned:
     only = {name: task.recipes[name][0] for name, side in given.items() if not side}  # no given space is asked for
     _check_regressors(task, only)
     for name, recipe in only.items():
-        given[name] = [_pilot(recipe, task.rows(name, task.sample))]
+        # What finds the functions worth predicting: what the regressor reads, or else a kernel.
+        inputs = recipe.inputs and Recipe(f"inputs of {recipe.name}", recipe.inputs)
+        given[name] = [inputs or recipes("kernel", task.rows(name, task.sample))[-1]]
     are_many = isinstance(task.data, Pairs) and len(task.data) >= in_force.get().tree_rows
     tried = [{**_means_of_y(task), **only}] if only else _regressors(task) if are_many else []
     kept = np.arange(len(task.every)) if only else _choosing(task, tried)
@@ -420,15 +423,11 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
         pairs = list(zip(xs, ys, strict=True)) if len(xs) == len(ys) else list(product(xs, ys))
         for name, recipe, kinds in zip((x_name, y_name), best(x_name, y_name, pairs), (x_kinds, y_kinds), strict=True):
             kept[name] += [recipe] if kind in kinds else []
-    for name in task.setting.blocks:
-        if name in task.setting.richest:
-            continue
-        if len(given[name]) == 1:
-            kept[name] = given[name]
-        elif name in task.setting.x:  # by what it captures together with the richest functions opposite
-            kept[name] = [best(name, y_name, list(product(given[name], kept[y_name])))[0]]
-        else:
-            kept[name] = [best(x_name, name, list(product(kept[x_name], given[name])))[1]]
+    for name in [name for name in task.setting.blocks if name not in task.setting.richest]:
+        # By what it captures together with the richest functions opposite.
+        opposite = y_name if name in task.setting.x else x_name
+        pairs = list(product(given[name], kept[opposite]))
+        kept[name] = given[name] if len(given[name]) == 1 else [best(name, opposite, pairs)[0]]
     return kept
 
 
@@ -489,11 +488,6 @@ def _check_regressors(task: Task, only: Regressors) -> None:
                 f"Regressors such as trees or an index need all rows in memory, and `{name}_space` is {recipe.name!r}. "
                 f"Pass arrays or frames, or use another `{name}_space`."
             )
-
-
-def _pilot(recipe: Recipe, rows: Any) -> Recipe:
-    """The space that finds the functions worth predicting: what the regressor reads, or else a kernel."""
-    return recipes("kernel", rows)[-1] if recipe.inputs is None else Recipe(f"inputs of {recipe.name}", recipe.inputs)
 
 
 def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:

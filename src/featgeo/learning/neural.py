@@ -166,10 +166,9 @@ def _solved(
 def _with_restarts(learned: Learned, others: Sequence[Learned], sample: Pairs) -> Learned:
     """Compare the features of X with those of other runs as well."""
     components = []
-    for level, component in enumerate(learned.components):
-        ours = component.f(sample.x)
-        turns = [_overlap(other.components[level].f(sample.x), ours) for other in others]
-        components.append(replace(component, rotations=np.concatenate([component.rotations, turns])))
+    for ours, *theirs in zip(learned.components, *(other.components for other in others), strict=True):
+        turns = [_overlap(other.f(sample.x), ours.f(sample.x)) for other in theirs]
+        components.append(replace(ours, rotations=np.concatenate([ours.rotations, turns])))
     return replace(learned, components=tuple(components))
 
 

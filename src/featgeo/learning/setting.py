@@ -193,11 +193,6 @@ class Plan:
         options = in_force.get()
         return (options.weak_ridges if weak else options.ridges) if self.ridge == "auto" else (self.ridge,)
 
-    @property
-    def steady(self) -> tuple[bool, ...]:
-        """Whether modes may stay what they are under the ridge (`SpanProblem.best_directions`): what to choose from."""
-        return (False, True) if self.ridge == "auto" else (False,)
-
 
 @dataclass(frozen=True)
 class Block:

@@ -105,7 +105,7 @@ class SourceBlocks:
             return [self._keep(" x ".join(group), group, self._fitted(group, recipe))]
         (source,) = group
         rows, names = self.data.rows[source], [self._learned(source, group, self.asked[source])]
-        if self._is_auto(source) and not rows.variable.is_tensor:
+        if self.asked[source] == "auto" and not rows.variable.is_tensor:
             splines = SplineSpace.fit(rows)
             if splines(rows.take(slice(0, 1))).shape[1] <= in_force.get().additive_functions:
                 names.append(self._keep(f"{source}, additive", group, PartSpace(group, splines)))
@@ -210,16 +210,13 @@ class SourceBlocks:
     def _recipes(self, name: str) -> list[Recipe]:
         return recipes(self.asked[name], self.data.rows[name])
 
-    def _is_auto(self, name: str) -> bool:
-        return isinstance(self.asked[name], str) and self.asked[name] == "auto"
-
     def _given(self, name: str) -> list[Recipe]:
         """The spaces that a source, or y, may have, of those that are given."""
         return [recipe for recipe in self._recipes(name) if not recipe.learned]
 
     def _finest(self, source: str) -> list[Recipe]:
         """Those of a source to choose from: by default a single one, with a ridge of its own as smooth as need be."""
-        return self._given(source)[-1:] if self._is_auto(source) else self._given(source)
+        return self._given(source)[-1 if self.asked[source] == "auto" else 0 :]
 
     def _best_recipe(self, source: str) -> Recipe:
         """The space of a source that sees most of y on held-out rows."""
@@ -266,12 +263,7 @@ class SourceBlocks:
     def _sought_in(self, space: Any, pairs: Pairs) -> Any:
         """What a source's modes are sought in: beside sums of splines one kernel is enough, and no index is needed."""
         rows = pairs.x.of("x")
-        if (
-            not isinstance(space, str)
-            or space != "auto"
-            or rows.variable.is_tensor
-            or len(pairs) < in_force.get().tree_rows
-        ):
+        if space != "auto" or rows.variable.is_tensor or len(pairs) < in_force.get().tree_rows:
             return space
         return [recipe for recipe in recipes(space, rows) if recipe.name not in ("kernel, gamma 1", "index")]
 
