@@ -119,6 +119,7 @@ class Bank:
         self._kept: dict[tuple[str, str], Any] = {}
         self.folds = Folds(())
         self._solved: dict[tuple[tuple[str, str], ...], Solution] = {}
+        self._pairs: dict[tuple[tuple[str, str], ...], Solution] = {}
         self._records: dict[tuple[tuple[str, str], ...], Learned] = {}
 
     def add(self, recipes: Mapping[str, Iterable[Recipe]]) -> None:
@@ -155,13 +156,16 @@ class Bank:
             self._kept[key] = values
         return values
 
-    def pair(self, x: tuple[str, str], y: tuple[str, str]) -> Solution:
-        """The modes of one block of x and one of y, by names of block and recipe, on their own."""
-        plan, n_modes = self.task.plan, self.task.setting.steps[-1].n_modes
-        if (x, y) not in self._solved:
+    def pair(self, recipes: Mapping[str, Recipe]) -> Solution:
+        """The modes of one block of either side on their own, each with a recipe."""
+        keys = tuple((name, recipe.name) for name, recipe in recipes.items())
+        if keys not in self._pairs:
+            self.add({name: [recipe] for name, recipe in recipes.items()})
+            plan, n_modes = self.task.plan, self.task.setting.steps[-1].n_modes
             count = n_modes if isinstance(n_modes, int) else in_force.get().tried_modes
-            self._solved[x, y] = solve(self.folds, [(" ".join(x), " ".join(y))], [Search((count,), plan.ridges())])
-        return self._solved[x, y]
+            x, y = (" ".join(key) for key in keys)
+            self._pairs[keys] = solve(self.folds, [(x, y)], [Search((count,), plan.ridges())])
+        return self._pairs[keys]
 
     def solve(self, names: Names) -> Solution:
         """All levels, with one space for each block."""
@@ -408,11 +412,8 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
     def best(x_name: str, y_name: str, pairs: list[tuple[Recipe, Recipe]]) -> tuple[Recipe, Recipe]:
         if len(pairs) == 1:
             return pairs[0]
-        found = []
-        for x, y in pairs:
-            bank.add({x_name: [x], y_name: [y]})
-            found.append(Candidate((x, y), 1, bank.pair((x_name, x.name), (y_name, y.name)).held_out_scores))
-        return preferred(found).what
+        found = [((x, y), bank.pair({x_name: x, y_name: y})) for x, y in pairs]
+        return preferred([Candidate(pair, 1, solution.held_out_scores) for pair, solution in found]).what
 
     x_name, y_name = task.setting.richest
     kept: dict[str, list[Recipe]] = {name: [] for name in given}

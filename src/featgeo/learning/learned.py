@@ -234,10 +234,10 @@ def _components(
     return tuple(
         Component(
             modes.sigma,
-            _function(modes.f, [spaces[name] for name in setting.x], modes.x[: reach[0]], dims),
-            _function(modes.g, [spaces[name] for name in setting.y], modes.y[: reach[1]], dims),
+            _function(modes.f, [spaces[name] for name in setting.x], modes.x[: len(x)], dims),
+            _function(modes.g, [spaces[name] for name in setting.y], modes.y[: len(y)], dims),
         )
-        for modes, reach in zip(levels, setting.reach, strict=True)
+        for modes, (x, y) in zip(levels, setting.spaces(), strict=True)
     )
 
 

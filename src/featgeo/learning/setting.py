@@ -272,14 +272,8 @@ class Setting:
         """The last block of x and the last of y."""
         return list(self.x)[-1], list(self.y)[-1]
 
-    @property
-    def reach(self) -> list[tuple[int, int]]:
-        """How many blocks of x and of y each level may use, the first of either side."""
-        x = accumulate(len(step.x) for step in self.steps)
-        y = accumulate(len(step.y) for step in self.steps)
-        return list(zip(x, y, strict=True))
-
     def spaces(self, called: Mapping[str, str] | None = None) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """The blocks of x and of y that each level may use, by their own or by other names."""
         x, y = ([(called or {}).get(name, name) for name in side] for side in (self.x, self.y))
-        return [(tuple(x[:n_x]), tuple(y[:n_y])) for n_x, n_y in self.reach]
+        n_x, n_y = accumulate(len(step.x) for step in self.steps), accumulate(len(step.y) for step in self.steps)
+        return [(tuple(x[:i]), tuple(y[:j])) for i, j in zip(n_x, n_y, strict=True)]

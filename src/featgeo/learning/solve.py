@@ -108,7 +108,8 @@ class HeldOut:
         How much of their dependence it captures, <i, f g>; its own energy; and the correlation of f with g.
         """
         _, sigma, right = levels[i]
-        captured, own, visible, variance = self._seen(levels[i], _but(levels, i))
+        others = [level for j, level in enumerate(levels) if j != i % len(levels)]
+        captured, own, visible, variance = self._seen(levels[i], _all(others) if others else None)
         y_variance = np.sum(right * (self.y_gram @ right), axis=0) - (self.y_step @ right) ** 2
         # Rounding can push the variance of a feature that is constant on these rows below zero.
         size = np.sqrt(variance.clip(min=0) * y_variance.clip(min=0) * visible)
@@ -143,12 +144,6 @@ def _all(levels: Sequence[Directions]) -> Directions:
     """Several levels as one."""
     left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
     return left, sigma, right
-
-
-def _but(levels: Sequence[Directions], i: int) -> Directions | None:
-    """All levels but one, as one."""
-    others = [level for j, level in enumerate(levels) if j != i % len(levels)]
-    return _all(others) if others else None
 
 
 Features = Mapping[str, Array]

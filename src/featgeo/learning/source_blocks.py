@@ -232,8 +232,7 @@ class SourceBlocks:
             index = self.some(self.data.having(source, "y"), SELECTION_ROWS)
             setting = Setting.bivariate("auto", self.asked[source], self.asked["y"])
             self.banks[source] = Bank(Task(self.data.pairs(index, (source,)), setting, self.plan, {}))
-        self.banks[source].add({"x": [x], "y": [y]})
-        return self.banks[source].pair(("x", x.name), ("y", y.name))
+        return self.banks[source].pair({"x": x, "y": y})
 
     def some(self, index: np.ndarray, n: int) -> np.ndarray:
         """At most so many of the rows, at random."""
