@@ -15,7 +15,7 @@ from featgeo.learning.setting import Setting
 from featgeo.learning.solve import Candidate, Solution, preferred
 from featgeo.schema import NOT_SAVED, saved
 
-N_FOLDS = 5  # parts of the rows that are held out in turn, a fifth each; more would take longer
+N_FOLDS = 5  # parts of the rows that are held out in turn, a fifth each; more of them: bounds time
 FEW_FOLDS = 3  # where much is tried beside each other: bounds time
 UNSEEN_ROWS = 10_000  # whose held-out features are kept: bounds memory and time
 
