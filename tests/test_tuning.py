@@ -52,3 +52,14 @@ def test_a_fit_follows_them():
         number = fg.ModalDecomposition(1, random_state=0).fit(x, y)
     assert alphabet.spaces_[0] == "table"
     assert number.spaces_[0] != "table"
+
+
+def test_what_is_chosen_is_one_of_what_they_list():
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 6, 600)
+    y = (x + rng.integers(0, 2, 600)) % 6
+    with fg.options(mode_counts=(2,), ridges=(0.5,)):
+        exact = fg.ModalDecomposition("auto", random_state=0).fit(x, y)
+        smooth = fg.ModalDecomposition("auto", "closed", "linear", "linear", random_state=0).fit(x.astype(float), y)
+    assert exact.n_modes_ == 2
+    assert smooth.learned_.ridge == 0.5

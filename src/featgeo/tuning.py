@@ -40,6 +40,33 @@ class Options:
     halved_rows: int = 1000  # that leaks are learned on halves of; thirds of fewer rows are held out
     erased_share: float = 1e-6  # of the variance: a copy of Z that erasers leave in smaller combinations is rounding
 
+    # Learning: what held-out rows choose from. Few each: what they say is flat around its maximum
+    ridges: tuple[float, ...] = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # beside features of unit variance
+    weak_ridges: tuple[float, ...] = (1e-2, 1e-1, 1.0)  # of functions that are many and weak: less would fit noise
+    mode_counts: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)  # where the number is "auto"
+    tried_modes: int = 8  # of a pair of spaces that is tried before the number of modes is chosen
+    least_seen: float = 0.05  # share of a function that rows with missing sources must see to judge it
+    label_rows: tuple[float, ...] = (1.0, 4.0, 16.0, 64.0)  # added to each label of a thin table
+    # Rows that a shorter history is worth beside those of a longer one.
+    history_rows: tuple[float, ...] = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5)
+    history_discounts: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # taken off each count after a history
+    history_uniform: tuple[float, ...] = (0.0, 0.1, 0.3, 1.0)  # shares of the uniform beside the shorter history
+    empty_count: float = 50.0  # rows that an empty cell of histories must be expected to have to be called impossible
+
+    # Learning: when more is tried
+    tree_rows: int = 500  # regressors are tried from so many rows on: with fewer, trees only memorise
+    targets: int = 12  # functions of the other side that regressors learn to predict, at most
+    least_strength: float = 0.01  # the sigma of functions that no pilot found: they are wanted last
+    group_errors: float = 3.0  # as `doubt_errors`, for what a group of sources knows together: groups are many
+    group_functions: int = 64  # products of functions of a group of sources, at most
+    group_rows: int = 40  # rows for each of them
+    symbol_rows: int = 25  # rows for each symbol of finite sources: with fewer, counts are half chance
+    additive_functions: int = 40  # splines of a source, beside what is learned of it, at most
+    wild: float = 0.5  # exact answers that lose more of the smooth ones' held-out score to rare symbols are not taken
+    apart_rows: int = 300  # that networks of sources are not trained on, at least (a third of few)
+    apart_rows_of_a_kind: int = 30  # the same of rows that have the same sources
+    joint_rows: int = 50  # that have several sources, to learn functions of them together from
+
     def __post_init__(self) -> None:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), field.default)

@@ -7,13 +7,12 @@ import pytest
 import torch
 from support import random_counts, rows
 
-from featgeo import FiniteJoint, FitWarning, ModalDecomposition, h_score
+from featgeo import FiniteJoint, FitWarning, ModalDecomposition, Options, h_score
 from featgeo.features.spaces import TableSpace
 from featgeo.geometry.spans import Modes, correlations
 from featgeo.learning import exact
 from featgeo.learning.data import Pairs
 from featgeo.learning.exact import TableRows, residual
-from featgeo.learning.solve import MODE_COUNTS
 from featgeo.nesting.scores import h_score_of_modes
 
 SHAPE, N_FOLDS = (5, 4), 4
@@ -137,9 +136,9 @@ def test_as_many_modes_are_kept_as_the_law_has(rank):
 
 def test_auto_keeps_no_more_than_the_largest_number_tried():
     rng = np.random.default_rng(0)
-    x = np.repeat(np.arange(max(MODE_COUNTS) + 8), 30)
+    x = np.repeat(np.arange(max(Options().mode_counts) + 8), 30)
     model = ModalDecomposition("auto", solver="exact", random_state=0).fit(x, x)
-    assert model.n_modes_ == max(MODE_COUNTS)
+    assert model.n_modes_ == max(Options().mode_counts)
     assert model.singular_values_ == pytest.approx(1)
     with pytest.warns(FitWarning, match="less than without any mode"):
         independent = ModalDecomposition("auto", solver="exact", random_state=0).fit(x, rng.permutation(x))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
-from featgeo import FiniteJoint, SequentialDecomposition
-from featgeo.learning.exact import DISCOUNTS, STRENGTHS, UNIFORM_SHARES, BackOff, Histories
+from featgeo import FiniteJoint, Options, SequentialDecomposition
+from featgeo.learning.exact import BackOff, Histories
 
 M = 3
 
@@ -98,7 +100,8 @@ def test_trust_minimises_the_log_loss_of_stretches_left_out():
 
     for length in (0, 1):
         best = loss(length, trust[length])
-        others = [BackOff(a, d, u) for a in STRENGTHS for d in DISCOUNTS for u in UNIFORM_SHARES]
+        grids = Options().history_rows, Options().history_discounts, Options().history_uniform
+        others = [BackOff(*numbers) for numbers in product(*grids)]
         assert best <= min(loss(length, other) for other in others) + 1e-9
 
 

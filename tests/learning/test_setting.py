@@ -26,7 +26,6 @@ SETTING = Setting(
 
 
 def test_levels_may_use_what_they_and_those_before_them_add():
-    assert SETTING.reach == [(1, 1), (2, 1), (2, 2)]
     assert SETTING.spaces() == [(("a",), ("s",)), (("a", "b"), ("s",)), (("a", "b"), ("s", "y"))]
     assert SETTING.spaces({"b": "better"})[1] == (("a", "better"), ("s",))
 

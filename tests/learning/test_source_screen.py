@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featgeo import ModalDecomposition
+from featgeo import ModalDecomposition, Options
 from featgeo.learning import closed, sources
 from featgeo.learning.solve import Candidate
-from featgeo.learning.sources import CLEAR, MOST_FUNCTIONS, MOST_JOINT, worthwhile
+from featgeo.learning.sources import MOST_FUNCTIONS, MOST_JOINT, worthwhile
 
 
 class Blocks:
@@ -54,9 +54,9 @@ def test_no_more_functions_than_there_is_room_for(monkeypatch):
 
 
 def test_groups_that_know_more_together_are_learned_together_the_clearest_first(monkeypatch):
-    found = {group: (0.0, 1.0, CLEAR + i) for i, group in enumerate((A, B, C, D))}
+    found = {group: (0.0, 1.0, Options().group_errors + i) for i, group in enumerate((A, B, C, D))}
     _, *joint = chosen(monkeypatch, found)
-    clearest = [f"({', '.join(group)})" for group in (D, C, B)]  # at CLEAR itself it is not clear
+    clearest = [f"({', '.join(group)})" for group in (D, C, B)]  # at the bound itself it is not clear
     assert joint == clearest[:MOST_JOINT]
 
 

@@ -6,16 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from featgeo import Options
 from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Variable
-from featgeo.learning.closed import CLEAR, MAX_TARGETS, are_all_known, clearness, targets, wanted
+from featgeo.learning.closed import are_all_known, clearness, targets, wanted
+
+MOST = Options().targets
 
 
 def _rows(values):
     return Variable.seen(values, "Y").rows(values)
 
 
-@pytest.mark.parametrize("m", [2, 5, MAX_TARGETS + 1])
+@pytest.mark.parametrize("m", [2, 5, MOST + 1])
 def test_few_values_have_an_orthonormal_basis_of_all_functions_of_mean_0(m):
     y = np.concatenate([np.arange(m), np.random.default_rng(0).integers(0, m, 300) ** 2 // m])
     rows = _rows(y)
@@ -28,20 +31,22 @@ def test_few_values_have_an_orthonormal_basis_of_all_functions_of_mean_0(m):
 
 
 def test_of_many_values_the_most_wanted_functions_are_taken():
-    y = np.arange(3 * (MAX_TARGETS + 2)) % (MAX_TARGETS + 2)
+    y = np.arange(3 * (MOST + 2)) % (MOST + 2)
     rows = _rows(y)
     space = TableSpace.fit(rows)
     assert not are_all_known(space)
     found = [np.random.default_rng(i).standard_normal((len(y), 8)) for i in range(2)]
-    np.testing.assert_array_equal(targets(space, rows, found), np.hstack(found)[:, :MAX_TARGETS])
+    np.testing.assert_array_equal(targets(space, rows, found), np.hstack(found)[:, :MOST])
     np.testing.assert_array_equal(targets(space, rows, found[:1]), found[0])
 
 
 def test_what_depends_on_the_rows_is_to_be_explained_in_any_of_the_targets():
     rng = np.random.default_rng(0)
     X, noise = rng.standard_normal((900, 2)), rng.standard_normal((900, 1))
-    assert clearness(_rows(X), np.hstack([noise, X[:, :1] + 5]), seed=0) > CLEAR  # a constant tells nothing
-    assert clearness(_rows(X), np.full((900, 1), 5.0), seed=0) <= CLEAR
+    assert (
+        clearness(_rows(X), np.hstack([noise, X[:, :1] + 5]), seed=0) > Options().doubt_errors
+    )  # a constant tells nothing
+    assert clearness(_rows(X), np.full((900, 1), 5.0), seed=0) <= Options().doubt_errors
 
 
 def test_of_few_values_those_functions_come_first_that_many_labels_tell_apart():

@@ -6,14 +6,15 @@ epoch alone: a run that was stopped and goes on sees what it would have seen.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save
 
 from featgeo.geometry.validation import check_whole
 from featgeo.learning.setting import SMALLEST_BATCH, Training
@@ -152,8 +153,5 @@ def _check_rows(inputs: Mapping[str, torch.Tensor]) -> int:
 
 def checksum(inputs: Mapping[str, torch.Tensor]) -> str:
     """A checksum of names, types, shapes and values."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(inputs.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+    copies = {name: z.detach().cpu().clone(memory_format=torch.contiguous_format) for name, z in inputs.items()}
+    return sha256(save(copies)).hexdigest()

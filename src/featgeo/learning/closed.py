@@ -34,13 +34,14 @@ from featgeo.features.trees import (
 from featgeo.features.variables import Parts, Rows
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream, some_rows
-from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
+from featgeo.learning.learned import FEW_FOLDS, N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
 from featgeo.learning.setting import Plan, Setting
 from featgeo.learning.solve import Candidate, Folds, Search, Solution, is_within_an_error, preferred, solve
+from featgeo.tuning import in_force
 from featgeo.watch import is_time_left, tell
 
 SPACE_ROWS = 200_000  # rows that spaces are fitted to, at most: bounds time
-SCALE_ROWS = 1000  # rows that tell how large features are
+SCALE_ROWS = 1000  # rows that tell how large features are: bounds time
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +119,7 @@ class Bank:
         self._kept: dict[tuple[str, str], Any] = {}
         self.folds = Folds(())
         self._solved: dict[tuple[tuple[str, str], ...], Solution] = {}
+        self._pairs: dict[tuple[tuple[str, str], ...], Solution] = {}
         self._records: dict[tuple[tuple[str, str], ...], Learned] = {}
 
     def add(self, recipes: Mapping[str, Iterable[Recipe]]) -> None:
@@ -154,13 +156,16 @@ class Bank:
             self._kept[key] = values
         return values
 
-    def pair(self, x: tuple[str, str], y: tuple[str, str]) -> Solution:
-        """The modes of one block of x and one of y, by names of block and recipe, on their own."""
-        plan, n_modes = self.task.plan, self.task.setting.steps[-1].n_modes
-        if (x, y) not in self._solved:
-            count = n_modes if isinstance(n_modes, int) else TRIED_MODES
-            self._solved[x, y] = solve(self.folds, [(" ".join(x), " ".join(y))], [Search((count,), plan.ridges())])
-        return self._solved[x, y]
+    def pair(self, recipes: Mapping[str, Recipe]) -> Solution:
+        """The modes of one block of either side on their own, each with a recipe."""
+        keys = tuple((name, recipe.name) for name, recipe in recipes.items())
+        if keys not in self._pairs:
+            self.add({name: [recipe] for name, recipe in recipes.items()})
+            plan, n_modes = self.task.plan, self.task.setting.steps[-1].n_modes
+            count = n_modes if isinstance(n_modes, int) else in_force.get().tried_modes
+            x, y = (" ".join(key) for key in keys)
+            self._pairs[keys] = solve(self.folds, [(x, y)], [Search((count,), plan.ridges())])
+        return self._pairs[keys]
 
     def solve(self, names: Names) -> Solution:
         """All levels, with one space for each block."""
@@ -169,8 +174,9 @@ class Bank:
             self._sum(keys)
             plan, steps = self.task.plan, self.task.setting.steps
             levels = self.task.setting.spaces({name: f"{name} {kind}" for name, kind in keys})
-            # Energies of several levels are those of all that their directions hold.
-            steady = plan.steady if len(steps) == 1 else (False,)
+            # Modes may stay what they are under the ridge (`SpanProblem.best_directions`), where there is a choice; but
+            # energies of several levels are those of all that their directions hold.
+            steady = (False, True) if plan.ridge == "auto" and len(steps) == 1 else (False,)
             searches = [Search.of(step.n_modes, plan.ridges(), steady) for step in steps]
             self._solved[keys] = solve(self.folds, levels, searches)
         return self._solved[keys]
@@ -194,18 +200,13 @@ class Bank:
         return self._records[keys]
 
 
-TRIED_MODES = 8  # of a pair of spaces, where the number of modes is to be chosen later
-
-MAX_TARGETS = 12
 PROBE_ROWS = 10_000  # that small trees are grown on, at most, and as many that judge them: bounds time
-GLANCE = {"max_iter": 10, "learning_rate": 0.3, "max_leaf_nodes": 15}  # few trees, in large steps
-CLEAR = 2.0  # standard errors by which small trees must know something of what is left over, for any target
-LEAST = 0.01  # the sigma of functions that nothing is known of: they come last
+GLANCE = {"max_iter": 10, "learning_rate": 0.3, "max_leaf_nodes": 15}  # few trees, in large steps: bounds time
 
 
 def are_all_known(space: Space) -> bool:
     """Whether a variable has so few values that all its functions can be targets."""
-    return isinstance(space, TableSpace) and len(space.shares) - 1 <= MAX_TARGETS
+    return isinstance(space, TableSpace) and len(space.shares) - 1 <= in_force.get().targets
 
 
 def targets(space: Space, rows: Any, found: Sequence[Array]) -> Array:
@@ -223,7 +224,7 @@ def targets(space: Space, rows: Any, found: Sequence[Array]) -> Array:
         share = space.shares
         basis = np.linalg.svd((np.eye(len(share)) - share) * np.sqrt(share)[:, None])[0][:, : len(share) - 1]
         return (basis / np.sqrt(share)[:, None])[space.index(rows)]
-    return np.hstack(list(found))[:, :MAX_TARGETS]
+    return np.hstack(list(found))[:, : in_force.get().targets]
 
 
 def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Array]], cheap: bool) -> Array:
@@ -242,9 +243,10 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
     if not columns_of_many_labels(rows.variable):
         return targets(space, others, [values for _, values in pilot])
     found = np.hstack([values * sigma for sigma, values in pilot])
-    most = MAX_TARGETS if cheap or are_all_known(space) else min(found.shape[1] + 1, MAX_TARGETS)
+    options = in_force.get()
+    most = options.targets if cheap or are_all_known(space) else min(found.shape[1] + 1, options.targets)
     if are_all_known(space):
-        found = np.hstack([found, LEAST * targets(space, others, [])])
+        found = np.hstack([found, options.least_strength * targets(space, others, [])])
     return told_apart(rows, space(others), found, most)
 
 
@@ -282,9 +284,8 @@ def clearness(rows: Rows, residuals: Array, seed: int) -> float:
 
 
 SELECTION_ROWS = 2048  # rows that choose between spaces of one kind: bounds time
-TREE_ROWS = 500  # with fewer rows trees only memorise
 PATIENT_ROWS = 20_000  # rows that choose between spaces, at most: bounds time
-ROWS_A_GIVEN = 10  # for each given function that features are orthogonal to
+ROWS_A_GIVEN = 10  # for each given function that features are orthogonal to; with fewer there is a warning, no more
 
 Given = dict[str, list[Recipe]]
 Regressors = dict[str, Recipe]
@@ -300,8 +301,10 @@ def learn_closed(task: Task) -> Learned:
     only = {name: task.recipes[name][0] for name, side in given.items() if not side}  # no given space is asked for
     _check_regressors(task, only)
     for name, recipe in only.items():
-        given[name] = [_pilot(recipe, task.rows(name, task.sample))]
-    are_many = isinstance(task.data, Pairs) and len(task.data) >= TREE_ROWS
+        # What finds the functions worth predicting: what the regressor reads, or else a kernel.
+        inputs = recipe.inputs and Recipe(f"inputs of {recipe.name}", recipe.inputs)
+        given[name] = [inputs or recipes("kernel", task.rows(name, task.sample))[-1]]
+    are_many = isinstance(task.data, Pairs) and len(task.data) >= in_force.get().tree_rows
     tried = [{**_means_of_y(task), **only}] if only else _regressors(task) if are_many else []
     kept = np.arange(len(task.every)) if only else _choosing(task, tried)
     some = task if len(kept) == len(task.every) else replace(task, data=task.every.take(kept))
@@ -360,7 +363,7 @@ def _is_more(bank: Bank, names: Names) -> bool:
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])
-    return clearness(rows.take(seen), explained - learned.unseen.f, task.plan.seed) > CLEAR
+    return clearness(rows.take(seen), explained - learned.unseen.f, task.plan.seed) > in_force.get().doubt_errors
 
 
 # --- given spaces
@@ -404,16 +407,13 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
     for name, allowed in given.items():
         if TABLE in allowed:
             task.fitted(name, TABLE)  # too many symbols are better refused before any work
-    bank = Bank(replace(task, data=task.data.sample(SELECTION_ROWS, task.plan.seed)), 3)
+    bank = Bank(replace(task, data=task.data.sample(SELECTION_ROWS, task.plan.seed)), FEW_FOLDS)
 
     def best(x_name: str, y_name: str, pairs: list[tuple[Recipe, Recipe]]) -> tuple[Recipe, Recipe]:
         if len(pairs) == 1:
             return pairs[0]
-        found = []
-        for x, y in pairs:
-            bank.add({x_name: [x], y_name: [y]})
-            found.append(Candidate((x, y), 1, bank.pair((x_name, x.name), (y_name, y.name)).held_out_scores))
-        return preferred(found).what
+        found = [((x, y), bank.pair({x_name: x, y_name: y})) for x, y in pairs]
+        return preferred([Candidate(pair, 1, solution.held_out_scores) for pair, solution in found]).what
 
     x_name, y_name = task.setting.richest
     kept: dict[str, list[Recipe]] = {name: [] for name in given}
@@ -424,15 +424,11 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
         pairs = list(zip(xs, ys, strict=True)) if len(xs) == len(ys) else list(product(xs, ys))
         for name, recipe, kinds in zip((x_name, y_name), best(x_name, y_name, pairs), (x_kinds, y_kinds), strict=True):
             kept[name] += [recipe] if kind in kinds else []
-    for name in task.setting.blocks:
-        if name in task.setting.richest:
-            continue
-        if len(given[name]) == 1:
-            kept[name] = given[name]
-        elif name in task.setting.x:  # by what it captures together with the richest functions opposite
-            kept[name] = [best(name, y_name, list(product(given[name], kept[y_name])))[0]]
-        else:
-            kept[name] = [best(x_name, name, list(product(kept[x_name], given[name])))[1]]
+    for name in [name for name in task.setting.blocks if name not in task.setting.richest]:
+        # By what it captures together with the richest functions opposite.
+        opposite = y_name if name in task.setting.x else x_name
+        pairs = list(product(given[name], kept[opposite]))
+        kept[name] = given[name] if len(given[name]) == 1 else [best(name, opposite, pairs)[0]]
     return kept
 
 
@@ -493,11 +489,6 @@ def _check_regressors(task: Task, only: Regressors) -> None:
                 f"Regressors such as trees or an index need all rows in memory, and `{name}_space` is {recipe.name!r}. "
                 f"Pass arrays or frames, or use another `{name}_space`."
             )
-
-
-def _pilot(recipe: Recipe, rows: Any) -> Recipe:
-    """The space that finds the functions worth predicting: what the regressor reads, or else a kernel."""
-    return recipes("kernel", rows)[-1] if recipe.inputs is None else Recipe(f"inputs of {recipe.name}", recipe.inputs)
 
 
 def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:

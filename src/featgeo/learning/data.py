@@ -14,8 +14,8 @@ from featgeo.features.columns import UNKNOWN, rows_of, stacked, taken
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Parts, Rows, Variable, copies_of, deal, equal_beside
 
-CHUNK_ROWS = 65_536
-MOST_LATE_LABELS = 10_000  # rows that are kept beside the first ones; more labels than that tell rows apart, no more
+CHUNK_ROWS = 65_536  # rows at a time: bounds memory
+MOST_LATE_LABELS = 10_000  # rows that are kept beside the first ones: bounds memory
 
 
 @dataclass(frozen=True, eq=False)

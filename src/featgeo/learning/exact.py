@@ -48,10 +48,9 @@ from featgeo.learning.closed import Task
 from featgeo.learning.data import Stream, some_rows
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen
 from featgeo.learning.setting import ModeCount, Plan, Setting
-from featgeo.learning.solve import MODE_COUNTS, Candidate, preferred
+from featgeo.learning.solve import Candidate, preferred
 from featgeo.nesting.scores import h_score_of_modes
-
-KAPPAS = (1.0, 4.0, 16.0, 64.0)  # few: held-out correlations are flat around their maximum
+from featgeo.tuning import in_force
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +104,7 @@ class TableRows:
             (n, k); and the largest deviation of f and g from orthonormality.
         """
         if n_modes == "auto":
-            counts = sorted({*(k for k in MODE_COUNTS if k < len(modes)), len(modes)})
+            counts = sorted({*(k for k in in_force.get().mode_counts if k < len(modes)), len(modes)})
             n_modes = preferred([Candidate(k, k, self._scores([part.first(k) for part in parts])) for k in counts]).what
         whole, *parts = (one.first(len(modes) if n_modes == "all" else n_modes) for one in (modes, *parts))
         n_folds, k, x_shares, y_shares = len(parts), len(whole), self.x_space.shares, self.y_space.shares
@@ -142,7 +141,7 @@ def learn_exact(task: Task) -> Learned:
     thin = plan.solver == "auto" and many and not all(map(has_rows_for_each, sides))
     rows = TableRows(x_space.index(x), y_space.index(y), deal(len(data), N_FOLDS, plan.seed), x_space, y_space)
     n_modes = task.setting.steps[0].n_modes
-    most = {"auto": max(MODE_COUNTS), "all": min(len(space.shares) for space in spaces)}
+    most = {"auto": max(in_force.get().mode_counts), "all": min(len(space.shares) for space in spaces)}
     k = most[n_modes] if isinstance(n_modes, str) else n_modes
     modes, *parts = _thin_modes(rows, k) if thin else [FiniteJoint(counts).strongest(k) for counts in rows.counts()]
     return learned_tables([rows.judged(modes, parts, n_modes)], plan.seed, *(("closed", "labels") if thin else ()))
@@ -188,7 +187,7 @@ def residual(values: Array, shares: Array) -> float:
 def _thin_modes(rows: TableRows, k: int) -> list[Modes]:
     """Modes of all rows, and of all rows but each fold, of which held-out rows show the strengths; at most k."""
     tables, found = rows.counts(), []
-    for kappa in KAPPAS:
+    for kappa in in_force.get().label_rows:
         parts = [_shrunken(counts, k, kappa) for counts in tables[1:]]
         shown = np.array([correlations(at.f, at.g) for _, at in rows.held_out(parts)])
         strength = shown.mean(axis=0).clip(min=0)
@@ -221,12 +220,9 @@ def _whitened(values: Array, shares: Array) -> Array:
     return centred @ flag_from_gram((centred * shares[:, None]).T @ centred, [centred.shape[1]]).basis
 
 
-AMPLE_COUNT = 5  # rows that a cell is expected to have
-EMPTY_COUNT = 50  # and that a cell without any must have been expected to have, for its probability to be called 0
-AMPLE_SHARE = 0.8  # of the cells; the rest may have as few as one (Cochran's rule for chi-square tests)
-STRENGTHS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5)
-DISCOUNTS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)
-UNIFORM_SHARES = (0.0, 0.1, 0.3, 1.0)
+# Cochran's rule for chi-square tests: rows that a cell is expected to have, and the share of cells that do; the others
+# may have as few as one.
+AMPLE_COUNT, AMPLE_SHARE = 5, 0.8
 
 
 @dataclass(frozen=True)
@@ -310,7 +306,7 @@ class Histories:
             ample = length > 0 and _is_ample(whole[length])
             result.append(BackOff() if ample else _trusted(whole[length], left_in, shorter))
             # What is ample on the whole may still miss a symbol without one of the folds.
-            trust = result[-1] if result[-1].strength else BackOff(STRENGTHS[0])
+            trust = result[-1] if result[-1].strength else BackOff(in_force.get().history_rows[0])
             both = zip(left_in, shorter, strict=True)
             shorter = [trust(*_statistics(table), below, self.m) for table, below in both]
         return result
@@ -406,7 +402,9 @@ def _trusted(counts: Array, left_in: Sequence[Array], shorter: Sequence[Array]) 
         cells.append((np.full(len(at[0]), fold), *(part[at] for part in parts)))
     of_fold, weight, c, total, kinds, beneath = map(np.concatenate, zip(*cells, strict=True))
     found: list[Candidate[BackOff]] = []
-    for choice in (BackOff(*numbers) for numbers in product(STRENGTHS, DISCOUNTS, UNIFORM_SHARES)):
+    options = in_force.get()
+    grid = product(options.history_rows, options.history_discounts, options.history_uniform)
+    for choice in (BackOff(*numbers) for numbers in grid):
         log_probability = np.log(choice(c, total, kinds, beneath, counts.shape[1]))
         found.append(Candidate(choice, 1, np.bincount(of_fold, weight * log_probability).astype(float)))
     return preferred(found).what
@@ -416,4 +414,4 @@ def _is_ample(counts: Array) -> bool:
     """Whether counts speak for themselves: few cells are expected to have few rows, and none of these is empty."""
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
     enough = expected.min() >= 1 and np.mean(expected >= AMPLE_COUNT) >= AMPLE_SHARE
-    return bool(enough and (counts[expected < EMPTY_COUNT] > 0).all())
+    return bool(enough and (counts[expected < in_force.get().empty_count] > 0).all())

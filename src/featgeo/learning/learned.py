@@ -15,8 +15,9 @@ from featgeo.learning.setting import Setting
 from featgeo.learning.solve import Candidate, Solution, preferred
 from featgeo.schema import NOT_SAVED, saved
 
-N_FOLDS = 5
-UNSEEN_ROWS = 10_000
+N_FOLDS = 5  # parts of the rows that are held out in turn, a fifth each; more of them: bounds time
+FEW_FOLDS = 3  # where much is tried beside each other: bounds time
+UNSEEN_ROWS = 10_000  # whose held-out features are kept: bounds memory and time
 
 
 @saved
@@ -233,10 +234,10 @@ def _components(
     return tuple(
         Component(
             modes.sigma,
-            _function(modes.f, [spaces[name] for name in setting.x], modes.x[: reach[0]], dims),
-            _function(modes.g, [spaces[name] for name in setting.y], modes.y[: reach[1]], dims),
+            _function(modes.f, [spaces[name] for name in setting.x], modes.x[: len(x)], dims),
+            _function(modes.g, [spaces[name] for name in setting.y], modes.y[: len(y)], dims),
         )
-        for modes, reach in zip(levels, setting.reach, strict=True)
+        for modes, (x, y) in zip(levels, setting.spaces(), strict=True)
     )
 
 

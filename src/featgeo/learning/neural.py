@@ -23,10 +23,11 @@ from featgeo.learning.closed import Task
 from featgeo.learning.data import Pairs
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution
 from featgeo.learning.setting import Setting, Training
-from featgeo.learning.solve import MODE_COUNTS, Candidate, Folds, Search, Solution, preferred, solve
+from featgeo.learning.solve import Candidate, Folds, Search, Solution, preferred, solve
 from featgeo.learning.train import Orthonormal, Trained, train
 from featgeo.nesting import Level, Nesting
 from featgeo.nesting.nesting import MOST_DIMENSIONS as NO_LIMIT
+from featgeo.tuning import in_force
 
 AGREEMENT_ROWS = 4096  # on which restarts are compared: bounds time
 
@@ -83,7 +84,7 @@ def _dims(setting: Setting, widths: Mapping[str, int], auto_modes: int) -> tuple
         x_new, y_new = (sum(widths.get(name, NO_LIMIT) for name in names) for names in (step.x, step.y))
         x_dim, y_dim = x_new or x_dim, y_new or y_dim
         most = min(x_dim, y_dim)
-        wanted = auto_modes if most >= NO_LIMIT else max(MODE_COUNTS)
+        wanted = auto_modes if most >= NO_LIMIT else max(in_force.get().mode_counts)
         dims.append(min(step.n_modes if isinstance(step.n_modes, int) else wanted, most))
     return tuple(dims), most - dims[-1]
 
@@ -148,9 +149,9 @@ def _solved(
     Returns:
         The solution, and whether it is the narrow one.
     """
-    setting, ridges = task.setting, task.plan.ridges()
+    setting, ridges, tried = task.setting, task.plan.ridges(), in_force.get().mode_counts
     counts = [
-        [dim] if isinstance(step.n_modes, int) else [*(count for count in MODE_COUNTS if count < dim), dim]
+        [dim] if isinstance(step.n_modes, int) else [*(count for count in tried if count < dim), dim]
         for step, dim in zip(setting.steps, dims, strict=True)
     ]
     found = []
@@ -165,10 +166,9 @@ def _solved(
 def _with_restarts(learned: Learned, others: Sequence[Learned], sample: Pairs) -> Learned:
     """Compare the features of X with those of other runs as well."""
     components = []
-    for level, component in enumerate(learned.components):
-        ours = component.f(sample.x)
-        turns = [_overlap(other.components[level].f(sample.x), ours) for other in others]
-        components.append(replace(component, rotations=np.concatenate([component.rotations, turns])))
+    for ours, *theirs in zip(learned.components, *(other.components for other in others), strict=True):
+        turns = [_overlap(other.f(sample.x), ours.f(sample.x)) for other in theirs]
+        components.append(replace(ours, rotations=np.concatenate([ours.rotations, turns])))
     return replace(learned, components=tuple(components))
 
 

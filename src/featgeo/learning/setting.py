@@ -30,15 +30,13 @@ from featgeo.features.space import Space
 from featgeo.features.spaces import PartSpace
 from featgeo.geometry.validation import check_choice, check_flag, check_number, check_whole, is_whole, seed_of
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 
 ModeCount = int | Literal["auto", "all"]
 Solver = Literal["auto", "exact", "closed", "neural"]
 
-# Relative to features of unit variance. Few: the held-out H-score is flat around its maximum.
-RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-
 SMALLEST_BATCH = 2  # the unbiased H-score compares rows with each other
-MOST_APART = 5000  # rows that judge training: more of them would only take time
+MOST_APART = 5000  # rows that judge training: bounds time
 # What None stands for in `Training`, as its documentation says.
 FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 8, 200, 350
 SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.005
@@ -190,14 +188,10 @@ class Plan:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         return cls(cast("Solver", solver), seed_of(estimator.random_state), training, ridge, device=device)
 
-    def ridges(self, some: tuple[float, ...] = RIDGES) -> tuple[float, ...]:
-        """To choose from: some, or the one that was asked for."""
-        return some if self.ridge == "auto" else (self.ridge,)
-
-    @property
-    def steady(self) -> tuple[bool, ...]:
-        """Whether modes may stay what they are under the ridge (`SpanProblem.best_directions`): what to choose from."""
-        return (False, True) if self.ridge == "auto" else (False,)
+    def ridges(self, weak: bool = False) -> tuple[float, ...]:
+        """To choose from, for functions that may be many and weak; or the one that was asked for."""
+        options = in_force.get()
+        return (options.weak_ridges if weak else options.ridges) if self.ridge == "auto" else (self.ridge,)
 
 
 @dataclass(frozen=True)
@@ -278,14 +272,8 @@ class Setting:
         """The last block of x and the last of y."""
         return list(self.x)[-1], list(self.y)[-1]
 
-    @property
-    def reach(self) -> list[tuple[int, int]]:
-        """How many blocks of x and of y each level may use, the first of either side."""
-        x = accumulate(len(step.x) for step in self.steps)
-        y = accumulate(len(step.y) for step in self.steps)
-        return list(zip(x, y, strict=True))
-
     def spaces(self, called: Mapping[str, str] | None = None) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """The blocks of x and of y that each level may use, by their own or by other names."""
         x, y = ([(called or {}).get(name, name) for name in side] for side in (self.x, self.y))
-        return [(tuple(x[:n_x]), tuple(y[:n_y])) for n_x, n_y in self.reach]
+        n_x, n_y = accumulate(len(step.x) for step in self.steps), accumulate(len(step.y) for step in self.steps)
+        return [(tuple(x[:i]), tuple(y[:j])) for i, j in zip(n_x, n_y, strict=True)]

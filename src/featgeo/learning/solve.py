@@ -25,7 +25,8 @@ from featgeo.geometry.incomplete import FilledIn, Kind, kinds, span_problem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import Directions, LevelChoice, Patterns, SpanModes, SpanProblem
 from featgeo.geometry.validation import Array, as_names
-from featgeo.learning.setting import RIDGES, ModeCount
+from featgeo.learning.setting import ModeCount
+from featgeo.tuning import in_force
 from featgeo.watch import bounded_threads
 
 T = TypeVar("T")
@@ -69,9 +70,6 @@ def is_within_an_error(best: Candidate[T], other: Candidate[T]) -> bool:
     return best is other or not len(loss) or bool(loss.mean() <= error)
 
 
-MOST_SCALE = 20.0  # rows that see less of a function cannot judge it
-
-
 @dataclass(frozen=True, eq=False)
 class HeldOut:
     """Rows that a problem has not seen, in its coordinates.
@@ -110,12 +108,14 @@ class HeldOut:
         How much of their dependence it captures, <i, f g>; its own energy; and the correlation of f with g.
         """
         _, sigma, right = levels[i]
-        captured, own, visible, variance = self._seen(levels[i], _but(levels, i))
+        others = [level for j, level in enumerate(levels) if j != i % len(levels)]
+        captured, own, visible, variance = self._seen(levels[i], _all(others) if others else None)
         y_variance = np.sum(right * (self.y_gram @ right), axis=0) - (self.y_step @ right) ** 2
         # Rounding can push the variance of a feature that is constant on these rows below zero.
         size = np.sqrt(variance.clip(min=0) * y_variance.clip(min=0) * visible)
         correlation = np.divide(captured, size, out=np.zeros_like(captured), where=size > 0)
-        scale = min(float(np.sum(sigma**2)) / visible.sum(), MOST_SCALE) if visible.sum() > 0 else 0.0
+        most = 1 / max(in_force.get().least_seen, 1e-300)
+        scale = min(float(np.sum(sigma**2)) / visible.sum(), most) if visible.sum() > 0 else 0.0
         told = np.stack([scale * captured, scale * own, correlation])[:, :k]
         return np.pad(told, ((0, 0), (0, k - told.shape[1])))
 
@@ -145,15 +145,6 @@ def _all(levels: Sequence[Directions]) -> Directions:
     left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
     return left, sigma, right
 
-
-def _but(levels: Sequence[Directions], i: int) -> Directions | None:
-    """All levels but one, as one."""
-    others = [level for j, level in enumerate(levels) if j != i % len(levels)]
-    return _all(others) if others else None
-
-
-# Candidates for `n_modes="auto"`.
-MODE_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
 
 Features = Mapping[str, Array]
 Spaces = tuple[str | Sequence[str], str | Sequence[str]]  # names of blocks of x and of y
@@ -225,14 +216,14 @@ class Search:
     """
 
     counts: Sequence[int | None]
-    ridges: Sequence[float] = RIDGES
+    ridges: Sequence[float] = field(default_factory=lambda: in_force.get().ridges)
     steady: Sequence[bool] = (False,)
 
     @classmethod
-    def of(cls, n_modes: ModeCount, ridges: Sequence[float] = RIDGES, steady: Sequence[bool] = (False,)) -> Search:
-        """What a user's number of modes leaves open."""
-        counts = {"auto": MODE_COUNTS, "all": (None,)}
-        return cls(counts[n_modes] if isinstance(n_modes, str) else (n_modes,), ridges, steady)
+    def of(cls, n_modes: ModeCount, *ways: Any) -> Search:
+        """What a user's number of modes leaves open; with ridges and whether modes are steady, if these are settled."""
+        counts = {"auto": in_force.get().mode_counts, "all": (None,)}
+        return cls(counts[n_modes] if isinstance(n_modes, str) else (n_modes,), *ways)
 
     def choices(self, most: int) -> list[LevelChoice]:
         """All that may be chosen, where there are at most so many modes; of one ridge the fewest modes first."""

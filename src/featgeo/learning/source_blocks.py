@@ -31,24 +31,18 @@ from featgeo.features.variables import Parts, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.learning.closed import SPACE_ROWS, TREE_ROWS, Bank, Task
+from featgeo.learning.closed import SPACE_ROWS, Bank, Task
 from featgeo.learning.data import Incomplete, Pairs, some_rows
 from featgeo.learning.exact import table_of
 from featgeo.learning.learn import learn
 from featgeo.learning.neural import joint_network
 from featgeo.learning.setting import Block, ModeCount, Plan, Setting, Step, Training
-from featgeo.learning.solve import MODE_COUNTS, Candidate, Search, Solution, preferred
+from featgeo.learning.solve import Candidate, Search, Solution, preferred
+from featgeo.tuning import in_force
 
-SELECTION_ROWS = 16_384  # rows that choose between them
-LEADING_ROWS = 8192  # rows that tell which functions vary most
-MOST_PRODUCTS = 64  # functions of one interaction
-ROWS_A_PRODUCT = 40  # with fewer rows, fewer
-ROWS_A_SYMBOL = 25  # with fewer, counts are half chance
-MOST_ADDITIVE = 40  # splines of a source of several columns, besides its learned modes
-FEWEST_APART = 300  # rows that networks are not trained on
-FEWEST_APART_OF_A_KIND = 30  # and of rows that have the same variables
-KEPT_ROWS = 20_000  # whose features are kept; of more they are evaluated some at a time, whenever asked for
-FEWEST_TRAINED = 50  # rows that have several sources, to learn functions of them from
+SELECTION_ROWS = 16_384  # rows that choose between spaces, and between groups of sources: bounds time
+LEADING_ROWS = 8192  # rows that tell which functions vary most: bounds time
+KEPT_ROWS = 20_000  # whose features are kept, of more they are evaluated whenever asked for: bounds memory
 Group = tuple[str, ...]
 
 
@@ -111,9 +105,9 @@ class SourceBlocks:
             return [self._keep(" x ".join(group), group, self._fitted(group, recipe))]
         (source,) = group
         rows, names = self.data.rows[source], [self._learned(source, group, self.asked[source])]
-        if self._is_auto(source) and not rows.variable.is_tensor:
+        if self.asked[source] == "auto" and not rows.variable.is_tensor:
             splines = SplineSpace.fit(rows)
-            if splines(rows.take(slice(0, 1))).shape[1] <= MOST_ADDITIVE:
+            if splines(rows.take(slice(0, 1))).shape[1] <= in_force.get().additive_functions:
                 names.append(self._keep(f"{source}, additive", group, PartSpace(group, splines)))
         return names
 
@@ -122,7 +116,7 @@ class SourceBlocks:
         for group in groups:
             index = self.data.having(*group, "y")
             keys = symbol_keys(self.data.take(index, *group).of(*group).table)
-            if len(np.unique(keys, axis=0)) > min(MOST_SYMBOLS, len(index) / ROWS_A_SYMBOL):
+            if len(np.unique(keys, axis=0)) > min(MOST_SYMBOLS, len(index) / max(in_force.get().symbol_rows, 1)):
                 return False
         return True
 
@@ -130,7 +124,8 @@ class SourceBlocks:
         """The block of products of one function of each source."""
         name = " x ".join(group)
         if name not in self.factors:
-            n_products = min(MOST_PRODUCTS, len(self.data.having(*group, "y")) / ROWS_A_PRODUCT)
+            options, n_rows = in_force.get(), len(self.data.having(*group, "y"))
+            n_products = min(options.group_functions, n_rows / max(options.group_rows, 1))
             n_leading = max(2, int(n_products ** (1 / len(group)) + 1e-9))
             self.factors[name] = [self._leading(source, n_leading) for source in group]
             factors = []
@@ -148,7 +143,7 @@ class SourceBlocks:
             return False  # a network of the user's own sees one source
         if len({self.data.rows[source].variable.is_tensor for source in group}) > 1:
             return False
-        return len(np.setdiff1d(self.data.having(*group, "y"), self.apart)) >= FEWEST_TRAINED
+        return len(np.setdiff1d(self.data.having(*group, "y"), self.apart)) >= in_force.get().joint_rows
 
     def joint(self, group: Group) -> str:
         """Modes of several sources together: products of what each knows alone can miss what only both know."""
@@ -215,16 +210,13 @@ class SourceBlocks:
     def _recipes(self, name: str) -> list[Recipe]:
         return recipes(self.asked[name], self.data.rows[name])
 
-    def _is_auto(self, name: str) -> bool:
-        return isinstance(self.asked[name], str) and self.asked[name] == "auto"
-
     def _given(self, name: str) -> list[Recipe]:
         """The spaces that a source, or y, may have, of those that are given."""
         return [recipe for recipe in self._recipes(name) if not recipe.learned]
 
     def _finest(self, source: str) -> list[Recipe]:
         """Those of a source to choose from: by default a single one, with a ridge of its own as smooth as need be."""
-        return self._given(source)[-1:] if self._is_auto(source) else self._given(source)
+        return self._given(source)[-1 if self.asked[source] == "auto" else 0 :]
 
     def _best_recipe(self, source: str) -> Recipe:
         """The space of a source that sees most of y on held-out rows."""
@@ -240,8 +232,7 @@ class SourceBlocks:
             index = self.some(self.data.having(source, "y"), SELECTION_ROWS)
             setting = Setting.bivariate("auto", self.asked[source], self.asked["y"])
             self.banks[source] = Bank(Task(self.data.pairs(index, (source,)), setting, self.plan, {}))
-        self.banks[source].add({"x": [x], "y": [y]})
-        return self.banks[source].pair(("x", x.name), ("y", y.name))
+        return self.banks[source].pair({"x": x, "y": y})
 
     def some(self, index: np.ndarray, n: int) -> np.ndarray:
         """At most so many of the rows, at random."""
@@ -271,14 +262,14 @@ class SourceBlocks:
     def _sought_in(self, space: Any, pairs: Pairs) -> Any:
         """What a source's modes are sought in: beside sums of splines one kernel is enough, and no index is needed."""
         rows = pairs.x.of("x")
-        if not isinstance(space, str) or space != "auto" or rows.variable.is_tensor or len(pairs) < TREE_ROWS:
+        if space != "auto" or rows.variable.is_tensor or len(pairs) < in_force.get().tree_rows:
             return space
         return [recipe for recipe in recipes(space, rows) if recipe.name not in ("kernel, gamma 1", "index")]
 
     def _n_learned(self) -> ModeCount:
         """All functions of y where they are few."""
         table = table_of(self.spaces["y"])
-        return "auto" if table is None else max(1, min(len(table.shares) - 1, max(MODE_COUNTS)))
+        return "auto" if table is None else max(1, min(len(table.shares) - 1, max(in_force.get().mode_counts)))
 
     def counts(self, n_modes: ModeCount, first: bool) -> Sequence[int | None]:
         """The numbers of modes of a level to choose from; of finite y the first level tells all labels apart."""
@@ -332,10 +323,10 @@ class SourceBlocks:
 
 def _apart(data: Incomplete, training: Training, seed: int) -> np.ndarray:
     """Rows that no network is trained on: some of every kind, and most of kinds that are rare."""
-    rng = np.random.default_rng(seed)
-    share = max(training.share_apart(len(data)), min(FEWEST_APART / len(data), 1 / 3))
+    rng, options = np.random.default_rng(seed), in_force.get()
+    share = max(training.share_apart(len(data)), min(options.apart_rows / len(data), 1 / 3))
     chosen = []
     for index, _ in data.groups():
-        rare = min(2 * len(index) // 3, FEWEST_APART_OF_A_KIND) if len(index) < len(data) / 4 else 1
+        rare = min(2 * len(index) // 3, options.apart_rows_of_a_kind) if len(index) < len(data) / 4 else 1
         chosen.append(rng.permutation(index)[: max(round(share * len(index)), rare)])
     return np.sort(np.concatenate(chosen))

@@ -24,10 +24,9 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.closed import clearness
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.exact import table_of
-from featgeo.learning.learned import N_FOLDS, Component, from_solution
-from featgeo.learning.setting import RIDGES, Block, ModeCount, Setting, Step
+from featgeo.learning.learned import FEW_FOLDS, N_FOLDS, Component, from_solution
+from featgeo.learning.setting import Block, ModeCount, Setting, Step
 from featgeo.learning.solve import (
-    MODE_COUNTS,
     Candidate,
     Folds,
     HeldOut,
@@ -37,17 +36,19 @@ from featgeo.learning.solve import (
     preferred,
     solve,
 )
-from featgeo.learning.source_blocks import Group, SourceBlocks
+from featgeo.learning.source_blocks import SELECTION_ROWS, Group, SourceBlocks
 from featgeo.schema import NOT_SAVED, saved
+from featgeo.tuning import in_force
 
-# Modes, and ridge, of functions that a step goes beyond: all that smooth functions hold of y.
-BEFORE = Search((max(MODE_COUNTS),), (1e-2,))
-SCREEN_RIDGES = (1e-2, 1e-1, 1.0)  # products are many and weak: less would only fit noise
-SCREEN_ROWS, SCREEN_FOLDS = 16_384, 3  # rows that tell; parts of them that are held out in turn
-PROBE_ROWS = 2048  # rows that small trees are grown on, to see whether anything is left over
+PROBE_ROWS = 2048  # rows that small trees are grown on, to see whether anything is left over: bounds time
 MOST_FUNCTIONS = 128  # of all interactions of one order together: beyond, the closed form takes longer than the rest
-MOST_JOINT = 1  # groups whose functions are learned jointly: each takes as long as a source
-CLEAR = 3.0  # standard errors by which trees must see something left over; groups are many, so more than two
+MOST_JOINT = 1  # groups whose functions are learned jointly, each takes as long as a source: bounds time
+
+
+def smooth_search() -> Search:
+    """Modes, and ridge, of functions that a step goes beyond: all that smooth functions hold of y."""
+    options = in_force.get()
+    return Search((max(options.mode_counts),), options.weak_ridges[:1])
 
 
 def worthwhile(blocks: SourceBlocks, groups: Sequence[Group]) -> list[str]:
@@ -62,19 +63,19 @@ def worthwhile(blocks: SourceBlocks, groups: Sequence[Group]) -> list[str]:
         is_clear = not is_within_an_error(found, Candidate(found.what, 0, 0 * found.scores))
         if not names or (is_clear and n_functions <= MOST_FUNCTIONS):
             names.append(blocks.products(found.what))
-    joint = sorted((one for one in tried if one[1] > CLEAR), key=lambda one: -one[1])
+    joint = sorted((one for one in tried if one[1] > in_force.get().group_errors), key=lambda one: -one[1])
     return names + [blocks.joint(found.what) for found, _ in joint[:MOST_JOINT]]
 
 
 def _tried(blocks: SourceBlocks, group: Group) -> tuple[Candidate[Group], float]:
     """A group, by its number of products and the energy that they add on held-out rows; and what trees still see."""
-    index = blocks.some(blocks.judging(blocks.data.having(*group, "y")), SCREEN_ROWS)
-    before = [name for name, of in blocks.of.items() if set(of) < set(group)]
+    index = blocks.some(blocks.judging(blocks.data.having(*group, "y")), SELECTION_ROWS)
+    fewer = [name for name, of in blocks.of.items() if set(of) < set(group)]
     products = blocks.products(group)
-    features = blocks.features_of([*before, products, "y"], index)
-    folds = Folds.from_chunks([features], SCREEN_FOLDS, blocks.seed)
-    searches = [BEFORE, Search((0, *MODE_COUNTS), blocks.plan.ridges(SCREEN_RIDGES))]
-    solution = solve(folds, [(before, "y"), ([*before, products], "y")], searches)
+    features = blocks.features_of([*fewer, products, "y"], index)
+    folds = Folds.from_chunks([features], FEW_FOLDS, blocks.seed)
+    searches = [smooth_search(), Search((0, *in_force.get().mode_counts), blocks.plan.ridges(weak=True))]
+    solution = solve(folds, [(fewer, "y"), ([*fewer, products], "y")], searches)
     left_over = 0.0
     if blocks.may_join(group) and blocks.data.rows[group[0]].variable.is_tensor:
         left_over = np.inf  # networks learn together what they learn at all
@@ -95,9 +96,6 @@ def _residuals(solution: Solution, features: dict[str, Array]) -> Array:
     return np.asarray(g - np.sum(explained, axis=0))
 
 
-TAU_RIDGES = (1e-2, 1e-1)  # of what fills in for missing sources
-# Exact answers from incomplete rows lose little to smooth ones where symbols repeat often. Wild ones lose half.
-WILD = 0.5
 CONSISTENT = 1e-9  # share of energy that rounding may cost
 
 
@@ -270,11 +268,11 @@ def _solved(
             return counts, True
     # Interactions are often absent: then none is learned.
     searches = [Search(blocks.counts(n, first=i == 0), blocks.plan.ridges()) for i, n in enumerate(n_modes)]
-    tau_ridges = TAU_RIDGES if len(folds.whole.parts) > 1 else ()
+    tau_ridges = in_force.get().weak_ridges[:-1] if len(folds.whole.parts) > 1 else ()
     closed = solve(folds, levels, searches, tau_ridges=tau_ridges)
     # Counts of different rows that do not fit together have no exact answer, and rare symbols may have a wild one.
     fits = blocks.exact and counts.problem.removed < CONSISTENT
-    wild = fits and closed.held_out_score > 0 and counts.held_out_score < WILD * closed.held_out_score
+    wild = fits and closed.held_out_score > 0 and counts.held_out_score < in_force.get().wild * closed.held_out_score
     return (counts, True) if fits and not wild else (closed, False)
 
 
@@ -282,13 +280,13 @@ def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
     """The ridge of conditional expectations: by H-scores of the first level from single blocks on held-out rows."""
     if solution.tau_ridge is not None or not solution.problems:
         return solution.tau_ridge or 0.0
-    scores = []
+    scores, ridges = [], in_force.get().ridges
     for fold, problem in zip(solution.held_out, solution.problems, strict=True):
         unseen = solution.folds.parts[fold].all
         alone = Patterns({frozenset((name, "y")): unseen for name in singles if name in unseen.dims})
         first = problem.best_directions(solution.choices)[:1]  # what comes after it is not to change it
-        scores.append([HeldOut.of(problem, alone, ridge).score(first) for ridge in RIDGES])
-    found = zip(RIDGES, np.array(scores).T, strict=True)
+        scores.append([HeldOut.of(problem, alone, ridge).score(first) for ridge in ridges])
+    found = zip(ridges, np.array(scores).T, strict=True)
     return preferred([Candidate(ridge, 1, by_fold) for ridge, by_fold in found]).what
 
 

@@ -27,8 +27,8 @@ from featgeo.features.columns import present, rows_of, stacked, taken
 from featgeo.features.variables import Variable
 from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.learned import N_FOLDS
-from featgeo.learning.solve import MODE_COUNTS, Search, solve
-from featgeo.learning.sources import BEFORE, LearnedSources
+from featgeo.learning.solve import Search, solve
+from featgeo.learning.sources import LearnedSources, smooth_search
 from featgeo.models.base import check_varying, mean_and_error
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -338,8 +338,8 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[Group]
         return Energy(name, beyond, 0.0, 0.0, 0.0, (0.0, 0.0))
     exact = learned.solver == "exact"
     levels = [first, [*first, *more]] if first else [more]
-    last = Search((None,)) if exact else Search((0, *MODE_COUNTS))
-    searches = [Search((None,)) if exact else BEFORE] * (len(levels) - 1) + [last]
+    last = Search((None,)) if exact else Search((0, *in_force.get().mode_counts))
+    searches = [Search((None,)) if exact else smooth_search()] * (len(levels) - 1) + [last]
     tau_ridges = () if exact else (learned.features.ridge,)
     solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=tau_ridges)
     folds = solution.held_out_energies(-1)

@@ -24,9 +24,9 @@ from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_weights, check_flag, check_same_rows
 from featgeo.learning.data import Stream
 from featgeo.learning.setting import Plan
-from featgeo.learning.solve import MODE_COUNTS
 from featgeo.models.modal import ModalDecomposition
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 
 
 @dataclass(eq=False, repr=False)
@@ -86,7 +86,7 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
         return self._mean_score(_accuracy, _labels(y), self.predict(X, Z), sample_weight)
 
     def _n_modes(self) -> int | Literal["auto"]:
-        return min(len(self.classes_) - 1, max(MODE_COUNTS)) if self.n_modes == "auto" else self.n_modes
+        return min(len(self.classes_) - 1, max(in_force.get().mode_counts)) if self.n_modes == "auto" else self.n_modes
 
     def _as_y(self, y: Any) -> Any:
         """Labels of the fit."""

@@ -149,9 +149,7 @@ class Nesting:
 
 def _listed(weights: Any) -> list[Any]:
     """Weights one by one; a single one stands for a list of one."""
-    if isinstance(weights, list | tuple):
-        return list(weights)
-    return list(np.atleast_1d(np.asarray(weights)))
+    return list(weights if isinstance(weights, list | tuple) else np.atleast_1d(np.asarray(weights)))
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
