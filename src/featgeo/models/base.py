@@ -49,10 +49,8 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
         seed: Of the choice of rows.
         finite: Whether each number stands for itself only; decided by how many there are when None.
     """
-    single = len(variable.columns) == 1
-    kind: Literal["labels", "numbers", "rows"] = "rows"
-    if single and variable.columns[0].kind in ("label", "number"):
-        kind = "labels" if variable.labels else "numbers"
+    kinds: dict[str, Literal["labels", "numbers", "rows"]] = {"label": "labels", "number": "numbers"}
+    kind = kinds.get(variable.columns[0].kind, "rows") if len(variable.columns) == 1 else "rows"
     if kind == "numbers" and not (is_finite(rows) if finite is None else finite):
         order = None if rows.device.type == "cpu" else rows.numbers[:, 0].argsort().cpu().numpy()  # a GPU sorts sooner
         return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)), order)
