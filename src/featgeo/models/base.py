@@ -448,16 +448,14 @@ class Decomposition(BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features, in the order of the columns of `transform`."""
-        return np.array(list(self._feature_names()), dtype=object)
+        named = zip(self._names, self._parts, strict=True)
+        names = [self.feature_name.format(name, i + 1) for name, part in named for i in range(len(part))]
+        return np.array(names, dtype=object)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
         check_is_fitted(self)
         save(self, path)
-
-    def _feature_names(self) -> Iterable[str]:
-        for name, part in zip(self._names, self._parts, strict=True):
-            yield from (self.feature_name.format(name, i + 1) for i in range(len(part)))
 
     @property
     def _learned(self) -> tuple[Any, ...]:

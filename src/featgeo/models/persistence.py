@@ -204,10 +204,8 @@ class _Reader:
         match sorted(value.items()):
             case [("float" | "bytes" | "datetime" as kind, text)]:
                 return FROM_TEXT[kind](text)
-            case [("tuple", list(parts))]:
-                return tuple(map(self.decode, parts))
-            case [("list", list(parts))]:
-                return [self.decode(part) for part in parts]
+            case [("tuple" | "list" as kind, list(parts))]:
+                return LISTS[kind](map(self.decode, parts))
             case [("dict", list(pairs))]:
                 return {self.decode(key): self.decode(part) for key, part in pairs}
             case [("json", as_json), ("lengths", lengths), ("long", "tuple" | "list" as kind), ("text", text)]:
