@@ -217,9 +217,11 @@ def mean_and_error(folds: Array) -> tuple[Array, Array]:
     return mean, folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else none
 
 
+# For time: rows that reports and figures look at.
 SAMPLE_ROWS = 2000
 NEGATIVE_MASS_ROWS = 500  # each costs as much as the support has values
 PANEL_ROWS = 5000
+# The look of figures:
 MOST_BARS = 200  # of the most frequent labels
 CURVE_POINTS = 300
 
