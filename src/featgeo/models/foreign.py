@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.models.archive import RefusedError, checked_members, damaged
+from featgeo.models.archive import RefusedError, checked_members
 
 _SCALARS = {f"numpy.{kind.__name__}" for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool_)}
 _PLAIN_TYPES = {"builtins.str", "builtins.int", "builtins.float", "builtins.bool", *_SCALARS}
@@ -59,9 +59,7 @@ def unpack(contents: Mapping[str, bytes], trusted: Collection[str]) -> dict[str,
 def _wanted(content: bytes) -> set[str]:
     """Names of all that would be imported, from the description alone."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = checked_members(archive, len(content))
-        if "schema.json" not in members:
-            raise damaged("an object without a description")
+        checked_members(archive, len(content))
         schema = json.loads(archive.read("schema.json"))
     if not isinstance(schema, dict) or schema.get("protocol") != _skops()._protocol.PROTOCOL:
         raise RefusedError("holds objects that another version of skops wrote. Load it with that one, or fit again.")

@@ -251,8 +251,8 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
     def _last_steps(self, histories: Any) -> np.ndarray:
         symbols, longest = self.y_variable_.columns[0].categories, max(self.orders_)
         letters = all(isinstance(symbol, str) and len(symbol) == 1 for symbol in symbols)
-        several = isinstance(histories, list | tuple) and np.ndim(histories[0] if len(histories) else 0) == 1
-        several = several or getattr(histories, "ndim", 1) > 1 or (letters and _all_strings(histories))
+        nested = isinstance(histories, list | tuple) and any(np.ndim(part) == 1 for part in histories[:1])
+        several = nested or getattr(histories, "ndim", 1) > 1 or (letters and _all_strings(histories))
         steps = _as_sequences(histories, letters) if several else []
         if not steps or min(map(len, steps)) < longest:
             found = f"some of {sorted(set(map(len, steps)))[:5]}" if steps else f"shape {np.shape(histories)}"
