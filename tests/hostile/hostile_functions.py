@@ -31,6 +31,8 @@ def command(*words: str) -> str:
 # fmt: off
 FINITE = [
     Case("FiniteJoint: negative", lambda: FiniteJoint([[1, -1], [1, 1]]), raises="non-negative"),
+    Case("options: a text", lambda: fg.options(finite_values="many").__enter__(), raises="whole number"),
+    Case("Options: less than nothing", lambda: fg.Options(confidence=-1.0), raises="not negative"),
     Case("FiniteJoint: NaN", lambda: FiniteJoint([[1, np.nan]]), raises="NaN or infinite"),
     Case("FiniteJoint: inf", lambda: FiniteJoint([[1, np.inf]]), raises="NaN or infinite"),
     Case("FiniteJoint: zeros", lambda: FiniteJoint(np.zeros((2, 2))), raises="all zero"),

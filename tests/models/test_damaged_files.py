@@ -18,7 +18,6 @@ import skops.io
 from crafted_files import CRAFTED, PACKED, PAYLOADS, Parts, honest, kinds, mutated, outcome, peak_memory, with_payload
 
 from featgeo import ModalDecomposition, load
-from featgeo.models import objects
 from featgeo.models.base import Decomposition
 from featgeo.schema import SAVED
 
@@ -141,9 +140,8 @@ def test_pickles_inside_arrays_are_not_opened(tmp_path):
 
 
 def test_what_is_trusted_are_classes_and_each_by_itself():
-    made = {**SAVED, **objects.CLASSES}
-    assert all(isinstance(cls, type) and cls.__name__ == name for name, cls in made.items())
-    assert {*objects.CLASSES, "BSpline"} == objects.NAMES
+    assert all(isinstance(cls, type) and cls.__name__ == name for name, cls in SAVED.items())
+    assert all(cls.__module__.startswith("featgeo.") for cls in SAVED.values() if cls.__module__ != "test_persistence")
 
 
 @pytest.mark.parametrize("kind", KINDS)

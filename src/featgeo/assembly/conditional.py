@@ -41,7 +41,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import rankdata
+from scipy.stats import gaussian_kde, rankdata
 from sklearn.linear_model import LogisticRegression
 
 from featgeo.card import Card, Shown
@@ -406,9 +406,8 @@ class Conditional(Shown):
     def cdf(self, y: Any) -> Array:
         """P(Y <= y | x): for a single number y one value a row, (n,); for an array (m,) of them, (n, m)."""
         at = np.atleast_1d(as_numbers(y, "y", "Pass values of Y."))
-        position, share = self._place(at)
-        result = self._by_rows(lambda rows: _below(self._cumulative(rows), position, share))
-        return self._outer(result[:, 0] if np.ndim(y) == 0 else result)
+        result = self._below(np.broadcast_to(at, (len(self), len(at))))
+        return result[:, 0] if np.ndim(y) == 0 else result
 
     def quantile(self, q: Any) -> Array:
         """The q-quantile of Y for each row, (n,); for an array (m,) of levels, (n, m)."""
@@ -451,10 +450,7 @@ class Conditional(Shown):
         shares = as_numbers(share, "share", "Use 1 for P(Y <= y).")
         if shares.shape not in ((), at.shape) or not ((shares >= 0) & (shares <= 1)).all():
             raise ValueError(f"`share` must lie between 0 and 1, one for all rows or one a row, got {shown(share)}.")
-        places = self._place(at, "left"), self._place(at)
-        position, inside = (np.stack(part, axis=1) for part in zip(*places, strict=True))
-        both = self._by_rows(lambda rows: _below(self._cumulative(rows), position[rows], inside[rows]))
-        below, up_to = self._outer(both).T
+        below, up_to = (self._below(at[:, None], exactly)[:, 0] for exactly in (False, True))
         return np.asarray(below + shares * (up_to - below))
 
     def _marginal_density(self) -> Array:
@@ -462,8 +458,6 @@ class Conditional(Shown):
         support = self._support
         if not support.continuous or support.m < 3:
             return np.ones(support.m)
-        from scipy.stats import gaussian_kde  # slow to import
-
         values = support.values / unit_of(support.values)
         density = gaussian_kde(values, weights=support.mass)(values)
         return support.mass / density
@@ -490,9 +484,6 @@ class Conditional(Shown):
         """Whether recalibration is a map of the distribution function alone: no new prior weighs its result."""
         return self._recalibration is not None and self._tilt is None
 
-    def _outer(self, probability: Array) -> Array:
-        return self._recalibration.forward(probability) if self._recalibrates_last else probability  # type: ignore[union-attr]
-
     def _cumulative(self, rows: slice) -> Array:
         """Probability up to each value, with a 0 in front, (rows, m + 1); before a recalibration that comes last."""
         weights = self._weights(rows, not self._recalibrates_last)
@@ -501,19 +492,15 @@ class Conditional(Shown):
         result /= result[:, -1:]
         return result
 
-    def _place(self, at: Array, side: Literal["left", "right"] = "right") -> tuple[np.ndarray, Array]:
-        """How many neighbourhoods end below each number, or ("right") at it, and which share of the next one does."""
-        support = self._ordered("A distribution function")
-        if support.ends is None:
-            return np.searchsorted(support.values, at, side), np.zeros(at.shape)
-        unit = unit_of(support.ends)
-        low, high = support.ends.T / unit
-        at = at / unit
-        position = np.searchsorted(high, at, side)
-        inside = position.clip(max=support.m - 1)
-        share = np.zeros(at.shape)
-        np.divide(at - low[inside], (high - low)[inside], out=share, where=(position == inside) & (high > low)[inside])
-        return position, share.clip(0, 1)
+    def _below(self, at: Array, exactly: bool = True) -> Array:
+        """P(Y <= at | x) at numbers of each row, (n, l); P(Y < at | x) where not `exactly`."""
+        support, side = self._ordered("A distribution function"), 1 if exactly else -1
+        ends = np.stack([support.values] * 2, axis=1) if support.ends is None else support.ends
+        unit = unit_of(ends)
+        knots, n_below = _bends(ends / unit)
+        knots, n_below, at = side * knots[::side], n_below[::side], side * at / unit
+        result = self._by_rows(lambda rows: _interpolated(at[rows], knots, self._cumulative(rows)[:, n_below]))
+        return self._recalibration.forward(result) if self._recalibrates_last else result  # type: ignore[union-attr]
 
     def _ordered(self, what: str) -> Support:
         if self._support.kind != "numbers":
@@ -526,31 +513,33 @@ class Conditional(Shown):
         if self._recalibrates_last:
             levels = self._recalibration.backward(levels)  # type: ignore[union-attr]
 
-        def reached(rows: slice) -> Array:
-            cumulative, wanted = self._cumulative(rows), levels[rows]
-            reachable = np.maximum(wanted, np.finfo(float).tiny)  # what has no mass is never drawn
-            cells = [row.searchsorted(levels) for row, levels in zip(cumulative[:, 1:], reachable, strict=True)]
-            cell = np.array(cells, dtype=np.intp).reshape(wanted.shape).clip(max=support.m - 1)
-            if support.ends is None:
-                return support.values[cell]
-            before, after = (np.take_along_axis(cumulative, cell + i, axis=1) for i in (0, 1))
-            share = np.divide(wanted - before, after - before, out=np.zeros(cell.shape), where=after > before)
-            low, high = support.ends[cell, 0], support.ends[cell, 1]
-            return (low * (1 - share) + high * share).clip(low, high)  # exactly so in atoms
-
-        return np.asarray(self._by_rows(reached))
+        ends = np.repeat(np.arange(support.m)[:, None], 2, axis=1) if support.ends is None else support.ends
+        unit = unit_of(ends)
+        knots, n_below = _bends(ends / unit)
+        knots, n_below = knots[::-1], n_below[::-1]  # from right to left: where a level is reached first
+        levels = np.maximum(levels, np.finfo(float).tiny)  # what has no mass is never drawn
+        reached = self._by_rows(lambda rows: _interpolated(-levels[rows], -self._cumulative(rows)[:, n_below], knots))
+        return np.asarray(reached * unit if support.continuous else support.values[(reached * unit).astype(int)])
 
 
 def _normalised(weights: Array) -> Array:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _below(cumulative: Array, position: np.ndarray, share: Array) -> Array:
-    """Probability of so many whole neighbourhoods and of a share of the next, at places of all rows or of each."""
-    position = np.broadcast_to(position, (len(cumulative), position.shape[-1]))
-    whole = np.take_along_axis(cumulative, position, axis=1)
-    following = np.take_along_axis(cumulative, (position + 1).clip(max=cumulative.shape[1] - 1), axis=1)
-    return whole + share * (following - whole)
+def _bends(ends: Array) -> tuple[Array, np.ndarray]:
+    """Where distribution functions over neighbourhoods, (m, 2), bend, and how many of these lie below each place.
+
+    Atoms are two places in one: at such the later one counts, for `numpy.interp`.
+    """
+    below = np.arange(len(ends))[:, None] + [0, 1]
+    places, below = np.unique(np.column_stack([ends.ravel(), below.ravel()]), axis=0).T
+    return places, below.astype(int)
+
+
+def _interpolated(at: Array, knots: Array, values: Array) -> Array:
+    """Piecewise linear functions at numbers of each row, (n, l); knots and values are of each row or of all."""
+    knots, values = (np.broadcast_to(part, (len(at), part.shape[-1])) for part in (knots, values))
+    return np.array([np.interp(*row) for row in zip(at, knots, values, strict=True)]).reshape(at.shape)
 
 
 def _prior_mass(prior: Any, support: Support) -> Array:

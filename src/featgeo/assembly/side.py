@@ -16,8 +16,8 @@ import numpy as np
 from featgeo.assembly.conditional import Link, Support, mean_under, nearest_density
 from featgeo.geometry.validation import Array
 
-# Below this exact counts say that x and s never occur together: then x adds nothing to what s says.
-NEVER_TOGETHER = 1e-9
+# What rounding leaves where exact counts say that x and s never occur together: then x adds nothing to what s says.
+NEVER_TOGETHER = np.sqrt(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)

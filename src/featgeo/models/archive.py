@@ -93,11 +93,10 @@ def read_archive(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
         text = archive.read(MANIFEST)
         manifest = parse(text)
         _check_version(manifest)
-        if archive.comment.decode("latin-1") != f"{_COMMENT}{_sha256(text)}":
-            raise damaged("the manifest does not have its checksum")
         members = {name: archive.read(name) for name in infos if name != MANIFEST}
-    if manifest.get("members") != _listed(members):
-        raise damaged("its members do not have the names, sizes and checksums of the manifest")
+        checksum = archive.comment.decode("latin-1")
+        if checksum != f"{_COMMENT}{_sha256(text)}" or manifest.get("members") != _listed(members):
+            raise damaged("its parts do not have the names, sizes and checksums of the manifest")
     return manifest, members
 
 
@@ -123,11 +122,10 @@ def checked_members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.Zi
         limit = info.compress_size * (1 if stored else MOST_RATIO)
         if info.file_size > limit and info.filename != MANIFEST:
             raise damaged(f"{info.filename!r} would unpack to {info.file_size} bytes")
-    if len({info.filename for info in infos}) < len(infos):
-        raise damaged("two members have the same name")
-    if sum(info.compress_size for info in infos) > size:
-        raise damaged("its members are larger than the file")
-    return {info.filename: info for info in infos}
+    by_name = {info.filename: info for info in infos}
+    if len(by_name) < len(infos) or sum(info.compress_size for info in infos) > size:
+        raise damaged("two members have the same name, or all together are larger than the file")
+    return by_name
 
 
 def _check_version(manifest: Any) -> None:

@@ -49,10 +49,8 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
         seed: Of the choice of rows.
         finite: Whether each number stands for itself only; decided by how many there are when None.
     """
-    single = len(variable.columns) == 1
-    kind: Literal["labels", "numbers", "rows"] = "rows"
-    if single and variable.columns[0].kind in ("label", "number"):
-        kind = "labels" if variable.labels else "numbers"
+    kinds: dict[str, Literal["labels", "numbers", "rows"]] = {"label": "labels", "number": "numbers"}
+    kind = kinds.get(variable.columns[0].kind, "rows") if len(variable.columns) == 1 else "rows"
     if kind == "numbers" and not (is_finite(rows) if finite is None else finite):
         order = None if rows.device.type == "cpu" else rows.numbers[:, 0].argsort().cpu().numpy()  # a GPU sorts sooner
         return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)), order)
@@ -219,9 +217,11 @@ def mean_and_error(folds: Array) -> tuple[Array, Array]:
     return mean, folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else none
 
 
+# For time: rows that reports and figures look at.
 SAMPLE_ROWS = 2000
 NEGATIVE_MASS_ROWS = 500  # each costs as much as the support has values
 PANEL_ROWS = 5000
+# The look of figures:
 MOST_BARS = 200  # of the most frequent labels
 CURVE_POINTS = 300
 
@@ -450,16 +450,14 @@ class Decomposition(BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features, in the order of the columns of `transform`."""
-        return np.array(list(self._feature_names()), dtype=object)
+        named = zip(self._names, self._parts, strict=True)
+        names = [self.feature_name.format(name, i + 1) for name, part in named for i in range(len(part))]
+        return np.array(names, dtype=object)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
         check_is_fitted(self)
         save(self, path)
-
-    def _feature_names(self) -> Iterable[str]:
-        for name, part in zip(self._names, self._parts, strict=True):
-            yield from (self.feature_name.format(name, i + 1) for i in range(len(part)))
 
     @property
     def _learned(self) -> tuple[Any, ...]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from featgeo.models.archive import RefusedError, checked_members, damaged
+from featgeo.models.archive import RefusedError, checked_members
 
 _SCALARS = {f"numpy.{kind.__name__}" for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool_)}
 _PLAIN_TYPES = {"builtins.str", "builtins.int", "builtins.float", "builtins.bool", *_SCALARS}
@@ -34,40 +35,33 @@ PLAIN = {
 
 def pack(value: Any) -> bytes:
     """An object as bytes."""
-    from skops import io as skops_io  # slow to import
-
-    return skops_io.dumps(value)
+    return _skops().dumps(value)
 
 
-def unpack(content: bytes, trusted: Collection[str]) -> Any:
-    """The object again, if the user trusts all that it is made of.
+def unpack(contents: Mapping[str, bytes], trusted: Collection[str]) -> dict[str, Any]:
+    """The objects again, by name, if the user trusts all that they are made of.
 
     Args:
-        content: What `pack` gave.
-        trusted: Full names of types and functions that it may be made of.
+        contents: What `pack` gave, by name.
+        trusted: Full names of types and functions that they may be made of.
     """
-    wanted = _wanted(content)
-    missing = sorted(wanted - set(trusted))
+    wanted = {name: sorted(_wanted(content)) for name, content in contents.items()}
+    every = sorted({kind for kinds in wanted.values() for kind in kinds})
+    missing = [kind for kind in every if kind not in trusted]
     if missing:
         raise RefusedError(
             f"wants to create {missing}, which are not among the types that featgeo itself writes. Only if you trust "
-            f"whoever made the file, pass load(path, trusted={sorted(wanted)})."
+            f"whoever made the file, pass load(path, trusted={every})."
         )
-    from skops import io as skops_io
-
-    return skops_io.loads(content, trusted=sorted(wanted))
+    return {name: _skops().loads(content, trusted=wanted[name]) for name, content in contents.items()}
 
 
 def _wanted(content: bytes) -> set[str]:
     """Names of all that would be imported, from the description alone."""
-    from skops.io._protocol import PROTOCOL
-
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = checked_members(archive, len(content))
-        if "schema.json" not in members:
-            raise damaged("an object without a description")
+        checked_members(archive, len(content))
         schema = json.loads(archive.read("schema.json"))
-    if not isinstance(schema, dict) or schema.get("protocol") != PROTOCOL:
+    if not isinstance(schema, dict) or schema.get("protocol") != _skops()._protocol.PROTOCOL:
         raise RefusedError("holds objects that another version of skops wrote. Load it with that one, or fit again.")
     wanted: set[str] = set()
     waiting: list[Any] = [schema]
@@ -82,3 +76,7 @@ def _wanted(content: bytes) -> set[str]:
             if part["__loader__"] == "MethodNode":
                 wanted.add(f"{name}.{part['content']['func']}")
     return wanted
+
+
+def _skops() -> Any:
+    return import_module("skops.io")  # slow: it imports all of scikit-learn

@@ -291,10 +291,10 @@ class Energies(Shown):
         return iter(self.rows)
 
     def __getitem__(self, name: str) -> Energy:
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise KeyError(f"There is no step {name!r}. The steps are {[row.name for row in self.rows]}.")
+        named = {row.name: row for row in self.rows}
+        if name not in named:
+            raise KeyError(f"There is no step {name!r}. The steps are {list(named)}.")
+        return named[name]
 
     def card(self) -> Card:
         """A row for each step."""

@@ -124,9 +124,8 @@ def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, floa
         product[rows] = correlated[:, :1].sum(axis=1)  # of the strongest mode, if there is one
         r, freedom = float(product[rows].mean()), len(rows) - 2
         pvalues.append(float(stats.t.sf(r * np.sqrt(freedom / max(1 - r**2, 1e-12)), freedom)))
-    errors = np.array([gain.std(), product.std()]) / np.sqrt(len(data))
-    pvalue = min(1.0, n_parts * min(pvalues))
-    return float(np.mean(energies)), float(errors[0]), float(product.mean()), float(errors[1]), pvalue
+    gain_error, error = (float(values.std() / np.sqrt(len(data))) for values in (gain, product))
+    return float(np.mean(energies)), gain_error, float(product.mean()), error, min(1.0, n_parts * min(pvalues))
 
 
 def _linear(features: Array, targets: Array, fold_of_row: np.ndarray) -> tuple[float, float]:
@@ -135,9 +134,8 @@ def _linear(features: Array, targets: Array, fold_of_row: np.ndarray) -> tuple[f
     for fold in range(N_FOLDS):
         train, test = fold_of_row != fold, fold_of_row == fold
         model = make_pipeline(StandardScaler(), Ridge(in_force.get().erased_share * np.count_nonzero(train)))
-        residual = targets[test] - model.fit(features[train], targets[train]).predict(features[test]).reshape(
-            -1, targets.shape[1]
-        )
+        predicted = model.fit(features[train], targets[train]).predict(features[test])
+        residual = targets[test] - predicted.reshape(targets[test].shape)
         total = np.square(targets[test] - targets[train].mean(axis=0)).sum()
         shares.append(1 - np.square(residual).sum() / total if total > 0 else 0.0)
     mean, error = mean_and_error(np.array(shares)[:, None])

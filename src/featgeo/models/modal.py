@@ -236,8 +236,9 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     def _names(self) -> tuple[str, ...]:
         return ("modes",) if len(self._parts) == 1 else ("aligned", "orthogonal")
 
-    def _feature_names(self) -> list[str]:
-        return [f"f{i + 1}" for i in range(self.n_modes_)]
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features, in the order of the columns of `transform`."""
+        return np.array([f"f{i + 1}" for i in range(self.n_modes_)], dtype=object)
 
     def _pairs(self, X: Any, y: Any, Z: Any) -> Pairs:
         self.x_variable_ = Variable.seen(X, "X")

@@ -266,13 +266,12 @@ class MultimodalDecomposition(Decomposition):
             y: Rows of Y.
         """
         self._component(0)
-        learned = self.learned_[0]
+        learned, component = self.learned_[0], self._parts[0]
         names = self._named(sources, every=True)
         for name, values in {**{name: sources[name] for name in names}, **({} if y is None else {"y": y})}.items():
             if not present(rows_of(values, shown(name)), shown(name)).all():
                 raise ValueError(f"{shown(name)} is missing in some rows, which have no transformation. Drop them.")
         rows = Parts({name: self.variables_[name].rows(sources[name]) for name in names})
-        (component, *_) = learned.components
         if not len(component):
             raise ValueError("The bivariate component has no mode: Y depends on no sum of functions of the sources.")
         parts = learned.features.parts(rows)
@@ -369,8 +368,7 @@ class MultimodalDecomposition(Decomposition):
         if unknown:
             raise ValueError(f"The fit had no source {unknown[0]!r}. Its sources are {list(self.sources_)}.")
         names = [name for name in self.sources_ if sources.get(name) is not None]
-        missing = [name for name in self.sources_ if name not in names]
-        if not names or (every and missing):
+        if not names or (every and len(names) < len(self.sources_)):
             needed = f"all of {list(self.sources_)}" if every else f"at least one of {list(self.sources_)}"
             raise ValueError(f"Pass rows of {needed}, got {names}.")
         return names

@@ -1,10 +1,10 @@
 """Fitted models in files: tensors and JSON, never pickle.
 
 A file is an archive (`featgeo.models.archive`) of `manifest.json` (what the model is made of), `tensors.safetensors`
-(all arrays and long lists), and, for objects of the user's own types, one `.skops` member each. Loading creates the
-classes that say `@saved` (`featgeo.schema`) and those in `featgeo.models.objects`, each with fields of the types that
-it declares, and nothing else: no other class, no function, nothing by a name that a file brings, unless the user names
-it. A network of the user is saved by its parameters alone, and handed in again at load.
+(all arrays and long lists), and, for objects of other libraries that the user passed, one `.skops` member each. Loading
+creates the classes that say `@saved` (`featgeo.schema`), each with fields of the types that it declares, and nothing
+else: no other class, no function, nothing by a name that a file brings, unless the user names it. A network of the user
+is saved by its parameters alone, and handed in again at load.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -26,11 +26,11 @@ import torch
 from sklearn.base import BaseEstimator
 
 from featgeo.features import networks
-from featgeo.models import foreign, objects
+from featgeo.models import foreign
 from featgeo.models.archive import Readable, RefusedError, damaged, opened, parse, read_archive, write_archive
 from featgeo.schema import SAVED, filled, is_saved, made, saved_fields
 
-_TENSORS = "tensors.safetensors"
+_TENSORS, _OBJECT = "tensors.safetensors", ".skops"
 FROM_TEXT: dict[str, Any] = {"float": float, "bytes": bytes.fromhex, "datetime": datetime.fromisoformat}
 LISTS: dict[str, Any] = {"tuple": tuple, "list": list}
 PLAIN = None | bool | int | float | str
@@ -71,7 +71,8 @@ def load(file: Readable, modules: Mapping[str, Any] | None = None, trusted: Sequ
         try:
             manifest, members = read_archive(source)
             tensors = safetensors.numpy.load(members[_TENSORS])
-            return _Reader(members, tensors, dict(modules or {}), names).model(manifest)
+            objects = foreign.unpack({name: part for name, part in members.items() if name.endswith(_OBJECT)}, names)
+            return _Reader(objects, tensors, dict(modules or {})).model(manifest)
         except _NotGivenError:
             raise
         except Exception as error:  # whatever a file makes go wrong is that file's fault
@@ -131,10 +132,8 @@ class _Writer:
                     name: self._array(tensor.detach().cpu().numpy()) for name, tensor in value.state_dict().items()
                 }
                 return {"module": config if isinstance(config, dict) else None, "state": state}
-            case _ if (found := objects.plain(value)) is not None:
-                return {"object": found[0], "state": self.encode(found[1])}
             case BaseEstimator():
-                name = f"object-{len(self.members)}.skops"
+                name = f"object-{len(self.members)}{_OBJECT}"
                 self.members[name] = foreign.pack(value)
                 return {"foreign": name}
             case _ if callable(value):
@@ -187,12 +186,10 @@ class _Writer:
 class _Reader:
     """The way back. What is not exactly what the writer writes is refused."""
 
-    members: dict[str, bytes]
-    tensors: dict[str, np.ndarray]
-    modules: dict[str, Any]
-    trusted: set[str]
+    objects: Mapping[str, Any]
+    tensors: Mapping[str, np.ndarray]
+    modules: Mapping[str, Any]
     inside: str = ""  # the argument that holds this model, where it is part of another
-    objects: dict[str, Any] = field(default_factory=dict)
 
     def model(self, value: dict[str, Any]) -> Any:
         """An estimator again."""
@@ -207,10 +204,8 @@ class _Reader:
         match sorted(value.items()):
             case [("float" | "bytes" | "datetime" as kind, text)]:
                 return FROM_TEXT[kind](text)
-            case [("tuple", list(parts))]:
-                return tuple(map(self.decode, parts))
-            case [("list", list(parts))]:
-                return [self.decode(part) for part in parts]
+            case [("tuple" | "list" as kind, list(parts))]:
+                return LISTS[kind](map(self.decode, parts))
             case [("dict", list(pairs))]:
                 return {self.decode(key): self.decode(part) for key, part in pairs}
             case [("json", as_json), ("lengths", lengths), ("long", "tuple" | "list" as kind), ("text", text)]:
@@ -225,10 +220,8 @@ class _Reader:
                 return self.decode(times).view(kind)
             case [("tensor", array)]:
                 return torch.from_numpy(self.decode(array))
-            case [("object", name), ("state", state)] if name in objects.NAMES:
-                return objects.rebuilt(name, self.decode(state))
             case [("foreign", name)]:
-                return self._foreign(name)
+                return self.objects[name]
             case [("module", config), ("state", state)]:
                 return self._module(config, state)
             case [("attributes", _), ("model", _), ("parameters", _)]:
@@ -246,11 +239,6 @@ class _Reader:
         ends = np.cumsum(sizes).tolist()
         parts = [content[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
         return [self.decode(parse(part)) if as_json else part.decode("utf-8", "surrogatepass") for part in parts]
-
-    def _foreign(self, name: str) -> Any:
-        if name not in self.objects:
-            self.objects[name] = foreign.unpack(self.members[name], self.trusted)
-        return self.objects[name]
 
     def _handed_in(self, name: str, what: str, which: str) -> Any:
         """What the user has to hand in."""

@@ -22,7 +22,7 @@ from featgeo.learning.data import Pairs
 from featgeo.learning.exact import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Learned
-from featgeo.learning.setting import Block, Plan, Setting, Solver, Step
+from featgeo.learning.setting import Block, Setting, Solver, Step
 from featgeo.models.base import Decomposition, h_score_on, happened, support_of, warn_of_doubts
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -95,13 +95,19 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         windows = _windows(arrays, max(self.orders_) + 1)
         histories, following = self._histories(windows[:, :-1]), self.y_variable_.rows(windows[:, -1])
         check_not_constant(following.table, "The sequence")
-        if self._has_tables(histories, following):
+        tables = self._has_tables(histories, following)
+        setting = self._setting(histories, following, tables)
+        if tables:
             values = np.unique(np.concatenate(arrays)) if self.alphabet_ is None else self.alphabet_
-            self._fit_tables(histories, following, self.y_variable_.rows(values), plan)
+            symbols = self.y_variable_.rows(values)
+            self.learned_, mass = learn_histories(histories, following, symbols, setting, plan)
+            support = support_of(symbols.variable, symbols, self._g, plan.seed, finite=True)
+            seen = np.flatnonzero(mass)
+            self.support_ = replace(support, values=support.values[seen], mass=mass[seen], g=support.g[seen])
         else:
-            self.learned_ = learn(Pairs(histories, following), self._setting(histories, following), plan)
+            self.learned_ = learn(Pairs(histories, following), setting, plan)
             self.support_ = support_of(following.variable, following, self._g, plan.seed)
-            self.calibration_ = self._calibration(following)
+        self.calibration_ = self._calibration(following, whole=tables and self.n_modes == "all")
         warn_of_doubts(self.components_.values(), "`given` is the distribution of all symbols")
         return self
 
@@ -188,22 +194,14 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
     def _n_histories(self, histories: Parts, order: int) -> int:
         return len(np.unique(symbol_keys(histories.of(*self._steps(order)).table), axis=0))
 
-    def _fit_tables(self, histories: Parts, following: Rows, symbols: Rows, plan: Plan) -> None:
-        setting = self._levels({f"last {order}": Block("table", of=self._steps(order)) for order in self.orders_})
-        self.learned_, mass = learn_histories(histories, following, symbols, setting, plan)
-        support = replace(support_of(symbols.variable, symbols, self._g, plan.seed, finite=True), mass=mass)
-        seen = np.flatnonzero(mass)
-        self.support_ = replace(support, values=support.values[seen], mass=mass[seen], g=support.g[seen])
-        if self.n_modes == "all":
-            self.calibration_ = Calibration(
-                LinearLink(in_force.get().least_probability if self.solver == "auto" else 0.0)
-            )
-        else:
-            self.calibration_ = self._calibration(following)
+    def _calibration(self, following: Rows, whole: bool) -> Calibration:
+        """As held-out rows want it; some of the modes may go below zero, so symbols need some of the prior mixed in.
 
-    def _calibration(self, following: Rows) -> Calibration:
-        """As held-out rows want it; some of the modes may go below zero, so symbols need some of the prior mixed in."""
+        With all modes of tables (`whole`) nothing does: "auto" only calls no symbol impossible.
+        """
         unseen, support = self.learned_.unseen, self.support_
+        if whole:
+            return Calibration(LinearLink(in_force.get().least_probability if self.solver == "auto" else 0.0))
         if unseen is None:
             return Calibration() if support.continuous else Calibration(LinearLink(1.0))
         at, link = happened(following.take(unseen.rows), support), None
@@ -212,25 +210,23 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
             link = LinearLink(max(share, 1 / (1 + len(at))))
         return Calibration.fit(support, unseen.f, at, link)
 
-    def _setting(self, histories: Parts, following: Rows) -> Setting:
+    def _setting(self, histories: Parts, following: Rows, tables: bool) -> Setting:
+        """A level for each length of history."""
         blocks = {
-            f"last {order}": Block(self._space(histories, following, order), of=self._steps(order))
+            f"last {order}": Block(
+                "table" if tables else self._space(histories, following, order), of=self._steps(order)
+            )
             for order in self.orders_
         }
         learned = [order for order, block in zip(self.orders_, blocks.values(), strict=True) if block.space == "causal"]
         if sum(learned) > MOST_STEPS:
-            some = sorted(
-                {learned[-1], *(1 << i for i in range(learned[-1].bit_length()))}
-            )  # each twice the one before
+            # Each twice the one before, and the longest.
+            some = sorted({learned[-1], *(1 << i for i in range(learned[-1].bit_length()))})
             raise ValueError(
                 f"The {len(learned)} lengths of history from {learned[0]} to {learned[-1]} take a network each, of "
                 f"{sum(learned)} steps in all, and at most {MOST_STEPS} can be learned. Name only some of the lengths, "
                 f"such as order={some}, or use a smaller `order`."
             )
-        return self._levels(blocks)
-
-    def _levels(self, blocks: dict[str, Block]) -> Setting:
-        """A level for each length of history."""
         steps = [Step(self.n_modes, (name,), ("y",) if i == 0 else ()) for i, name in enumerate(blocks)]
         return Setting(blocks, {"y": Block("auto")}, tuple(steps))
 
@@ -255,8 +251,8 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
     def _last_steps(self, histories: Any) -> np.ndarray:
         symbols, longest = self.y_variable_.columns[0].categories, max(self.orders_)
         letters = all(isinstance(symbol, str) and len(symbol) == 1 for symbol in symbols)
-        several = isinstance(histories, list | tuple) and np.ndim(histories[0] if len(histories) else 0) == 1
-        several = several or getattr(histories, "ndim", 1) > 1 or (letters and _all_strings(histories))
+        nested = isinstance(histories, list | tuple) and any(np.ndim(part) == 1 for part in histories[:1])
+        several = nested or getattr(histories, "ndim", 1) > 1 or (letters and _all_strings(histories))
         steps = _as_sequences(histories, letters) if several else []
         if not steps or min(map(len, steps)) < longest:
             found = f"some of {sorted(set(map(len, steps)))[:5]}" if steps else f"shape {np.shape(histories)}"
