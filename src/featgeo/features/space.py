@@ -105,7 +105,9 @@ def bisected(holds: Callable[[Tensor], Tensor], first: Tensor, size: int) -> Ten
 
 def looked_up(table: Tensor, position: Tensor) -> Tensor:
     """Entries at positions (n, p) of tables (p, r), one a column; or (1, r), the same for all columns."""
-    return table.flatten()[position + table.shape[1] * torch.arange(table.shape[0], device=table.device)]
+    if len(table) > 1:
+        position = position + table.shape[1] * torch.arange(len(table), device=table.device)
+    return table.flatten()[position]
 
 
 def interpolated(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:

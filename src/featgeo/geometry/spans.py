@@ -232,7 +232,7 @@ def flag_from_gram(gram: Array, sizes: Sequence[int]) -> Flag:
         step = np.zeros((len(scale), size))
         step[start : start + size] = np.eye(size)
         step = step - basis @ (basis.T @ unit_gram[:, start : start + size])
-        energies, directions = np.linalg.eigh(step.T @ unit_gram @ step)
+        energies, directions = np.linalg.eigh(step.T @ unit_gram @ step if start else unit_gram[:size, :size])
         kept = energies > COLLINEAR
         energies, directions = energies[kept][::-1], step @ directions[:, kept][:, ::-1]
         basis = np.hstack([basis, directions / np.sqrt(energies)])
@@ -458,7 +458,7 @@ class Metric:
         """All blocks, in order."""
         return sum(self.levels, ())
 
-    @property
+    @cached_property
     def flag(self) -> Flag:
         """An orthonormal basis of all functions, adapted to the levels."""
         return self.seen(self.names)[1]

@@ -99,8 +99,19 @@ class HeldOut:
 
     def score(self, levels: Sequence[Directions]) -> float:
         """H-score of all modes together, f and g each carrying sqrt(sigma): of each kind of row what it can see."""
-        captured, own, *_ = self._seen(_all(levels), None)
-        return float(captured.sum() - own.sum() / 2)
+        if not self.kinds:
+            return 0.0
+        left, sigma, right = _all(levels)
+        f, (covariance, gram) = left * sigma, self._together
+        energy = np.vdot(f.T @ gram @ f, right.T @ self.y_gram @ right)
+        return float(np.vdot(f, covariance @ right) - energy / 2)
+
+    @cached_property
+    def _together(self) -> tuple[Array, Array]:
+        """Of functions of x as each kind of row sees them: covariance with y, (r_x, r_y), and second moments."""
+        covariances = [kind.share * kind.placed(kind.covariance) for kind in self.kinds]
+        grams = [kind.share * kind.placed(kind.placed(kind.gram).T) for kind in self.kinds]
+        return np.sum(covariances, axis=0), np.sum(grams, axis=0)
 
     def judged(self, levels: Sequence[Directions], i: int, k: int) -> Array:
         """What each mode of a level is on these rows, (3, k); 0 for modes that are not there.
@@ -142,6 +153,8 @@ class HeldOut:
 
 def _all(levels: Sequence[Directions]) -> Directions:
     """Several levels as one."""
+    if len(levels) == 1:
+        return levels[0]
     left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
     return left, sigma, right
 
