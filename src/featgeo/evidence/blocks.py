@@ -51,11 +51,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.linalg import sqrtm
-from scipy.spatial.distance import cdist
 from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
 
@@ -66,7 +64,6 @@ from featgeo.evidence.shuffling import (
     Limit,
     Shuffling,
     less_spread,
-    read_tables,
     rests_on_few_rows,
     weighted_chi_square_tail,
 )
@@ -76,14 +73,12 @@ from featgeo.features.scored import (
     Symbols,
     cosines_of,
     indicators,
-    landmark_features,
-    landmarks,
+    kernel_components,
     orthonormal,
     scored_columns,
 )
 from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Rows
-from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
@@ -179,28 +174,6 @@ def _column_ladder(columns: Sequence[Scored], n: int, width: int) -> Ladder:
     features = features[:, : max(most, options.test_features)]
     rungs = {min(rung, features.shape[1]) for rung in (*leading, *(ends[i - 1] for i in doubling(len(ends))))}
     return Ladder(features, tuple(sorted(rungs)))
-
-
-def kernel_components(columns: Sequence[Scored], n: int, seed: int) -> tuple[Array, Array]:
-    """Principal components of a Gaussian kernel of all columns, (n, d), the strongest first, and their energies, (d,).
-
-    A label differs as a number does by a spread. The seed is that of the landmarks.
-    """
-    options = in_force.get()
-    scores = np.hstack([
-        np.nan_to_num(np.sqrt(12) * (column.values - 0.5))[:, None] if isinstance(column, Ranks)
-        else indicators(column, options.test_features) / np.sqrt(2)
-        for column in columns
-    ])  # fmt: skip
-    gamma = options.test_gamma / max(1.0, float(scores.var(axis=0).sum()))
-    chosen = landmarks(n, seed)
-    kernel = np.exp(-gamma * cdist(scores, scores[chosen], "sqeuclidean"))
-    features = landmark_features(kernel, chosen)(kernel)
-    energies, directions = np.linalg.eigh(features.T @ features / n)
-    rank = int(np.sum(energies > COLLINEAR * energies[-1]))
-    most = max(1, min(options.test_features, n // options.rows_per_feature, rank))
-    energies, directions = energies[: -most - 1 : -1], directions[:, : -most - 1 : -1]
-    return features @ (directions / np.sqrt(energies)), energies
 
 
 def doubling(most: int) -> tuple[int, ...]:
@@ -315,33 +288,6 @@ def limit_pvalue(statistic: float, draws: Array) -> float:
 
 MOST_PRODUCTS = 1024  # beyond, the weights are taken as equal, with the same sum and sum of squares
 MOST_ROWS = 2000  # that sums of squares come from
-
-
-def mode_pvalues(
-    X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any = None, sample_weight: Any = None
-) -> Array:
-    """How many modes do given features have? Tests inside their spans, one after the other.
-
-    Args:
-        X: Features of X, (n, p); labels count as indicators.
-        Y: Features of Y, (n, q).
-        n_permutations: Random arrangements of the rows that "there are no modes" is compared with, where rows are few;
-            no p-value is then below 1 / (n_permutations + 1).
-        random_state: Seed of the arrangements; None is always the same.
-        sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice. Once when None.
-
-    Returns:
-        P-values of "there are no more than i modes" for i = 0, 1, ..., (min(p, q),). They never fall along the row, so
-        as many modes are real, at level a, as p-values lie below a. What is left after the modes may depend in any way
-        that is not correlation. For i = 0 they are exact where X and Y are independent; otherwise they need many rows
-        and finite fourth moments.
-    """
-    shuffling = Shuffling.of(n_permutations, random_state)
-    x, y = (linear_ladder(rows) for rows in read_tables(sample_weight, X=X, Y=Y))
-    # The larger of two: one is right where X and Y are independent, the other in the limit where they are uncorrelated.
-    independent = linear_evidence(x, y, shuffling).pvalue
-    pvalues = rank_pvalues(x.features, y.features)
-    return np.maximum.accumulate([max(independent, pvalues[0]), *pvalues[1:]])
 
 
 def linear_evidence(x: Ladder, y: Ladder, shuffling: Shuffling) -> Evidence:

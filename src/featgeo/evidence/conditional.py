@@ -44,7 +44,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from featgeo.evidence.blocks import kernel_components, table_evidence
+from featgeo.evidence.blocks import table_evidence
 from featgeo.evidence.independence import independence_test
 from featgeo.evidence.shuffling import (
     AMPLE_COUNT,
@@ -63,6 +63,7 @@ from featgeo.features.scored import (
     cosines_of,
     indicators,
     joint_symbols,
+    kernel_components,
     mid_ranks,
     orthonormal,
     same,
@@ -117,15 +118,11 @@ def contrasts(column: Symbols) -> Array:
     return orthonormal(indicators(column, min(column.size, in_force.get().probe_symbols) - 1))[0]
 
 
+@dataclass(eq=False)
 class Side:
-    """X or Y.
+    """Rows of X or Y."""
 
-    Args:
-        rows: Its rows.
-    """
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    rows: Rows
 
     @cached_property
     def columns(self) -> list[Scored]:
@@ -156,9 +153,8 @@ class GivenS(Condition, Side):
         given = probes(columns, len(self.rows), self.seed)
         left, _ = self.regress(given.values)
         values, free = given.scaled(left.values)
-        if not free.any():
-            return None
-        return replace(left, values=values, taken=left.taken[:, free], of_rows=left.of_rows[:, free])
+        found = replace(left, values=values, taken=left.taken[:, free], of_rows=left.of_rows[:, free])
+        return found if free.any() else None
 
     @cached_property
     def modulators(self) -> Array:
