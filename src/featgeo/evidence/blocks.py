@@ -69,7 +69,6 @@ from featgeo.evidence.shuffling import (
 )
 from featgeo.features.scored import (
     Ranks,
-    Scored,
     Symbols,
     cosines_of,
     indicators,
@@ -156,7 +155,7 @@ def linear_ladder(rows: Rows) -> Ladder:
     return Ladder(features, rungs)
 
 
-def _column_ladder(columns: Sequence[Scored], n: int, width: int) -> Ladder:
+def _column_ladder(columns: Sequence[Ranks | Symbols], n: int, width: int) -> Ladder:
     """Functions of single columns: of all the first waves and the labels, then of all the second waves, and so on."""
     options = in_force.get()
     most = max(1, min(options.test_features, n // options.rows_per_feature))
