@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from scipy.spatial.distance import cdist
 from scipy.special import ndtri
-from scipy.stats import rankdata
 from torch import Tensor
 
 from featgeo.features.space import Space, interpolated
@@ -225,7 +224,11 @@ def joint_symbols(table: Table) -> Symbols | None:
 
 def mid_ranks(numbers: Array) -> Array:
     """Among those that are not missing, strictly between 0 and 1."""
-    return (rankdata(numbers, nan_policy="omit") - 0.5) / np.sum(~np.isnan(numbers)).clip(min=1)
+    known = ~np.isnan(numbers)
+    _, place, counts = np.unique(numbers[known], return_inverse=True, return_counts=True)
+    found = np.full(len(numbers), np.nan)
+    found[known] = ((np.cumsum(counts) - counts / 2) / max(len(place), 1))[place]  # SciPy's take ten times as long
+    return found
 
 
 def cosines_of(ranks: Array, count: int) -> Array:
