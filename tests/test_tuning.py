@@ -63,3 +63,15 @@ def test_what_is_chosen_is_one_of_what_they_list():
         smooth = fg.ModalDecomposition("auto", "closed", "linear", "linear", random_state=0).fit(x.astype(float), y)
     assert exact.n_modes_ == 2
     assert smooth.learned_.ridge == 0.5
+
+
+def test_tests_given_s_follow_them():
+    rng = np.random.default_rng(0)
+    s, x, y = rng.standard_normal((3, 200))
+    every = fg.conditional_independence_test(x, y, s).statistic
+    with fg.options(probe_waves=1, modulation=0.5):
+        first = fg.conditional_independence_test(x, y, s).statistic
+    with fg.options(probe_waves=1, modulation=0.5, index_waves=0, column_waves=0, most_jumps=0, undersmoothing=0):
+        smooth = fg.conditional_independence_test(x, y, s).statistic
+    assert 0 < first < every
+    assert smooth != first

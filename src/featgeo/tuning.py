@@ -67,6 +67,44 @@ class Options:
     apart_rows_of_a_kind: int = 30  # the same of rows that have the same sources
     joint_rows: int = 50  # that have several sources, to learn functions of them together from
 
+    # Tests of independence
+    test_waves: int = 12  # half-waves of a number: rougher functions take more rows than tests get
+    test_features: int = 32  # of single columns together, of a column of labels, and of a kernel
+    rows_per_feature: int = 4  # at least: the roughest features of few rows are noise
+    test_gamma: float = 0.3  # inverse squared width of the kernel of several columns, over their total variance
+    added_variance: float = 0.2  # of the energy of a block, over that of chi-square, up to which a limit is trusted
+
+    # Tests given S
+    probe_waves: int = 6  # of a number of X or Y, and twice as many functions of several columns
+    probe_symbols: int = 16  # of a column, the rarer ones count as one; and functions of S, at most
+    determined: float = 1e-3  # share of its variance that S leaves of a function, with which it says nothing more
+    unordered_values: int = 3  # of a number of X or Y; with more values their order counts
+    modulating_waves: int = 2  # of each column of S: where a dependence changes, it does so smoothly
+    modulation: float = 1.5  # weight of all functions of S that multiply residuals; the constant has weight 1
+    modulated_probes: int = 4  # of X and of Y: all of them times all functions of S would drown the rest
+
+    # Regression on S
+    undersmoothing: int = 2  # steps of half a decade below the ridge of least cross-validation: less bias
+    most_degrees: float = 0.5  # of freedom, over n: beyond, cross-validation takes interpolation for a good fit
+    most_free: float = 0.25  # terms without penalty, over n; beyond, the rarest labels of a column count as one
+    same_line: float = 0.97  # squared correlation of a number and its normal score from which one of them does
+    index_waves: int = 5  # half-waves along an index: a curve that turns up to four times
+    column_waves: int = 8  # along a column, at most: what is rougher is left to the kernel
+    rows_per_wave: int = 80  # along a column: each wave adds variance
+    curve_waves: int = 4  # of the columns whose sum is an index
+    rows_per_curve: int = 50  # of each: with fewer a combination of them follows the noise
+    narrow_rows: int = 500  # from so many on, functions along indices may be narrow
+    most_jumps: int = 4  # of a target: more are no longer simple
+    smooth_widths: tuple[float, ...] = (0.3, 1.0)  # of kernels of one column, in normal scores: rows suffice for both
+    fine_widths: tuple[float, ...] = (0.1,)  # tried beside them where means are taken off: they may be fine
+
+    # Side information
+    side_s_features: int = 24  # of S, and
+    side_y_features: int = 12  # of Y: few enough that all their products stay a few hundred
+    side_additive: int = 80  # splines of all columns; beyond, functions linear in the columns
+    least_together: float = 0.2  # that 1 + f.g of x and s is taken to be: pairs that are seen are rarely less likely
+    features_model_rows: int = 200  # for a model of features of x beside s, at least
+
     def __post_init__(self) -> None:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), field.default)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 
+from featgeo import Options
 from featgeo.evidence import blocks, shuffling
 from featgeo.evidence.blocks import table_evidence
 from featgeo.evidence.shuffling import Shuffling
@@ -64,7 +65,7 @@ def test_the_kernel_of_all_columns_has_its_principal_components_strongest_first(
     scores = np.sqrt(12) * ((frame["number"].rank().to_numpy() - 0.5) / 60 - 0.5)
     marks = np.column_stack([frame["label"] == label for label in "ab"]) / np.sqrt(2)
     scores = np.column_stack([scores, marks])  # two rows of other labels are as far apart as one spread of a number
-    gamma = blocks.KERNEL_GAMMA / max(1.0, scores.var(axis=0).sum())
+    gamma = Options().test_gamma / max(1.0, scores.var(axis=0).sum())
     kernel = np.exp(-gamma * np.square(scores[:, None] - scores[None]).sum(axis=2))
     centring = np.eye(60) - 1 / 60
     energies, vectors = np.linalg.eigh(centring @ kernel @ centring)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm, rankdata
 
+from featgeo import Options
 from featgeo.evidence import conditional, shuffling
 from featgeo.evidence.conditional import Probes
 from featgeo.evidence.shuffling import read_tables
@@ -133,10 +134,10 @@ def test_an_index_of_ties_has_mid_ranks():
 
 
 def test_waves_and_their_slopes_at_all_mid_ranks():
-    waves, slopes = regression.wave_table(30)
+    waves, slopes = regression.wave_table(30, 5)
     index, h = np.arange(60) / 60, 1e-6
     np.testing.assert_allclose(waves[:, 1], np.sqrt(2) * np.cos(2 * np.pi * index))
-    above, below = (cosines_of(index + step, regression.INDEX_WAVES) for step in (h, -h))
+    above, below = (cosines_of(index + step, 5) for step in (h, -h))
     np.testing.assert_allclose(slopes, (above - below) / (2 * h), atol=1e-6)
 
 
@@ -222,7 +223,7 @@ def test_functions_of_s_have_their_weight_together(width):
     s = np.random.default_rng(0).standard_normal((200, width))
     (rows,) = read_tables(S=s)
     given = conditional.GivenS(rows, 0).modulators
-    assert np.square(given).mean(axis=0).sum() == pytest.approx(conditional.MODULATION)
+    assert np.square(given).mean(axis=0).sum() == pytest.approx(Options().modulation)
     np.testing.assert_allclose(given.mean(axis=0), 0, atol=1e-10)
     assert given.shape[1] == min(2 * width, 16)
 

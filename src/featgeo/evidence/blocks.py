@@ -51,11 +51,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.linalg import sqrtm
-from scipy.spatial.distance import cdist
 from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
 
@@ -66,25 +64,22 @@ from featgeo.evidence.shuffling import (
     Limit,
     Shuffling,
     less_spread,
-    read_tables,
     rests_on_few_rows,
     weighted_chi_square_tail,
 )
 from featgeo.features.scored import (
     Ranks,
-    Scored,
     Symbols,
     cosines_of,
     indicators,
-    landmark_features,
-    landmarks,
+    kernel_components,
     orthonormal,
     scored_columns,
 )
 from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Rows
-from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
+from featgeo.tuning import in_force
 
 _MOST_CELLS = 2**20  # tables with more are counted by sorting, which takes less memory
 
@@ -124,12 +119,6 @@ def _counts(cells: np.ndarray) -> np.ndarray:
     return counts[place]
 
 
-MOST_WAVES = 12  # half-waves of a number: rougher functions take more rows than tests get
-MOST_FEATURES = 32  # of single columns, all together, of a column of labels, and of a kernel
-ROWS_PER_FEATURE = 4  # at least: the roughest features of few rows are noise
-KERNEL_GAMMA = 0.3  # inverse squared width of the kernel of several columns, over their total variance
-
-
 @dataclass(frozen=True, eq=False)
 class Ladder:
     """Orthonormal features of the rows of a variable.
@@ -166,43 +155,24 @@ def linear_ladder(rows: Rows) -> Ladder:
     return Ladder(features, rungs)
 
 
-def _column_ladder(columns: Sequence[Scored], n: int, width: int) -> Ladder:
+def _column_ladder(columns: Sequence[Ranks | Symbols], n: int, width: int) -> Ladder:
     """Functions of single columns: of all the first waves and the labels, then of all the second waves, and so on."""
-    most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE))
-    most_waves = min(MOST_WAVES, max(1, most // width))
+    options = in_force.get()
+    most = max(1, min(options.test_features, n // options.rows_per_feature))
+    most_waves = min(options.test_waves, max(1, most // width))
     ranks = [column.values for column in columns if isinstance(column, Ranks)]
-    known = [int(np.sum(~np.isnan(rank))) // ROWS_PER_FEATURE for rank in ranks]
+    known = [int(np.sum(~np.isnan(rank))) // options.rows_per_feature for rank in ranks]
     waves = [cosines_of(rank, max(1, min(most_waves, few))) for rank, few in zip(ranks, known, strict=True)]
-    labels = [indicators(column, MOST_FEATURES) for column in columns if isinstance(column, Symbols)]
+    labels = [indicators(column, options.test_features) for column in columns if isinstance(column, Symbols)]
     spans = [[*labels, *(wave[:, :1] for wave in waves)]]
     spans += [[wave[:, i : i + 1] for wave in waves] for i in range(1, max((w.shape[1] for w in waves), default=0))]
     blocks = [np.hstack(span) for span in spans]
     features, ends = orthonormal(np.hstack(blocks), [block.shape[1] for block in blocks])
     # Among the first waves of several columns the leading combinations are rungs; labels of one column have no order.
     leading = doubling(ends[0]) if width > 1 else ()
-    features = features[:, : max(most, MOST_FEATURES)]
+    features = features[:, : max(most, options.test_features)]
     rungs = {min(rung, features.shape[1]) for rung in (*leading, *(ends[i - 1] for i in doubling(len(ends))))}
     return Ladder(features, tuple(sorted(rungs)))
-
-
-def kernel_components(columns: Sequence[Scored], n: int, seed: int) -> tuple[Array, Array]:
-    """Principal components of a Gaussian kernel of all columns, (n, d), the strongest first, and their energies, (d,).
-
-    A label differs as a number does by a spread. The seed is that of the landmarks.
-    """
-    scores = np.hstack([
-        np.nan_to_num(np.sqrt(12) * (column.values - 0.5))[:, None] if isinstance(column, Ranks)
-        else indicators(column, MOST_FEATURES) / np.sqrt(2)
-        for column in columns
-    ])  # fmt: skip
-    gamma = KERNEL_GAMMA / max(1.0, float(scores.var(axis=0).sum()))
-    chosen = landmarks(n, seed)
-    kernel = np.exp(-gamma * cdist(scores, scores[chosen], "sqeuclidean"))
-    features = landmark_features(kernel, chosen)(kernel)
-    energies, directions = np.linalg.eigh(features.T @ features / n)
-    most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE, int(np.sum(energies > COLLINEAR * energies[-1]))))
-    energies, directions = energies[: -most - 1 : -1], directions[:, : -most - 1 : -1]
-    return features @ (directions / np.sqrt(energies)), energies
 
 
 def doubling(most: int) -> tuple[int, ...]:
@@ -211,7 +181,6 @@ def doubling(most: int) -> tuple[int, ...]:
 
 
 LIMIT_ROWS = 1000  # with fewer, orders of the rows take no time and need no limit
-MOST_ADDED_VARIANCE = 0.2  # of the energy of a block, as a share of that of chi-square
 LIMIT_DRAWS = 19_999  # drawn once: more digits than a p-value needs
 SEVERAL_DRAWS = 4999  # of several ladders: these draws are of the data, and made anew
 TAIL_DRAWS = 100  # the largest, which fix the tail to a tenth
@@ -245,7 +214,7 @@ def limit_holds(x: Ladder, y: Ladder) -> bool:
     n = len(x.features)
     if n <= LIMIT_ROWS or rests_on_few_rows(x.features, y.features):
         return False
-    return bool((added_variance(x, y) <= MOST_ADDED_VARIANCE).all())
+    return bool((added_variance(x, y) <= in_force.get().added_variance).all())
 
 
 def added_variance(x: Ladder, y: Ladder) -> Array:
@@ -318,33 +287,6 @@ def limit_pvalue(statistic: float, draws: Array) -> float:
 
 MOST_PRODUCTS = 1024  # beyond, the weights are taken as equal, with the same sum and sum of squares
 MOST_ROWS = 2000  # that sums of squares come from
-
-
-def mode_pvalues(
-    X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any = None, sample_weight: Any = None
-) -> Array:
-    """How many modes do given features have? Tests inside their spans, one after the other.
-
-    Args:
-        X: Features of X, (n, p); labels count as indicators.
-        Y: Features of Y, (n, q).
-        n_permutations: Random arrangements of the rows that "there are no modes" is compared with, where rows are few;
-            no p-value is then below 1 / (n_permutations + 1).
-        random_state: Seed of the arrangements; None is always the same.
-        sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice. Once when None.
-
-    Returns:
-        P-values of "there are no more than i modes" for i = 0, 1, ..., (min(p, q),). They never fall along the row, so
-        as many modes are real, at level a, as p-values lie below a. What is left after the modes may depend in any way
-        that is not correlation. For i = 0 they are exact where X and Y are independent; otherwise they need many rows
-        and finite fourth moments.
-    """
-    shuffling = Shuffling.of(n_permutations, random_state)
-    x, y = (linear_ladder(rows) for rows in read_tables(sample_weight, X=X, Y=Y))
-    # The larger of two: one is right where X and Y are independent, the other in the limit where they are uncorrelated.
-    independent = linear_evidence(x, y, shuffling).pvalue
-    pvalues = rank_pvalues(x.features, y.features)
-    return np.maximum.accumulate([max(independent, pvalues[0]), *pvalues[1:]])
 
 
 def linear_evidence(x: Ladder, y: Ladder, shuffling: Shuffling) -> Evidence:

@@ -44,7 +44,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from featgeo.evidence.blocks import kernel_components, table_evidence
+from featgeo.evidence.blocks import table_evidence
 from featgeo.evidence.independence import independence_test
 from featgeo.evidence.shuffling import (
     AMPLE_COUNT,
@@ -63,6 +63,7 @@ from featgeo.features.scored import (
     cosines_of,
     indicators,
     joint_symbols,
+    kernel_components,
     mid_ranks,
     orthonormal,
     same,
@@ -70,13 +71,7 @@ from featgeo.features.scored import (
 )
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array, check_choice, seed_of
-
-COSINES = 6  # of a number, and twice as many functions of several columns
-MOST_SYMBOLS = 16  # of a column, the rarer ones count as one; and functions of S, at most
-DETERMINED = 1e-3  # a probe with this share of its variance left is a function of S as far as a regression can tell
-MOST_UNORDERED = 3  # values of a number of X or Y; with more, their order counts
-MODULATING_COSINES = 2  # of each column of S: where a dependence changes, it does so smoothly
-MODULATION = 1.5  # weight of all functions of S together; the constant has weight 1
+from featgeo.tuning import in_force
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,16 +92,17 @@ class Probes:
         They have variance 1, times the roots of their weights, (n, at most k).
         """
         spread = left.std(axis=0)
-        free = np.square(spread) > DETERMINED * self.values.var(axis=0)
+        free = np.square(spread) > in_force.get().determined * self.values.var(axis=0)
         return left[:, free] / spread[free] * np.sqrt(self.weights[free]), free
 
 
 def probes(columns: Sequence[Scored], n: int, seed: int) -> Probes:
     """Functions of all columns together; the seed is that of the kernel's landmarks."""
     if len(columns) == 1:
-        return column_probes(columns[0], COSINES)
+        return column_probes(columns[0], in_force.get().probe_waves)
     components, energies = kernel_components(columns, n, seed)
-    return Probes(components[:, : 2 * COSINES], np.sqrt(energies / energies[0])[: 2 * COSINES])
+    most = 2 * in_force.get().probe_waves
+    return Probes(components[:, :most], np.sqrt(energies / energies[0])[:most])
 
 
 def column_probes(column: Scored, cosines: int) -> Probes:
@@ -119,23 +115,19 @@ def column_probes(column: Scored, cosines: int) -> Probes:
 
 def contrasts(column: Symbols) -> Array:
     """An orthonormal basis of the functions of the symbols that have mean 0, (n, symbols - 1)."""
-    return orthonormal(indicators(column, min(column.size, MOST_SYMBOLS) - 1))[0]
+    return orthonormal(indicators(column, min(column.size, in_force.get().probe_symbols) - 1))[0]
 
 
+@dataclass(eq=False)
 class Side:
-    """X or Y.
+    """Rows of X or Y."""
 
-    Args:
-        rows: Its rows.
-    """
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    rows: Rows
 
     @cached_property
     def columns(self) -> list[Scored]:
         """Those that vary, for products of residuals."""
-        return scored_columns(self.rows.table, MOST_UNORDERED)
+        return scored_columns(self.rows.table, in_force.get().unordered_values)
 
     @cached_property
     def finite(self) -> Symbols | None:
@@ -161,25 +153,26 @@ class GivenS(Condition, Side):
         given = probes(columns, len(self.rows), self.seed)
         left, _ = self.regress(given.values)
         values, free = given.scaled(left.values)
-        if not free.any():
-            return None
-        return replace(left, values=values, taken=left.taken[:, free], of_rows=left.of_rows[:, free])
+        found = replace(left, values=values, taken=left.taken[:, free], of_rows=left.of_rows[:, free])
+        return found if free.any() else None
 
     @cached_property
     def modulators(self) -> Array:
         """Functions of S that multiply products of residuals, times the roots of their weights, (n, q)."""
+        options = in_force.get()
         width = len(self.columns)
-        if width > MOST_SYMBOLS:
-            return self.lines.values[:, :MOST_SYMBOLS] * np.sqrt(MODULATION / MOST_SYMBOLS)
+        if width > options.probe_symbols:
+            return self.lines.values[:, : options.probe_symbols] * np.sqrt(options.modulation / options.probe_symbols)
         parts = []
         for column in self.columns:
-            given = column_probes(column, MODULATING_COSINES)
-            weights = given.weights[: MOST_SYMBOLS // width]
-            parts.append(given.values[:, : len(weights)] * np.sqrt(MODULATION / width * weights / weights.sum()))
+            given = column_probes(column, options.modulating_waves)
+            weights = given.weights[: options.probe_symbols // width]
+            parts.append(
+                given.values[:, : len(weights)] * np.sqrt(options.modulation / width * weights / weights.sum())
+            )
         return np.hstack(parts)
 
 
-MODULATED = 4  # leading probes of X and of Y: all of them times all functions of S would drown the rest
 CHUNK = 8192  # rows at once; it bounds the memory
 NAME = "products of residuals"
 MOST_PERMUTED = 5000  # rows; with more the limit is as good and faster
@@ -225,7 +218,7 @@ def stratified_probe_test(
     n = len(s.codes)
     of_x, of_y = (probes([_within(column, s) for column in columns], n, seed) for columns in (x, y))
     by_stratum = contrasts(s)
-    by_stratum = by_stratum * np.sqrt(MODULATION / max(by_stratum.shape[1], 1))
+    by_stratum = by_stratum * np.sqrt(in_force.get().modulation / max(by_stratum.shape[1], 1))
     if n > MOST_PERMUTED:
         return _limit_within(of_x, of_y, by_stratum, s)
     modulating = np.hstack([np.ones((n, 1)), by_stratum])
@@ -288,14 +281,15 @@ def moment_evidence(x: Array, y: Array, modulating: Array, ratios: Array, name: 
 def _implied_weights(x: Array, y: Array, modulating: Array) -> Array:
     """Weights of the null distribution where residuals of X, of Y and the modulators are independent."""
     energy_x, energy_y, energy_m = (np.linalg.eigvalsh(z.T @ z / len(z)) for z in (x, y, modulating))
-    lead_x, lead_y = (np.linalg.eigvalsh(z[:, :MODULATED].T @ z[:, :MODULATED] / len(z)) for z in (x, y))
+    leading = (z[:, : in_force.get().modulated_probes] for z in (x, y))
+    lead_x, lead_y = (np.linalg.eigvalsh(z.T @ z / len(z)) for z in leading)
     modulated = np.multiply.outer(np.multiply.outer(lead_x, lead_y), energy_m)
     return np.concatenate([np.multiply.outer(energy_x, energy_y).ravel(), modulated.ravel()]).clip(min=0)
 
 
 def _quadratic_form(x: Array, y: Array, modulating: Array, ratios: Array) -> tuple[float, Array]:
     """The statistic and the weights of its null distribution."""
-    n, lead = len(x), slice(MODULATED)
+    n, lead = len(x), slice(in_force.get().modulated_probes)
     total, gram, fourth = np.zeros(()), np.zeros(()), 0.0
     for start in range(0, n, CHUNK):
         rows = slice(start, start + CHUNK)

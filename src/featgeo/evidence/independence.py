@@ -1,16 +1,25 @@
-"""Are X and Y independent? Tests whose p-values hold at any number of rows, for any columns."""
+"""Are X and Y independent, and how many modes have they? P-values that hold at any number of rows, for any columns."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from featgeo.evidence.blocks import block_evidence, linear_evidence, linear_ladder, smooth_ladders, table_evidence
+import numpy as np
+
+from featgeo.evidence.blocks import (
+    block_evidence,
+    linear_evidence,
+    linear_ladder,
+    rank_pvalues,
+    smooth_ladders,
+    table_evidence,
+)
 from featgeo.evidence.halves import check_model, learned_evidence
-from featgeo.evidence.shuffling import Evidence, Shuffling, check_rows, read_rows
+from featgeo.evidence.shuffling import Evidence, Shuffling, check_rows, read_rows, read_tables
 from featgeo.features.recipes import is_finite
 from featgeo.features.scored import Symbols
 from featgeo.features.variables import Rows, symbol_keys
-from featgeo.geometry.validation import check_choice
+from featgeo.geometry.validation import Array, check_choice
 from featgeo.models import ModalDecomposition
 
 Method = Literal["auto", "table", "smooth", "linear", "learned"]
@@ -86,3 +95,30 @@ def _symbols(rows: Rows) -> Symbols:
             "method='smooth'."
         )
     return symbols
+
+
+def mode_pvalues(
+    X: Any, Y: Any, *, n_permutations: int = 999, random_state: Any = None, sample_weight: Any = None
+) -> Array:
+    """How many modes do given features have? Tests inside their spans, one after the other.
+
+    Args:
+        X: Features of X, (n, p); labels count as indicators.
+        Y: Features of Y, (n, q).
+        n_permutations: Random arrangements of the rows that "there are no modes" is compared with, where rows are few;
+            no p-value is then below 1 / (n_permutations + 1).
+        random_state: Seed of the arrangements; None is always the same.
+        sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice. Once when None.
+
+    Returns:
+        P-values of "there are no more than i modes" for i = 0, 1, ..., (min(p, q),). They never fall along the row, so
+        as many modes are real, at level a, as p-values lie below a. What is left after the modes may depend in any way
+        that is not correlation. For i = 0 they are exact where X and Y are independent; otherwise they need many rows
+        and finite fourth moments.
+    """
+    shuffling = Shuffling.of(n_permutations, random_state)
+    x, y = (linear_ladder(rows) for rows in read_tables(sample_weight, X=X, Y=Y))
+    # The larger of two: one is right where X and Y are independent, the other in the limit where they are uncorrelated.
+    independent = linear_evidence(x, y, shuffling).pvalue
+    pvalues = rank_pvalues(x.features, y.features)
+    return np.maximum.accumulate([max(independent, pvalues[0]), *pvalues[1:]])

@@ -52,11 +52,13 @@ from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR, AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 
-SINGLE_WIDTHS = (0.3, 1.0)  # of the Gaussian kernels of one column, in normal scores: rows suffice for both
-SYMBOL_DISTANCE = 4.0  # squared, between two symbols: two deviations of a number
-INDEX_WIDTH, INDEX_SHARE = 0.2, 0.5  # of the narrow kernel along an index, beside the wide ones
-INDEX_GRID = np.arange(-9, 10) * 0.3  # of points along an index, in normal scores: the step is about the width
+# What the spaces below are, also those in files: two symbols lie as far apart as numbers two deviations apart; a narrow
+# kernel has a fifth of the width and half the weight of the wide ones, on a grid that reaches 99 % of all rows.
+SYMBOL_DISTANCE = 4.0
+INDEX_WIDTH, INDEX_SHARE = 0.2, 0.5
+INDEX_GRID = np.arange(-9, 10) * 0.3
 
 Column = RankSpace | SymbolSpace
 
@@ -169,22 +171,12 @@ def gaussian(squared_distances: Tensor, width: float = 1.0) -> Tensor:
     return torch.exp(squared_distances / (-2 * width**2))
 
 
-RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue
-UNDERSMOOTHING = 2  # steps of the ridge, each a factor of about 3
-HARDLY = 0.05  # share of an eigenvector that a regression takes out
-MOST_DEGREES = 0.5  # of freedom, over n: beyond it cross-validation mistakes interpolation for a good fit
-MOST_FREE = 0.25  # terms, over n; beyond it the rarest labels of a column count as one
-SAME = 0.97  # squared correlation of a number and its normal score from which one of them does
-INDEX_WAVES = 5  # half-waves: a curve that turns up to four times
-COLUMN_WAVES = 8  # at most: what is rougher is left to the kernel
-ROWS_PER_WAVE = 80  # along a column
-CURVE_WAVES = 4  # of the columns whose sum is an index
-ROWS_PER_CURVE = 50  # of each: with fewer a combination of them follows the noise
-NARROW_ROWS = 500  # from so many on, functions along indices may be narrow
+RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue: half a decade changes no fit by much
+HARDLY = 0.05  # share of an eigenvector that a regression takes out; it bounds the time
 STEPS = 5  # of Gauss and Newton, at most; it bounds the time
-NEGLIGIBLE = 1e-3  # share of an error, or of the energy of a step, that products of residuals forgive
-MOST_JUMPS = 4  # of a target: more are no longer simple
-JUMP_ROWS = 5  # on either side of a jump, at least
+NEGLIGIBLE = 1e-3  # share of an error, or of the energy of a step: when steps end
+JUMP_ROWS = 5  # on either side of a jump, at least: means of fewer are not nearly normal
+ROUNDING = np.sqrt(np.finfo(np.float64).eps)  # relative to the largest: smaller directions of targets are that
 _TINY = 1e-12
 
 
@@ -235,13 +227,12 @@ class Condition:
         rows: Its rows.
         seed: Of the kernel's landmarks.
         columns: Those to read, that vary; each by itself when None.
-        widths: Of the kernels of a single column, in normal scores.
+        fine: Whether the kernel of a single column is finer than in tests.
     """
 
-    def __init__(
-        self, rows: Rows, seed: int, columns: list[Scored] | None = None, widths: tuple[float, ...] = SINGLE_WIDTHS
-    ) -> None:
-        self.rows, self.seed, self.widths = rows, seed, widths
+    def __init__(self, rows: Rows, seed: int, columns: list[Scored] | None = None, fine: bool = False) -> None:
+        self.rows, self.seed = rows, seed
+        self.widths = in_force.get().fine_widths if fine else in_force.get().smooth_widths
         self.columns = scored_columns(rows.table) if columns is None else columns
 
     def known(self, space: Space) -> Known:
@@ -261,11 +252,11 @@ class Condition:
     @cached_property
     def lines(self) -> Known:
         """An orthonormal basis of its lines and labels, (n, r)."""
-        most, chosen = max(1, int(MOST_FREE * len(self.rows)) // len(self.columns)), []
+        most, chosen = max(1, int(in_force.get().most_free * len(self.rows)) // len(self.columns)), []
         for column in self.columns:
             if isinstance(column, Ranks):
                 likeness = np.corrcoef(np.nan_to_num(column.numbers), column.scores)[0, 1] ** 2
-                chosen.append(np.zeros(int(likeness <= SAME)))
+                chosen.append(np.zeros(int(likeness <= in_force.get().same_line)))
             else:
                 chosen.append(frequent(column, min(column.size - 1, most)))
         return spanned(self.known(LineSpace(self._spaces, tuple(chosen))))
@@ -273,7 +264,8 @@ class Condition:
     @cached_property
     def curves(self) -> Known | None:
         """One of lines and curves of single columns, (n, c); None where rows are too few, or no column is a number."""
-        waves = min(CURVE_WAVES, len(self.rows) // len(self.columns) // ROWS_PER_CURVE)
+        options = in_force.get()
+        waves = min(options.curve_waves, len(self.rows) // len(self.columns) // options.rows_per_curve)
         if waves < 2 or not self.numbers:
             return None
         return spanned(self.lines, *(number.along(waves=waves, powers=True) for number in self.numbers))
@@ -295,14 +287,15 @@ class Condition:
 
     def free_terms(self, indices: Sequence[Known], target: Array) -> Known:
         """All that goes without penalty for the sake of a target, (n,): an orthonormal basis, (n, r)."""
+        options = in_force.get()
         n, width = len(self.rows), len(self.columns)
-        most = int(MOST_FREE * n) - self.lines.values.shape[1]
-        waves = max(0, min(INDEX_WAVES, most // len(indices)))
+        most = int(options.most_free * n) - self.lines.values.shape[1]
+        waves = max(0, min(options.index_waves, most // len(indices)))
         rest = most - waves * len(indices)
-        single = max(0, min(COLUMN_WAVES, n // (ROWS_PER_WAVE * width), rest // width))
+        single = max(0, min(options.column_waves, n // (options.rows_per_wave * width), rest // width))
         ranks = [(index, waves) for index in indices] + [(number, single) for number in self.numbers]
         terms = spanned(self.lines, *(rank.along(waves=count) for rank, count in ranks))
-        if int(MOST_FREE * n) - terms.values.shape[1] < MOST_JUMPS:
+        if int(options.most_free * n) - terms.values.shape[1] < options.most_jumps:
             return terms
         jumps = jumps_of(terms, self.lines, self.numbers if width == 1 else [*self.numbers, *indices], target)
         return spanned(terms, *jumps) if jumps else terms
@@ -313,7 +306,7 @@ class Condition:
         For the sake of the first target terms go without penalty.
         """
         indices = self.indices(targets[:, 0])
-        narrow = indices if len(self.columns) > 1 and len(self.rows) >= NARROW_ROWS else []
+        narrow = indices if len(self.columns) > 1 and len(self.rows) >= in_force.get().narrow_rows else []
         smooth = side_by_side(self.kernel, *(index.along(narrow=True) for index in narrow))
         free, centre = self.free_terms(indices, targets[:, 0]), smooth.values.mean(axis=0)
         left, weight = residuals(smooth.values - centre, free.values, targets)
@@ -375,14 +368,15 @@ def residuals(features: Array, free: Array, targets: Array) -> tuple[Residuals, 
 
 def _shares_left(eigenvalues: Array, coefficients: Array, variances: Array, n: int) -> tuple[Array, float]:
     """The share that the ridge of each target leaves of each eigenvector, (r, k), and the least criterion of all."""
+    options = in_force.get()
     ridges = RIDGES * np.max(eigenvalues, where=np.isfinite(eigenvalues), initial=1e-300)
     left = ridges / (eigenvalues[:, None] + ridges)  # (r, ridges)
     degrees = 1 + (1 - left).sum(axis=0)
     unexplained = variances - (1 - left**2).T @ coefficients**2
-    allowed = (degrees <= MOST_DEGREES * n) | (ridges == ridges[-1])
-    criterion = unexplained / (1 - np.minimum(degrees / n, MOST_DEGREES))[:, None] ** 2
+    allowed = (degrees <= options.most_degrees * n) | (ridges == ridges[-1])
+    criterion = unexplained / (1 - np.minimum(degrees / n, options.most_degrees))[:, None] ** 2
     criterion = np.where(allowed[:, None], criterion, np.inf)
-    chosen = np.maximum(np.argmin(criterion, axis=0) - UNDERSMOOTHING, np.argmax(allowed))
+    chosen = np.maximum(np.argmin(criterion, axis=0) - options.undersmoothing, np.argmax(allowed))
     return left[:, chosen], float(criterion.min(axis=0).sum())
 
 
@@ -392,7 +386,7 @@ def index_of(terms: Known, target: Array, even: bool) -> Known:
     Gauss-Newton steps from the best straight fit, and, where rows suffice, from the direction of the strongest
     curvature, which finds what is `even` along a line. (Curves are even themselves.)
     """
-    z, (n, d) = terms.values, terms.values.shape
+    z, (n, d), n_waves = terms.values, terms.values.shape, in_force.get().index_waves
     target = target - target.mean()
     starts = [z.T @ target]
     if even and n > 2 * d * d:
@@ -407,9 +401,9 @@ def index_of(terms: Known, target: Array, even: bool) -> Known:
             order = np.argsort(along)
             rising, sought = along[order], target[order]
             twice = np.searchsorted(rising, rising) + np.searchsorted(rising, rising, side="right")  # the mid-ranks
-            waves, slopes = (values[twice] for values in wave_table(n))
+            waves, slopes = (values[twice] for values in wave_table(n, n_waves))
             # Ties may make waves collinear.
-            gram = waves.T @ waves + COLLINEAR * n * np.eye(INDEX_WAVES)
+            gram = waves.T @ waves + COLLINEAR * n * np.eye(n_waves)
             curve = np.linalg.solve(gram, waves.T @ sought)
             rest = sought - waves @ curve
             error = float(rest @ rest)
@@ -428,10 +422,10 @@ def index_of(terms: Known, target: Array, even: bool) -> Known:
 
 
 @lru_cache(maxsize=4)
-def wave_table(n: int) -> tuple[Array, Array]:
-    """Waves and their derivatives wherever mid-ranks of n rows may lie, (2 n, INDEX_WAVES) each."""
-    at, orders = np.arange(2 * n) / (2 * n), np.arange(1, INDEX_WAVES + 1)
-    return cosines_of(at, INDEX_WAVES), -np.sqrt(2) * np.pi * np.sin(np.pi * np.outer(at, orders)) * orders
+def wave_table(n: int, count: int) -> tuple[Array, Array]:
+    """Waves and their derivatives wherever mid-ranks of n rows may lie, (2 n, count) each."""
+    at, orders = np.arange(2 * n) / (2 * n), np.arange(1, count + 1)
+    return cosines_of(at, count), -np.sqrt(2) * np.pi * np.sin(np.pi * np.outer(at, orders)) * orders
 
 
 def density(rising: Array) -> Array:
@@ -454,7 +448,7 @@ def jumps_of(terms: Known, lines: Known, along: Sequence[Known], target: Array) 
     weight[: JUMP_ROWS - 1] = weight[n - JUMP_ROWS :] = 0
     orders = np.array([np.argsort(one.values) for one in along])
     noise = np.square(_left(bases[0], target)).mean()
-    for _ in range(MOST_JUMPS if len(orders) else 0):
+    for _ in range(in_force.get().most_jumps if len(orders) else 0):
         rest = _left(bases[1], target)
         gains = np.square(np.cumsum(rest[orders], axis=1)[:, :-1]) * weight
         which, where = map(int, np.unravel_index(np.argmax(gains), gains.shape))
@@ -476,9 +470,7 @@ def _left(basis: Array, target: Array) -> Array:
     return rest
 
 
-WIDTHS = (SINGLE_WIDTHS, (0.1,))
 MOST_ROWS = 20_000  # that means are learned from; it bounds the time
-SMALLEST = 1e-8  # relative to the largest: smaller directions are rounding
 
 
 def mean_given(name: str, side: Any, targets: Array, seed: int) -> SpanFunction:
@@ -497,13 +489,16 @@ def mean_given(name: str, side: Any, targets: Array, seed: int) -> SpanFunction:
     # Uncorrelated functions of equal variance, each with a ridge of its own: so the error of every sum of the
     # targets is small beside that very sum.
     left, scale, right = np.linalg.svd(targets - targets.mean(axis=0), full_matrices=False)
-    unit = left[:, scale > SMALLEST * scale[0]] * np.sqrt(len(left))
-    back = (scale[:, None] * right)[scale > SMALLEST * scale[0]] / np.sqrt(len(left))
+    unit = left[:, scale > ROUNDING * scale[0]] * np.sqrt(len(left))
+    back = (scale[:, None] * right)[scale > ROUNDING * scale[0]] / np.sqrt(len(left))
     symbols = joint_symbols(rows.table)
-    conditions = [Condition(rows, seed, None if symbols is None else [symbols], widths) for widths in WIDTHS]
-    _, mean = min((one.regress(unit) for one in conditions), key=lambda found: found[0].error)
-    found = mean.space.affine
-    affine = AffineFeatures(found.centre, found.weight @ back, found.offset @ back + targets.mean(axis=0))
+    columns: list[Scored] = scored_columns(rows.table) if symbols is None else [symbols]
+    kernels = (False, True) if len(columns) == 1 and symbols is None else (False,)
+    found = (Condition(rows, seed, columns, fine).regress(unit) for fine in kernels)
+    _, mean = min(found, key=lambda regression: regression[0].error)
+    of_unit = mean.space.affine
+    offset = of_unit.offset @ back + targets.mean(axis=0)
+    affine = AffineFeatures(of_unit.centre, of_unit.weight @ back, offset)
     return SpanFunction(PartSpace((name,), mean.space.space), affine)
 
 

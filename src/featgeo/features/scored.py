@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.spatial.distance import cdist
 from scipy.special import ndtri
-from scipy.stats import rankdata
 from torch import Tensor
 
 from featgeo.features.space import Space, interpolated
@@ -224,7 +224,11 @@ def joint_symbols(table: Table) -> Symbols | None:
 
 def mid_ranks(numbers: Array) -> Array:
     """Among those that are not missing, strictly between 0 and 1."""
-    return (rankdata(numbers, nan_policy="omit") - 0.5) / np.sum(~np.isnan(numbers)).clip(min=1)
+    known = ~np.isnan(numbers)
+    _, place, counts = np.unique(numbers[known], return_inverse=True, return_counts=True)
+    found = np.full(len(numbers), np.nan)
+    found[known] = ((np.cumsum(counts) - counts / 2) / max(len(place), 1))[place]  # SciPy's take ten times as long
+    return found
 
 
 def cosines_of(ranks: Array, count: int) -> Array:
@@ -281,3 +285,25 @@ def landmark_features(kernel: Array, chosen: np.ndarray) -> AffineFeatures:
     kept = eigenvalues > COLLINEAR * eigenvalues[-1]
     root: Array = vectors[:, kept] / np.sqrt(eigenvalues[kept])
     return AffineFeatures(kernel.mean(axis=0), root, np.zeros(root.shape[1]))
+
+
+def kernel_components(columns: Sequence[Scored], n: int, seed: int) -> tuple[Array, Array]:
+    """Principal components of a Gaussian kernel of all columns, (n, d), the strongest first, and their energies, (d,).
+
+    A label differs as a number does by a spread. The seed is that of the landmarks.
+    """
+    options = in_force.get()
+    scores = np.hstack([
+        np.nan_to_num(np.sqrt(12) * (column.values - 0.5))[:, None] if isinstance(column, Ranks)
+        else indicators(column, options.test_features) / np.sqrt(2)
+        for column in columns
+    ])  # fmt: skip
+    gamma = options.test_gamma / max(1.0, float(scores.var(axis=0).sum()))
+    chosen = landmarks(n, seed)
+    kernel = np.exp(-gamma * cdist(scores, scores[chosen], "sqeuclidean"))
+    features = landmark_features(kernel, chosen)(kernel)
+    energies, directions = np.linalg.eigh(features.T @ features / n)
+    rank = int(np.sum(energies > COLLINEAR * energies[-1]))
+    most = max(1, min(options.test_features, n // options.rows_per_feature, rank))
+    energies, directions = energies[: -most - 1 : -1], directions[:, : -most - 1 : -1]
+    return features @ (directions / np.sqrt(energies)), energies

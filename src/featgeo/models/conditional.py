@@ -48,11 +48,7 @@ from featgeo.schema import saved
 from featgeo.tuning import in_force
 from featgeo.watch import watched
 
-# The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
-# rarely five times less likely together than if they were independent, and a small estimate is mostly error.
-FEWEST_TOGETHER = 0.2
 JUDGED_ROWS = 2000  # that choose how posteriors are assembled, for time
-FEWEST_TO_LEARN = 200  # rows for a model of features of x beside s
 
 
 @saved
@@ -246,7 +242,7 @@ class ConditionalDecomposition(Decomposition):
         alone, formula = np.concatenate([self._without(fold, data, unseen, model) for fold in folds], axis=1)
         ways: dict[Way, Array] = {"formula": formula}
         others = np.delete(np.arange(len(unseen.rows)), judged)
-        if not exact and not s.variable.is_tensor and len(others) >= FEWEST_TO_LEARN:
+        if not exact and not s.variable.is_tensor and len(others) >= in_force.get().features_model_rows:
             f = unseen.without_first
             of_features = FeaturesModel.fit(f[others], s.take(others), y.take(others), support, plan)
             ways["features"] = of_features.mass(f[judged], s.take(judged), support)
@@ -268,7 +264,7 @@ class ConditionalDecomposition(Decomposition):
         """What Prop. pred:est:side needs, from features times their singular values."""
         markov, conditional = self._parts
         together = 1 + (f[:, : len(markov)] * markov.g(Parts({"s": s}))).sum(axis=1)
-        fewest = 0.0 if self.solver_ == "exact" else FEWEST_TOGETHER
+        fewest = 0.0 if self.solver_ == "exact" else in_force.get().least_together
         link = SideLink(self._mass_given, self._g_given, fewest, prior_share, len(conditional))
         return SideRows(f[:, len(markov) :], together, s), link
 

@@ -46,8 +46,9 @@ from featgeo.learning.setting import Block, Plan
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 
-PAIRS_AT_ONCE = 100_000
+PAIRS_AT_ONCE = 100_000  # it bounds the memory
 
 
 def over_pairs(function: FeatureFunction, s: Rows, y: Rows) -> Array:
@@ -91,9 +92,6 @@ def _of_products(function: SpanFunction, others: list[Space], space: ProductSpac
     return np.einsum("nbk,mb->nmk", of_s, y_features, optimize=True) + of_s_alone[:, None]
 
 
-# Few enough functions of each that all products together stay a few hundred.
-S_FEATURES, Y_FEATURES = 24, 12
-MOST_ADDITIVE = 80  # splines of all columns of S; beyond, functions linear in the columns
 NETWORKS = ("network", "image", "sequence", "causal")
 # Functions of y alone: all that is needed where y says the same whatever s is, and the safest with few rows.
 ALONE = Recipe("alone", lambda rows, seed: SideBySide(()))
@@ -111,8 +109,8 @@ def products_block(s_space: Any, y_space: Any, solver: str, s_rows: Rows, y_rows
         return Block("table", of=("s", "y"))
     if solver == "neural" or any(_is_network(space) for space, _ in spaces):
         return Block("network", of=("s", "y"), centred_given="s")
-    s_factors = _factors("s_space", s_space, s_rows, S_FEATURES)
-    y_factors = _factors("y_space", y_space, y_rows, Y_FEATURES)
+    s_factors = _factors("s_space", s_space, s_rows, in_force.get().side_s_features)
+    y_factors = _factors("y_space", y_space, y_rows, in_force.get().side_y_features)
     pairs = [(s, y) for s in s_factors for y in y_factors if len(s_factors) != len(y_factors) or s.kind == y.kind]
     pairs = pairs or [(s_factors[0], y_factors[0])]
     return Block([*(_product(ALONE, y) for y in y_factors), *(_product(s, y) for s, y in pairs)])
@@ -140,7 +138,7 @@ def _factors(argument: str, space: Any, rows: Rows, n_features: int) -> list[Rec
             raise ValueError(f"`{argument}` must be a space that is given, got {space!r}. Use 'kernel' or 'spline'.")
         return given
     splines = SplineSpace.fit(rows)(rows.take(slice(0, 1))).shape[1]
-    additive = "spline" if splines <= MOST_ADDITIVE else "linear"
+    additive = "spline" if splines <= in_force.get().side_additive else "linear"
     return [*recipes(additive, rows), smooth]
 
 
