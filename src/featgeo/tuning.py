@@ -21,7 +21,12 @@ class Options:
     """All numbers with their defaults: none is negative, whole ones stay whole, a tuple is a grid to choose from."""
 
     # Spaces of features
-    finite_values: int = 32  # a variable of no more values (and no more than the root of n) is a finite alphabet
+    finite_values: int = 32  # a variable of no more values (and no more than the root of n) is a finite alphabet; a
+    # column of no more labels has an indicator of each, one of more labels as many for its frequent ones
+    rows_a_function: int = 10  # at least, for each label or function that is learned by itself: fewer show noise
+    folds: int = 5  # parts of the rows that are left out once: more cost more, fewer leave less to learn from
+    index_ridges: tuple[float, ...] = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of a direction, shares of the mean variance
+    index_knots: tuple[int, ...] = (4, 7, 12)  # of the curves along an index: from nearly a line to waves
 
     def __post_init__(self) -> None:
         for field in fields(self):

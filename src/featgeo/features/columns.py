@@ -548,6 +548,11 @@ class Column:
     origin: int = 0
     exponent: int = 0
 
+    @property
+    def n_labels(self) -> int:
+        """How many labels it has; missing is one where some rows of the fit missed it."""
+        return len(self.categories) + self.missing
+
     def as_came(self, numbers: Array) -> np.ndarray:
         """Numbers, once read, as they were before: floats, or whole numbers that floats would not tell apart."""
         return out_of_units(numbers, self.origin, self.exponent)

@@ -16,7 +16,6 @@ from sklearn.linear_model import LinearRegression
 
 from featgeo.features.space import Space
 from featgeo.features.spaces import (
-    ROWS_A_LABEL,
     ColumnsSpace,
     Encoding,
     Joint,
@@ -28,7 +27,6 @@ from featgeo.features.spaces import (
     TableSpace,
     TransformerSpace,
     as_columns,
-    has_many,
 )
 from featgeo.features.trees import IndexRegressor
 from featgeo.features.variables import Rows, symbols_of
@@ -147,7 +145,7 @@ def is_finite(rows: Rows) -> bool:
 
 def has_rows_for_each(rows: Rows) -> bool:
     """Whether the labels of a column have enough rows, on average, for counts to say what each is like."""
-    return len(rows) >= ROWS_A_LABEL * len(rows.variable.columns[0].categories)
+    return len(rows) >= in_force.get().rows_a_function * len(rows.variable.columns[0].categories)
 
 
 def _named(name: str, rows: Rows) -> list[Recipe]:
@@ -177,7 +175,7 @@ def _named(name: str, rows: Rows) -> list[Recipe]:
 def _automatic(rows: Rows) -> list[Recipe]:
     if rows.variable.is_tensor:
         return _named("network", rows)
-    if len(rows.variable.columns) == 1 and has_many(rows.variable.columns[0]):
+    if len(rows.variable.columns) == 1 and rows.has_many_labels:
         return [FREQUENT, MEANS]
     if is_finite(rows):
         return _named("table", rows)

@@ -108,6 +108,12 @@ def looked_up(table: Tensor, position: Tensor) -> Tensor:
     return table.flatten()[position + table.shape[1] * torch.arange(table.shape[0], device=table.device)]
 
 
+def at_code(table: Tensor, codes: Tensor) -> Tensor:
+    """Rows of a table at codes of labels, (n,); the last of them where a label is unknown."""
+    unknown = len(table) - 1
+    return table[torch.where((codes >= 0) & (codes < unknown), codes, unknown)]
+
+
 def interpolated(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:
     """`numpy.interp` of each column: x is (n, p); ascending knots and their values are (p, r), or (1, r) for all."""
     left = last_at_most(knots, x)

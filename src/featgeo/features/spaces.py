@@ -44,12 +44,13 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import QuantileTransformer
 from torch import Tensor, nn
 
-from featgeo.features.columns import UNKNOWN, Column
-from featgeo.features.space import Space, Wrapped, bisected, last_at_most, looked_up, normal_quantile
-from featgeo.features.variables import Rows, Table, symbol_keys, symbols_of
+from featgeo.features.columns import UNKNOWN
+from featgeo.features.space import Space, Wrapped, at_code, bisected, last_at_most, looked_up, normal_quantile
+from featgeo.features.variables import Rows, Table, Variable, symbol_keys, symbols_of
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array, shown
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 from featgeo.watch import bounded_threads
 
 Scores = Literal["uniform", "normal", "standard", "bounded"]
@@ -59,8 +60,6 @@ CLIPPED_ROWS = 1
 QUANTILES = 10_000
 # Bounded numbers end this many times as far from the middle as the outer rows lie: 11 deviations of a bell curve.
 OUTER_SHARE, OUTER_REACH = 0.002, 4.0
-FEW_LABELS = 32  # a column of no more has an indicator of each; others have no more indicators than that
-ROWS_A_LABEL = 10  # among many labels: with fewer rows an indicator follows the noise
 
 
 @saved
@@ -117,7 +116,7 @@ class Encoding(Space):
         spread = size * np.sqrt(np.square(away / size).sum(axis=0) / known)
         ranked = numbers.shape[1] > 0 and scores in ("uniform", "normal")
         columns = zip(rows.variable.labels, table.codes.T, strict=True)
-        counts = [label_counts(column, codes) for column, codes in columns]
+        counts = [np.bincount(codes[codes != UNKNOWN], minlength=column.n_labels) for column, codes in columns]
         indicators = tuple(map(_indicators, counts))
         shares = tuple(
             np.bincount(of_label[:-1], count) / n for of_label, count in zip(indicators, counts, strict=True)
@@ -125,7 +124,7 @@ class Encoding(Space):
         clip = min(CLIPPED_ROWS / n, 0.05) if scores == "normal" else 0.5 / n
         scale = np.where(spread > 0, spread, 1.0)
         quantiles = _quantiles(rows) if ranked else None
-        return cls(scores, quantiles, bounds, centre, scale, clip, _with_missing(rows), shares, indicators)
+        return cls(scores, quantiles, bounds, centre, scale, clip, _with_missing(rows.variable), shares, indicators)
 
     def numbers(self, rows: Rows) -> Tensor:
         """Scores of the numbers, (n, p), and an indicator for each that may be missing."""
@@ -159,10 +158,8 @@ class Encoding(Space):
         """Indicators of the labels, (n, those of all columns); the shares of the fit where unknown among few."""
         blocks = [rows.numbers[:, :0]]
         for j in range(len(self.shares)):
-            of_label, codes = self.tensor("indicators", j), rows.codes[:, j]
-            n_labels = len(of_label) - 1
-            known = torch.where((codes >= 0) & (codes < n_labels), codes, n_labels)
-            blocks.append(nn.functional.embedding(of_label[known], self.tensor("rows_of_indicators", j)))
+            of_row = at_code(self.tensor("indicators", j), rows.codes[:, j])
+            blocks.append(nn.functional.embedding(of_row, self.tensor("rows_of_indicators", j)))
         return torch.cat(blocks, dim=1)
 
     def forward(self, rows: Rows) -> Tensor:
@@ -202,38 +199,25 @@ def _bounds(values: Array) -> tuple[float, float]:
     )
 
 
-def has_many(column: Column) -> bool:
-    """Whether a column has more labels than can each have an indicator."""
-    return column.kind == "label" and len(column.categories) + column.missing > FEW_LABELS
-
-
-def label_counts(column: Column, codes: np.ndarray) -> np.ndarray:
-    """How many rows have each label, (labels,), missing ones last where that is a label."""
-    return np.bincount(codes[codes != UNKNOWN], minlength=len(column.categories) + column.missing)
-
-
 def _indicators(counts: np.ndarray) -> np.ndarray:
     """The indicator of each label and of unknown ones, (labels + 1,).
 
     Of many labels the most frequent ones, in order, have their own, the others the last.
     """
-    if len(counts) <= FEW_LABELS:
+    few = in_force.get().finite_values
+    if len(counts) <= few:
         return np.arange(len(counts) + 1)
-    frequent = np.argsort(-counts, kind="stable")[: FEW_LABELS - 1]
-    frequent = np.sort(frequent[counts[frequent] >= ROWS_A_LABEL])
+    frequent = np.argsort(-counts, kind="stable")[: few - 1]
+    frequent = np.sort(frequent[counts[frequent] >= in_force.get().rows_a_function])
     indicators = np.full(len(counts) + 1, len(frequent))
     indicators[frequent] = np.arange(len(frequent))
     return indicators
 
 
-def _with_missing(rows: Rows) -> tuple[int, ...]:
+def _with_missing(variable: Variable) -> tuple[int, ...]:
     """Positions among the numbers of columns with missing values; a date counts once, not for each of its parts."""
-    positions, start = [], 0
-    for column in rows.variable.numbers:
-        if column.missing:
-            positions.append(start)
-        start += 1 + len(column.parts)
-    return tuple(positions)
+    first = np.unique(variable.owners[0], return_index=True)[1].tolist()
+    return tuple(j for j, column in zip(first, variable.numbers, strict=True) if column.missing)
 
 
 KERNEL_FEATURES = 32  # of one number

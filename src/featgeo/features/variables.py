@@ -23,10 +23,10 @@ does a number that they determine, such as the size of the firm that a row is ab
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -47,6 +47,8 @@ from featgeo.features.columns import (
 )
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
+from featgeo.tuning import in_force
+from featgeo.watch import tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +118,11 @@ class Variable:
     def labels(self) -> list[Column]:
         """The columns of labels."""
         return [column for column in self.columns if column.kind == "label"]
+
+    @property
+    def many_labels(self) -> tuple[int, ...]:
+        """Positions, among the columns of labels, of those with more labels than can each have an indicator."""
+        return tuple(j for j, column in enumerate(self.labels) if column.n_labels > in_force.get().finite_values)
 
     @property
     def owners(self) -> tuple[list[int], list[int]]:
@@ -204,6 +211,11 @@ class Rows:
         return len(self) * (
             int(np.prod(self.variable.shape)) if self.variable.is_tensor else len(self.variable.columns)
         )
+
+    @property
+    def has_many_labels(self) -> bool:
+        """Whether some column has more labels than can each have an indicator."""
+        return bool(self.variable.many_labels)
 
     @cached_property
     def table(self) -> Table:
@@ -339,6 +351,11 @@ class Parts:
         """How many numbers and labels these rows hold."""
         return sum(rows.cells for rows in self.rows.values())
 
+    @property
+    def has_many_labels(self) -> bool:
+        """Whether some column has more labels than can each have an indicator."""
+        return any(rows.has_many_labels for rows in self.rows.values())
+
     def tables(self) -> tuple[Array, Array] | None:
         """All numbers and all codes of labels side by side; None where there are images or sequences."""
         several = [rows.tables() for rows in self.rows.values()]
@@ -403,6 +420,36 @@ def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None)
         copies = np.arange(n_rows)
     fold_of_group = np.random.default_rng(seed).permutation(int(copies.max()) + 1) % n_folds
     return np.asarray(fold_of_group[copies])
+
+
+Model = TypeVar("Model")
+
+
+def cross_fitted(
+    fold_of_row: np.ndarray,
+    without: Callable[[np.ndarray], Model],
+    told: Callable[[Model, np.ndarray], Array],
+    what: str = "",
+) -> tuple[list[Model], Array]:
+    """A model for each fold that has not seen it, and what each row is told by the one that has not seen that row.
+
+    Args:
+        fold_of_row: The fold of each row, (n,), as `deal` makes it.
+        without: From positions of rows to a model of all others.
+        told: What a model says of rows at such positions, one row each.
+        what: What to tell that goes on; nothing when "".
+
+    Returns:
+        The models, by fold, and what the rows are told, (n, ...).
+    """
+    rows = [np.flatnonzero(fold_of_row == fold) for fold in np.unique(fold_of_row)]
+    models, values = [], []
+    for i, own in enumerate(rows):
+        if what:
+            tell(f"{what}, part {i + 1} of {len(rows)}")
+        models.append(without(own))
+        values.append(told(models[-1], own))
+    return models, np.concatenate(values)[np.argsort(np.concatenate(rows))]
 
 
 def equal_beside(tables: Sequence[Array]) -> np.ndarray | None:

@@ -20,17 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from featgeo.features.labels import rows_of_some_labels, told_apart
 from featgeo.features.recipes import MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import Space
 from featgeo.features.spaces import SpanFunction, TableSpace, in_reach
-from featgeo.features.trees import (
-    RegressorSpace,
-    as_matrix,
-    columns_of_many_labels,
-    rows_of_some_labels,
-    told_apart,
-    trees,
-)
+from featgeo.features.trees import RegressorSpace, as_matrix, trees
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
@@ -254,7 +248,7 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
     Returns:
         Targets of unit variance, (n, k).
     """
-    if not columns_of_many_labels(rows.variable):
+    if not rows.has_many_labels:
         return targets(space, others, [values for _, values in pilot])
     found = np.hstack([values * sigma for sigma, values in pilot])
     most = MAX_TARGETS if cheap or are_all_known(space) else min(found.shape[1] + 1, MAX_TARGETS)
@@ -398,7 +392,7 @@ def _is_more(bank: Bank, attempt: Attempt) -> bool:
     learned, rows = bank.learned(attempt.names), task.rows(task.setting.richest[0])
     both = (rows, task.rows(task.setting.richest[1]))
     # Trees read no column of too many labels, and would have too many to predict.
-    if learned.unseen is None or any(columns_of_many_labels(side.variable) for side in both):
+    if learned.unseen is None or any(side.has_many_labels for side in both):
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])
