@@ -9,7 +9,8 @@ from sklearn.model_selection import KFold
 
 from featgeo import leakage
 from featgeo.features.centred import CentredSpace
-from featgeo.features.spaces import KernelSpace, PartSpace, ProductSpace, SideBySide, SpanFunction, SplineSpace
+from featgeo.features.combined import PartSpace, ProductSpace, SideBySide
+from featgeo.features.spaces import KernelSpace, SpanFunction, SplineSpace
 from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.learned import Component

@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.linear_model import LinearRegression, RidgeCV
 from torch import Tensor
 
+from featgeo.features.combined import PartSpace
 from featgeo.features.recipes import is_finite
 from featgeo.features.space import Space
-from featgeo.features.spaces import KernelSpace, PartSpace, SpanFunction, TableSpace
+from featgeo.features.spaces import KernelSpace, SpanFunction, TableSpace
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array

@@ -14,20 +14,9 @@ import torch
 from sklearn.base import is_regressor
 from sklearn.linear_model import LinearRegression
 
+from featgeo.features.combined import Joint, PartSpace, ProductSpace, SideBySide, Sum, TransformerSpace, as_columns
 from featgeo.features.space import Space
-from featgeo.features.spaces import (
-    ColumnsSpace,
-    Encoding,
-    Joint,
-    KernelSpace,
-    ProductSpace,
-    SideBySide,
-    SplineSpace,
-    Sum,
-    TableSpace,
-    TransformerSpace,
-    as_columns,
-)
+from featgeo.features.spaces import Encoding, KernelSpace, SplineSpace, TableSpace
 from featgeo.features.trees import IndexRegressor
 from featgeo.features.variables import Rows, symbols_of
 from featgeo.features.windows import WindowSpace
@@ -124,7 +113,7 @@ def _combined(space: Sum | Joint, rows: Rows, seed: int) -> Space:
         given = [recipe for recipe in recipes(part, group) if recipe.fit is not None]
         if not given or given[0].fit is None:
             raise ValueError(f"Each part of a {type(space).__name__} needs a space that is given, got {part!r}.")
-        spaces.append(ColumnsSpace(as_columns(columns), given[0].fit(group, seed)))
+        spaces.append(PartSpace((), given[0].fit(group, seed), as_columns(columns)))
     if isinstance(space, Joint):
         return ProductSpace(tuple(spaces), or_one=(True,) * len(spaces))
     return SideBySide(tuple(spaces))

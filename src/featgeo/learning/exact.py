@@ -35,7 +35,7 @@ from itertools import product
 import numpy as np
 from scipy import sparse
 
-from featgeo.features.spaces import LearnedFunction, TableFunction, TableSpace
+from featgeo.features.spaces import SpanFunction, TableSpace, table_function
 from featgeo.features.variables import Parts, Rows, deal
 from featgeo.geometry.alphabet import Alphabet
 from featgeo.geometry.finite import Dependence, FiniteJoint
@@ -160,14 +160,14 @@ def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int, thin: bool 
     k = most[n_modes] if isinstance(n_modes, str) else n_modes
     modes, *parts = _thin_modes(rows, k) if thin else [FiniteJoint(counts).strongest(k) for counts in rows.counts()]
     judged = rows.judged(modes, parts, n_modes)
-    functions = TableFunction(x_space, judged.modes.f), TableFunction(y_space, judged.modes.g)
+    functions = table_function(x_space, judged.modes.f), table_function(y_space, judged.modes.g)
     error = max(residual(judged.modes.f, rows.x_shares), residual(judged.modes.g, rows.y_shares))
     names = ("closed", "labels") if thin else ("exact", "table")
     return learned_tables([(judged, *functions)], seed, error, *names)
 
 
 def learned_tables(
-    levels: Sequence[tuple[Judged, LearnedFunction, LearnedFunction]],
+    levels: Sequence[tuple[Judged, SpanFunction, SpanFunction]],
     seed: int,
     residual: float,
     solver: str = "exact",
@@ -401,8 +401,8 @@ def learn_histories(
         space = TableSpace.fit(histories.of(*part))
         first = np.zeros(len(space.shares), dtype=np.int64)
         first[space.index(histories.of(*part))] = np.arange(n)
-        f = TableFunction(space, judged.modes.f[of_row[first]], part)
-        levels.append((judged, f, TableFunction(alphabet, judged.modes.g)))
+        f = table_function(space, judged.modes.f[of_row[first]], part)
+        levels.append((judged, f, table_function(alphabet, judged.modes.g)))
     error = max(residual(judged.modes.g, mass) for judged, *_ in levels)
     return learned_tables(levels, plan.seed, error), mass
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from featgeo.features.combined import PartSpace
 from featgeo.features.recipes import FREQUENT, TABLE, has_rows_for_each
-from featgeo.features.spaces import FeatureFunction, PartSpace, TableFunction, TableSpace
+from featgeo.features.spaces import FeatureFunction, SpanFunction, TableSpace, table_function
 from featgeo.learning.closed import Bank, Task, learn_closed
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.exact import learn_exact
@@ -139,12 +140,12 @@ def _as_tables(learned: Learned, task: Task) -> Learned:
     return replace(learned, components=tuple(components))
 
 
-def _as_table(function: FeatureFunction, rows: Any, of: tuple[str, ...]) -> TableFunction:
+def _as_table(function: FeatureFunction, rows: Any, of: tuple[str, ...]) -> SpanFunction:
     space = TableSpace.fit(rows.of(*of))
     first = np.empty(len(space.shares), dtype=np.int64)
     index = space.index(rows.of(*of))
     first[index[::-1]] = np.arange(len(index))[::-1]
-    return TableFunction(space, function(rows.take(first)), of)
+    return table_function(space, function(rows.take(first)), of)
 
 
 WAYS = (

@@ -25,9 +25,9 @@ import numpy as np
 import torch
 
 from featgeo.features.centred import CentredSpace
+from featgeo.features.combined import PartSpace
 from featgeo.features.recipes import Recipe, recipes
 from featgeo.features.space import Space
-from featgeo.features.spaces import PartSpace
 from featgeo.geometry.validation import check_choice, check_flag, check_number, check_whole, is_whole, seed_of
 from featgeo.schema import saved
 

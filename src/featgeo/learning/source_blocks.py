@@ -16,19 +16,10 @@ import numpy as np
 import torch
 from scipy.fft import dct
 
+from featgeo.features.combined import NetworkSpace, PartSpace, ProductSpace, SideBySide, products_of
 from featgeo.features.recipes import TABLE, Recipe, is_finite, recipes
 from featgeo.features.space import Space
-from featgeo.features.spaces import (
-    MOST_SYMBOLS,
-    NetworkSpace,
-    PartSpace,
-    ProductSpace,
-    SideBySide,
-    SpanFunction,
-    SplineSpace,
-    TableSpace,
-    products_of,
-)
+from featgeo.features.spaces import MOST_SYMBOLS, SpanFunction, SplineSpace, TableSpace
 from featgeo.features.variables import Parts, Rows, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures

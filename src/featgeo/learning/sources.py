@@ -17,8 +17,9 @@ from itertools import product
 
 import numpy as np
 
+from featgeo.features.combined import PartSpace
 from featgeo.features.space import Space
-from featgeo.features.spaces import PartSpace, TableSpace
+from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Parts
 from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.spans import COLLINEAR, Metric, SpanModes
