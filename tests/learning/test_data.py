@@ -6,7 +6,6 @@ import pytest
 
 from featgeo import ModalDecomposition
 from featgeo.features.variables import Variable
-from featgeo.learning import data
 from featgeo.learning.data import CHUNK_ROWS, Incomplete, Pairs, Stream, rows_by_pattern
 
 
@@ -29,12 +28,11 @@ def _numbers(rows) -> list[float]:
     return rows.table.numbers[:, 0].tolist()
 
 
-def test_chunks_are_all_rows_in_order_and_samples_keep_pairs(monkeypatch):
-    monkeypatch.setattr(data, "CHUNK_ROWS", 40)
+def test_chunks_are_all_rows_in_order_and_samples_keep_pairs():
     pairs = _pairs(100)
-    assert [len(chunk) for chunk in pairs.chunks()] == [40, 40, 20]
-    assert [number for chunk in pairs.chunks() for number in _numbers(chunk.x)] == list(range(100))
-    assert len(list(_pairs(40).chunks())) == 1
+    assert [len(chunk) for chunk in pairs.chunks(40)] == [40, 40, 20]
+    assert [number for chunk in pairs.chunks(40) for number in _numbers(chunk.x)] == list(range(100))
+    assert len(list(_pairs(40).chunks(40))) == 1
     sample = pairs.sample(10, seed=0)
     assert len(set(_numbers(sample.x))) == 10
     assert _numbers(sample.y) == [-number for number in _numbers(sample.x)]

@@ -85,13 +85,14 @@ class Support:
             values: The numbers, (n,).
             features: From positions among them, (m,), to g there, (m, k).
         """
-        distinct, first, counts = np.unique(values, return_index=True, return_counts=True)
+        order = np.argsort(values)
+        ordered = values[order]
+        first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        distinct, counts = ordered[first], np.diff(first, append=len(values))
         if len(distinct) <= MAX_NUMBERS:
             often = counts > ATOM_ROWS * np.median(counts)
             ends = _ends(distinct, distinct, often)
-            return cls("numbers", distinct, counts / len(values), _centred(features(first), counts), ends)
-        order = np.argsort(values, kind="stable")
-        ordered = values[order]
+            return cls("numbers", distinct, counts / len(values), _centred(features(order[first]), counts), ends)
         last = np.cumsum(counts)
         often = counts > ATOM_ROWS * len(ordered) / MAX_NUMBERS
         even = np.searchsorted(ordered, ordered[_ranks(len(ordered))])  # no value is split, and each atom holds a rank

@@ -33,7 +33,7 @@ import torch
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-from featgeo.features.dates import DATE_PARTS, as_times, date_part, in_microseconds, seconds
+from featgeo.features.dates import DATE_PARTS, TIMES, as_times, date_part, in_microseconds, seconds
 from featgeo.geometry.validation import Array, as_weights, check_same_rows, check_tensor, shown
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -77,8 +77,7 @@ def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
     """
     origin = _origin_of(values, what)
     numbers = _shifted(values, origin)
-    check_finite(numbers, what)
-    size = float(np.abs(numbers).max(initial=0.0))
+    size = finite_size(numbers, what)
     if size == 0 or SMALLEST <= size <= LARGEST:
         return origin, 0
     exponent = math.frexp(size)[1]
@@ -91,13 +90,15 @@ def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
     return origin, exponent
 
 
-def check_finite(numbers: Array, what: str) -> None:
-    """Refuse infinite numbers; NaN stands for a missing one."""
-    if np.isinf(numbers).any():
+def finite_size(numbers: Array, what: str) -> float:
+    """The size of the largest number, where all are finite; NaN, which stands for a missing one, where there is any."""
+    size = float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
+    if not math.isfinite(size) and np.isinf(numbers).any():
         raise ValueError(
             f"{what} holds infinite values (inf), or numbers beyond 1e308. Replace them by NaN where they mean "
             "missing, or by the largest finite value."
         )
+    return size
 
 
 def in_units(values: np.ndarray, origin: int, exponent: int) -> Array:
@@ -132,7 +133,7 @@ def _origin_of(values: np.ndarray, what: str) -> int:
         return 0
     if all(isinstance(value, Integral) for value in distinct) and _are_apart(_shifted(distinct, int(min(distinct)))):
         return int(min(distinct))
-    check_finite(numbers, what)
+    finite_size(numbers, what)
     raise ValueError(
         f"{what} holds different numbers, from {_short(min(distinct))} to {_short(max(distinct))}, that are one and "
         "the same as floats. Subtract what they have in common, or turn them into text if they are labels."
@@ -145,7 +146,7 @@ def _are_apart(numbers: Array) -> bool:
 
 def _shifted(values: np.ndarray, origin: int) -> Array:
     if values.dtype.kind != "O" and not origin:
-        return values.astype(np.float64)
+        return values.astype(np.float64, copy=False)
     return np.array([_float(value, origin) for value in values.tolist()], dtype=np.float64)
 
 
@@ -218,7 +219,7 @@ def columns_of(values: Any, name: str) -> tuple[dict[str, RawColumn], bool]:
     else:
         values = _as_array(values, name)
         table = values[:, None] if values.ndim == 1 else values
-        columns = {str(j): _of_array(table[:, j], f"Column '{j}' of {name}") for j in range(table.shape[1])}
+        columns = {str(j): _of_array(_together(table[:, j]), f"Column '{j}' of {name}") for j in range(table.shape[1])}
     if not columns:
         raise ValueError(f"{name} has 0 feature(s) (shape=({len(values)}, 0)) while a minimum of 1 is required.")
     if len(values) == 0:
@@ -281,6 +282,14 @@ def _as_array(values: Any, name: str) -> np.ndarray:
     return array if array.dtype.kind != "T" else array.astype(object)
 
 
+def _together(column: np.ndarray) -> np.ndarray:
+    """The same with its numbers beside each other in memory: they are read several times."""
+    plain_step = column.strides[0] > 0 and column.strides[0] % column.itemsize == 0
+    if not plain_step or not column.flags.writeable or column.dtype not in (np.float64, np.float32, np.int64):
+        return column  # torch takes no others
+    return torch.from_numpy(column).contiguous().numpy()  # by all threads
+
+
 def check_kind(values: Any, name: str) -> None:
     """Refuse arrays whose values cannot be read as they are: sparse, masked, or on no device."""
     if sparse.issparse(values):
@@ -295,13 +304,13 @@ def _of_array(array: np.ndarray, what: str) -> RawColumn:
     """Dates and time spans of Python as those of numpy; other things as they are."""
     if array.dtype.kind == "M":
         return RawColumn(in_microseconds(array, what))
-    if array.dtype == object:
-        known = ~missing_in(array)
-        times = as_times(array[known].tolist(), what)
-        if times is not None:
-            result = np.full(len(array), "NaT", times[0].dtype)
-            result[known] = times[0]
-            return RawColumn(result, zoned=times[1])
+    known = ~missing_in(array) if array.dtype == object else np.zeros(len(array), dtype=bool)
+    present = array[known].tolist()
+    if present and any(all(isinstance(value, kind) for value in present) for kind in TIMES):
+        times, zoned = as_times(present, what)
+        array = np.full(len(array), "NaT", times.dtype)
+        array[known] = times
+        return RawColumn(array, zoned=zoned)
     return RawColumn(array)
 
 
@@ -501,8 +510,9 @@ class Column:
 def column_of(key: str, raw: RawColumn, name: str) -> Column:
     """What a column holds."""
     array, what = raw.values, f"Column {key!r} of {name}"
-    known = array[~missing_in(array)]
-    missing = len(known) < len(array)
+    is_missing_there = missing_in(array)
+    missing = bool(is_missing_there.any())
+    known = array[~is_missing_there] if missing else array
     if array.dtype.kind == "M":
         parts = tuple(part for part in DATE_PARTS if len(np.unique(date_part(known, part))) > 1)
         return Column(key, "date", (), missing, parts, "zoned" if raw.zoned else "")
@@ -591,8 +601,7 @@ def numbers_of(column: Column, raw: RawColumn, name: str) -> list[Array]:
         array = seconds(array, what)
     _check_numbers(array, what)
     numbers = in_units(array, column.origin, column.exponent)
-    check_finite(numbers, what)
-    if np.isnan(numbers).any() and not column.missing:
+    if math.isnan(finite_size(numbers, what)) and not column.missing:
         warnings.warn(f"{what} has missing values, and had none in the fit. They count as average.", stacklevel=2)
     return [numbers]
 

@@ -10,17 +10,13 @@ import numpy as np
 from featgeo.geometry.validation import Array
 
 DATE_PARTS = ("month", "weekday", "hour")
+TIMES = (date | np.datetime64, timedelta | np.timedelta64)
 
 
-def as_times(values: list[Any], what: str) -> tuple[np.ndarray, bool] | None:
-    """Dates of Python or numpy as those of numpy, in universal time, and whether they had a time zone; or time spans.
-
-    None where they are neither.
-    """
-    if values and all(isinstance(value, timedelta | np.timedelta64) for value in values):
+def as_times(values: list[Any], what: str) -> tuple[np.ndarray, bool]:
+    """Dates, or time spans, as those of numpy, in universal time; and whether they had a time zone."""
+    if isinstance(values[0], TIMES[1]):
         return np.array(values, "timedelta64[us]"), False
-    if not values or not all(isinstance(value, date | np.datetime64) for value in values):
-        return None
     zoned = [getattr(value, "tzinfo", None) is not None for value in values]
     if len(set(zoned)) > 1:
         raise ValueError(f"{what} holds dates with and without a time zone. Give all of them one, or none.")

@@ -18,12 +18,11 @@ from featgeo.features.combined import Joint, PartSpace, ProductSpace, SideBySide
 from featgeo.features.space import Space
 from featgeo.features.spaces import Encoding, KernelSpace, SplineSpace, TableSpace
 from featgeo.features.trees import IndexRegressor
-from featgeo.features.variables import Rows, symbols_of
+from featgeo.features.variables import HEAD_ROWS, Rows, symbols_of
 from featgeo.features.windows import WindowSpace
 from featgeo.geometry.validation import shown
 from featgeo.tuning import in_force
 
-HEAD_ROWS = 4096  # most tables that are too rich show it early
 GAMMAS = (0.1, 0.3, 1.0)
 NAMES = (
     "auto",

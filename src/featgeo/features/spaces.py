@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from featgeo.features.columns import LARGEST, SMALLEST, UNKNOWN
 from featgeo.features.space import Space, at_code, bisected, last_at_most, looked_up, normal_quantile
-from featgeo.features.variables import Rows, Table, Variable, symbol_keys, symbols_of
+from featgeo.features.variables import HEAD_ROWS, Rows, Table, Variable, symbol_keys, symbols_of
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -432,12 +432,14 @@ def _additive(rows: Rows, scores: Scores) -> SplineSpace | Encoding:
 
 def check_not_constant(table: Table, name: str) -> None:
     """Refuse a variable that never varies: nothing depends on it, and it depends on nothing."""
-    keys = symbol_keys(table)
-    if (keys == keys[0]).all():
-        raise ValueError(
-            f"{name} never varies in these {len(keys)} sample(s) (one class, n_samples={len(keys)}): nothing can "
-            "depend on it. Pass rows in which it takes at least two values."
-        )
+    for part in (table.take(slice(0, HEAD_ROWS)), table):
+        keys = symbol_keys(part)
+        if (keys != keys[0]).any():
+            return
+    raise ValueError(
+        f"{name} never varies in these {len(keys)} sample(s) (one class, n_samples={len(keys)}): nothing can "
+        "depend on it. Pass rows in which it takes at least two values."
+    )
 
 
 FeatureFunction = Callable[[Any], Array]  # from rows to values at each, (n, k)

@@ -53,7 +53,7 @@ from featgeo.watch import tell
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of numbers and of coded labels.
+    """Rows of numbers and of coded labels; what belongs to a column lies together in memory: most is done by columns.
 
     Attributes:
         numbers: Shape (n, p), NaN where missing.
@@ -68,7 +68,7 @@ class Table:
 
     def take(self, index: np.ndarray | slice) -> Table:
         """Some of the rows."""
-        return Table(self.numbers[index], self.codes[index])
+        return Table(self.numbers.T[:, index].T, self.codes.T[:, index].T)
 
 
 @saved
@@ -181,8 +181,8 @@ class Variable:
                 numbers += numbers_of(column, raw[column.name], self.name)
         n = len(raw[read[0]].values)
         return Table(
-            np.stack(numbers, axis=1) if numbers else np.empty((n, 0)),
-            np.stack(codes, axis=1) if codes else np.empty((n, 0), dtype=np.int64),
+            np.stack(numbers).T if numbers else np.empty((n, 0)),
+            np.stack(codes).T if codes else np.empty((n, 0), dtype=np.int64),
         )
 
 
@@ -399,9 +399,9 @@ def _side_by_side(parts: list[Rows]) -> Rows:
     return Rows(Variable(f"({name})", columns, named=True), table, parts[0].device)
 
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, with irregular bits: products with it spread over all 64
+_MIX = 0x9E3779B97F4A7C15 - 2**64  # odd, with irregular bits: products with it spread over all 64
 BY_CHANCE = 0.1  # rows that would equal a given one: with fewer, equal rows have a common origin
-HEAD_ROWS = 4096  # most columns that are continuous show it early
+HEAD_ROWS = 4096  # columns that are continuous, tables that are too rich, mostly show it early
 FEWEST_A_FOLD = 2  # distinct rows; with fewer, equal rows are all that there is
 
 
@@ -416,10 +416,12 @@ def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None)
             for itself when None.
     """
     n_folds = min(n_folds, n_rows)
-    if copies is None or copies.max(initial=-1) + 1 < FEWEST_A_FOLD * n_folds:
-        copies = np.arange(n_rows)
-    fold_of_group = np.random.default_rng(seed).permutation(int(copies.max()) + 1) % n_folds
-    return np.asarray(fold_of_group[copies])
+    n_groups = n_rows if copies is None else int(copies.max(initial=-1)) + 1
+    if n_groups < FEWEST_A_FOLD * n_folds:
+        n_groups, copies = n_rows, None
+    in_turn = np.tile(np.arange(n_folds), -(-n_groups // n_folds))[:n_groups]
+    fold_of_group = np.random.default_rng(seed).permutation(in_turn)
+    return fold_of_group if copies is None else fold_of_group[copies]
 
 
 Model = TypeVar("Model")
@@ -458,8 +460,11 @@ def equal_beside(tables: Sequence[Array]) -> np.ndarray | None:
     Args:
         tables: Numbers and codes of each row, (n, d_i).
     """
-    _, first, place = np.unique(_keys(np.hstack(tables)), return_index=True, return_inverse=True)
-    return None if len(first) == len(place) else np.argsort(first[place], kind="stable")
+    keys = _keys(*tables)
+    if _are_distinct(keys):
+        return None
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return np.argsort(first[place], kind="stable")
 
 
 def copies_of(x: Array, y: Array, codes: np.ndarray | None = None) -> np.ndarray:
@@ -474,8 +479,7 @@ def copies_of(x: Array, y: Array, codes: np.ndarray | None = None) -> np.ndarray
     if not continuous:
         return np.arange(len(x))
     known = x if codes is None else np.hstack([x, codes])
-    x_key = _keys(known)
-    row_key = _mixed(x_key ^ _mixed(_keys(y)))
+    x_key, row_key = _keys(known), _keys(known, y)
     _, x_place, x_count = np.unique(x_key, return_inverse=True, return_counts=True)
     if len(x_count) == len(x):
         return np.arange(len(x))
@@ -508,15 +512,22 @@ def _log_share(column: Array) -> Array:
     return np.asarray(np.log(counts / len(column))[place])
 
 
-def _keys(values: Array) -> np.ndarray:
-    """A number of 64 bits for each row, (n,), equal for equal rows and else different but for a chance of 2^-64."""
-    result = np.zeros(len(values), dtype=np.uint64)
-    for column in values.T:
-        bits = np.where(np.isnan(column), np.nan, column + 0.0).view(np.uint64)  # one NaN, and no -0
-        result = _mixed(result ^ bits)
-    return result
+def _keys(*tables: np.ndarray) -> np.ndarray:
+    """A number of 64 bits for each row of some tables side by side, (n,).
+
+    It is equal for equal rows and else different but for a chance of 2^-64.
+    """
+    keys = torch.zeros(len(tables[0]), dtype=torch.int64)
+    for column in (column for table in tables for column in table.T):
+        number = torch.tensor(column, dtype=torch.float64).add_(0.0)  # no -0
+        bits = number.masked_fill_(number.isnan(), torch.nan).view(torch.int64)  # and one NaN
+        keys ^= bits
+        keys ^= (keys >> 32).bitwise_and_(2**32 - 1)
+        keys *= _MIX
+        keys ^= (keys >> 29).bitwise_and_(2**35 - 1)
+    return keys.numpy()
 
 
-def _mixed(bits: np.ndarray) -> np.ndarray:
-    bits = (bits ^ (bits >> np.uint64(32))) * _MIX
-    return bits ^ (bits >> np.uint64(29))
+def _are_distinct(keys: np.ndarray) -> bool:
+    ordered = np.sort(keys)  # far sooner than their order
+    return bool((ordered[1:] != ordered[:-1]).all())

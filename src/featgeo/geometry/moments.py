@@ -114,10 +114,10 @@ class Moments:
         n_rows, *others = dict.fromkeys(lengths.values())
         if others:
             raise ValueError(f"All blocks must have the same number of rows, got {lengths}. Align them row by row.")
+        if n_rows and weights is None and not present:  # the usual case
+            return _complete(features)
         row_weights = np.ones(n_rows) if weights is None else as_weights(weights, n_rows)
         carries = _presence(tuple(blocks), n_rows, present or {}) & (row_weights > 0)[:, None]
-        if n_rows and carries.all():  # the usual case
-            return _complete(features, row_weights)
         # Rows with the same blocks present are one complete chunk; merging does the rest.
         patterns, pattern_of_row = np.unique(carries, axis=0, return_inverse=True)
         chunks = []
@@ -276,7 +276,7 @@ def _taken(features: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
     return features if len(rows) == len(features) else features[features.new_tensor(rows).long()]
 
 
-def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:
+def _complete(blocks: Mapping[str, torch.Tensor], weights: Array | None = None) -> Moments:
     """Moments of rows that carry every block: one centred product of all columns together."""
     for name, block in blocks.items():
         check_finite(block, name)
@@ -284,7 +284,7 @@ def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:
     ends = dict(zip(dims, np.cumsum(list(dims.values())), strict=True))
     columns = {name: slice(ends[name] - dims[name], ends[name]) for name in dims}
     mean, scatter = _mean_and_scatter(list(blocks.values()), weights)
-    total = float(weights.sum())
+    total = float(len(next(iter(blocks.values()))) if weights is None else weights.sum())
     if not (np.isfinite(total) and np.isfinite(scatter).all()):
         raise ValueError("The moments are more than a float can hold. Scale the features or the weights down.")
     pairs = {
@@ -296,17 +296,17 @@ def _complete(blocks: Mapping[str, torch.Tensor], weights: Array) -> Moments:
     return _restored(dims, pairs)
 
 
-def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array) -> tuple[Array, Array]:
+def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array | None) -> tuple[Array, Array]:
     import torch
 
     device = next((block.device for block in blocks if block.device.type != "cpu"), torch.device("cpu"))
     features = torch.cat([block.to(device) for block in blocks], dim=1)
-    row_weights = torch.from_numpy(weights).to(device)
+    row_weights = features.new_ones(len(features)) if weights is None else torch.from_numpy(weights).to(device)
     share = row_weights / row_weights.sum()
     mean = share @ features
     centred = features - mean
     correction = share @ centred  # the rounding of the first mean
     centred -= correction
-    weighted = centred if (weights == 1).all() else centred * row_weights[:, None]
+    weighted = centred if weights is None else centred * row_weights[:, None]
     scatter = weighted.T @ centred
     return torch.stack([mean, correction]).cpu().numpy(), scatter.cpu().numpy()

@@ -22,13 +22,13 @@ import numpy as np
 
 from featgeo.features.labels import rows_of_some_labels, told_apart
 from featgeo.features.recipes import MEANS, TABLE, Recipe, recipes
-from featgeo.features.space import Space
+from featgeo.features.space import GPU_ROWS_AT_ONCE, Space
 from featgeo.features.spaces import SpanFunction, TableSpace, in_reach
 from featgeo.features.trees import RegressorSpace, as_matrix, trees
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import Pairs, Stream
+from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream
 from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, from_solution, some_rows
 from featgeo.learning.setting import Block, Plan, Setting
 from featgeo.learning.solve import Candidate, Folds, Search, Solution, is_within_an_error, preferred, solve
@@ -92,7 +92,7 @@ class Task:
         # A rare symbol may miss among some rows, and then would have no function of its own.
         rows = self.every if recipe is TABLE else self.sample
         seed = self.plan.seed + (self.setting.blocks[name][0] == "y")
-        space = self.block(name).fitted(recipe, self.side(name, rows), seed)
+        space = self.block(name).fitted(recipe, self.side(name, rows), seed).to(self.plan.device)
         return in_reach(space, self.side(name, rows.take(slice(0, SCALE_ROWS)))).to(self.plan.device)
 
 
@@ -137,7 +137,12 @@ class Bank:
         data = self.task.data
         if self._folds is not None and self._folds.whole.all.knows([" ".join(key) for key in keys]):
             return
-        chunks = [data] if isinstance(data, Pairs) and any(key in self.own for key in keys) else data.chunks()
+        if isinstance(data, Stream):
+            chunks: Iterable[Pairs] = data.chunks()
+        else:
+            on_cpu = self.task.plan.device == "cpu"
+            size = len(data) if any(key in self.own for key in keys) else CHUNK_ROWS if on_cpu else GPU_ROWS_AT_ONCE
+            chunks = data.chunks(size)
         features = ({" ".join(key): self._values(key, chunk) for key in keys} for chunk in chunks)
         more = Folds.from_chunks(features, self.n_folds, self.task.plan.seed, self.fold_of_row)
         self._folds = more if self._folds is None else self._folds.joined(more)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -52,13 +53,13 @@ class Pairs:
                 "it are. Subtract what they have in common, such as Y - Y.min()."
             )
 
-    def chunks(self) -> Iterator[Pairs]:
+    def chunks(self, size: int = CHUNK_ROWS) -> Iterator[Pairs]:
         """All rows, some at a time, in order."""
-        if len(self) <= CHUNK_ROWS:
+        if len(self) <= size:
             yield self
             return
-        for start in range(0, len(self), CHUNK_ROWS):
-            yield self.take(slice(start, start + CHUNK_ROWS))
+        for start in range(0, len(self), size):
+            yield self.take(slice(start, start + size))
 
     def take(self, index: np.ndarray | slice) -> Pairs:
         """Some of the rows."""
@@ -70,7 +71,7 @@ class Pairs:
         Of columns that take few values, and of labels, rows repeat by right: they are dealt one by one.
         """
         x, y = self.x.tables(), self.y.tables()
-        if x is None or y is None:
+        if x is None or y is None or self._order is None:
             return deal(len(self), n_folds, seed)
         return deal(len(self), n_folds, seed, copies_of(x[0], np.hstack(y), x[1]))
 
@@ -79,9 +80,13 @@ class Pairs:
 
         Images and sequences stay as they came.
         """
+        return self if self._order is None else self.take(self._order)
+
+    @cached_property
+    def _order(self) -> np.ndarray | None:
+        """Positions that put equal rows beside each other, (n,); None where no two are equal."""
         x, y = self.x.tables(), self.y.tables()
-        order = None if x is None or y is None else equal_beside([*x, *y])
-        return self if order is None else self.take(order)
+        return None if x is None or y is None else equal_beside([*x, *y])
 
     def sample(self, n_rows: int, seed: int) -> Pairs:
         """At most so many rows, at random."""
