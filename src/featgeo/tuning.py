@@ -28,6 +28,7 @@ class Options:
     folds: int = 5  # parts of the rows that are left out once: more cost more, fewer leave less to learn from
     outer_share: float = 0.002  # of the rows lie outside of either end that "bounded" numbers are measured by
     outer_reach: float = 4.0  # they end so many times as far from the middle: 11 deviations of a bell curve
+    kernel_gammas: tuple[float, ...] = (0.1, 0.3, 1.0)  # inverse squared widths of kernels, the smoothest first
     kernel_features: int = 32  # of one number
     joint_kernel_features: int = 300  # of several columns together
     normal_knots: int = 5  # of splines of normal scores: few, so that their cubics can follow Hermite polynomials
