@@ -106,18 +106,9 @@ def in_units(values: np.ndarray, origin: int, exponent: int) -> Array:
     numbers = _shifted(values, origin)
     if exponent == 0:
         return numbers
-    largest = np.finfo(np.float64).max
     # A later value may be 1e300 times larger than all of the fit: it is beyond all of them, wherever it is put.
     with np.errstate(over="ignore"):
-        return np.where(np.isinf(numbers), numbers, np.ldexp(numbers, -exponent).clip(-largest, largest))
-
-
-def out_of_units(numbers: Array, origin: int, exponent: int) -> np.ndarray:
-    """What `in_units` was given: floats, or whole numbers where the origin is one that no float could hold."""
-    values = np.ldexp(numbers, exponent) if exponent else numbers
-    if not origin:
-        return values
-    return np.array([origin + int(value) for value in values.tolist()])
+        return np.where(np.isinf(numbers), numbers, np.nan_to_num(np.ldexp(numbers, -exponent), nan=np.nan))
 
 
 def _origin_of(values: np.ndarray, what: str) -> int:
@@ -185,11 +176,6 @@ def plain(values: Any) -> Any:
     """Things that can become arrays, such as those of other libraries, as arrays."""
     known = isinstance(values, np.ndarray | torch.Tensor) or sparse.issparse(values) or is_frame(values)
     return np.asarray(values) if hasattr(values, "__array__") and not known else values
-
-
-def dimensions(values: Any) -> int:
-    """1 for a vector or series, 2 for a table or frame, more for tensors."""
-    return len(shape_of(plain(values), "X"))
 
 
 def is_frame(values: Any) -> bool:
@@ -385,10 +371,7 @@ def rows_of(values: Any, name: str) -> Any:
 def present(values: Any, name: str) -> np.ndarray:
     """Which rows are there, (n,)."""
     if not is_frame(values) and len(shape_of(values, name)) > 2:
-        tensor = tensor_of(values, name)
-        if not tensor.is_floating_point():
-            return np.ones(len(tensor), dtype=bool)
-        return ~torch.isnan(tensor.flatten(1)).all(dim=1).numpy()
+        return ~torch.isnan(tensor_of(values, name).flatten(1)).all(dim=1).numpy()
     columns, _ = columns_of(values, name)
     return ~np.all([missing_in(column.values) for column in columns.values()], axis=0)
 
@@ -426,33 +409,30 @@ def stacked(parts: list[Any], name: str) -> Any:
         return parts[0]
     if all(nw.dependencies.is_into_series(part) for part in parts):
         frames = [nw.from_native(part, series_only=True).alias(name).to_frame().to_native() for part in parts]
-        return nw.from_native(stacked(frames, name), eager_only=True)[name].to_native()
+        return nw.from_native(_one_frame(frames, name), eager_only=True)[name].to_native()
     if all(nw.dependencies.is_into_dataframe(part) for part in parts):
-        for part in parts:
-            check_unique_names(part, name)
-        frames = [nw.from_native(part, eager_only=True) for part in parts]
-        first = list(frames[0].columns)
-        if any(set(frame.columns) != set(first) for frame in frames):
-            columns = [list(frame.columns) for frame in frames]
-            raise ValueError(
-                f"{name} must have the same columns in all data sets or batches, got {columns}. Rename or drop some."
-            )
-        return _one_frame([frame.select(first) for frame in frames], name)
-    if all(isinstance(part, torch.Tensor) for part in parts) and len({part.shape[1:] for part in parts}) == 1:
-        return torch.cat([part.detach().cpu() for part in parts])
-    arrays = [np.asarray(part.cpu() if isinstance(part, torch.Tensor) else part) for part in parts]
-    shapes = {array.shape[1:] for array in arrays}
-    texts = {array.dtype.kind in "OUS" for array in arrays}
-    if len(shapes) > 1 or len(texts) > 1:
-        kinds = [f"{array.dtype} of shape {array.shape}" for array in arrays]
+        return _one_frame(parts, name)
+    in_torch = all(isinstance(part, torch.Tensor) for part in parts)
+    arrays: list[Any] = [part.detach().cpu() if isinstance(part, torch.Tensor) else part for part in parts]
+    arrays = arrays if in_torch else list(map(np.asarray, arrays))
+    if len({(array.shape[1:], not in_torch and array.dtype.kind in "OUS") for array in arrays}) > 1:
+        kinds = [f"{array.dtype} of shape {tuple(array.shape)}" for array in arrays]
         raise ValueError(f"{name} must be of one kind in all data sets or batches, got {kinds}. Convert them.")
-    return np.concatenate(arrays)
+    return torch.cat(arrays) if in_torch else np.concatenate(arrays)
 
 
-def _one_frame(frames: list[Any], name: str) -> Any:
+def _one_frame(parts: list[Any], name: str) -> Any:
     """Frames of the same columns, one after the other; columns of categories keep all of them."""
+    for part in parts:
+        check_unique_names(part, name)
+    frames = [nw.from_native(part, eager_only=True) for part in parts]
+    columns = [list(frame.columns) for frame in frames]
+    if any(set(names) != set(columns[0]) for names in columns):
+        raise ValueError(
+            f"{name} must have the same columns in all data sets or batches, got {columns}. Rename or drop some."
+        )
     try:
-        joined = nw.concat(frames, how="vertical")
+        joined = nw.concat([frame.select(columns[0]) for frame in frames], how="vertical")
     except Exception as error:  # each library has its own for columns of types that do not fit
         types = [dict(frame.schema) for frame in frames]
         raise ValueError(
@@ -504,7 +484,8 @@ class Column:
 
     def as_came(self, numbers: Array) -> np.ndarray:
         """Numbers, once read, as they were before: floats, or whole numbers that floats would not tell apart."""
-        return out_of_units(numbers, self.origin, self.exponent)
+        values = np.ldexp(numbers, self.exponent) if self.exponent else numbers
+        return np.array([self.origin + int(value) for value in values.tolist()]) if self.origin else values
 
 
 def column_of(key: str, raw: RawColumn, name: str) -> Column:

@@ -178,7 +178,8 @@ class ProductSpace(Space):
         blocks = [space.forward(rows) for space in self.factors]
         if any(self.or_one):  # others are counted by whoever multiplies them
             check_few_products([block.shape[1] for block in blocks])
-        result = products_of([with_one(z) if one else z for z, one in zip(blocks, self.or_one, strict=True)])
+        ones = zip(blocks, self.or_one, strict=True)
+        result = products_of([torch.nn.functional.pad(z, (1, 0), value=1.0) if one else z for z, one in ones])
         return result[:, 1:] if all(self.or_one) else result
 
 
@@ -198,11 +199,6 @@ def products_of(factors: Sequence[Any]) -> Any:
     for factor in factors[1:]:
         result = (result[:, :, None] * factor[:, None, :]).reshape(factor.shape[0], -1)
     return result
-
-
-def with_one(features: Tensor) -> Tensor:
-    """The constant 1 before the other features, (n, 1 + d)."""
-    return torch.nn.functional.pad(features, (1, 0), value=1.0)
 
 
 @saved

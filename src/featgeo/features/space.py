@@ -126,9 +126,7 @@ def interpolated(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:
 
 def normal_quantile(rank: Tensor) -> Tensor:
     """The normal quantile function of ranks between 1e-11 and 1 - 1e-11."""
-    if not torch.compiler.is_exporting():
-        return torch.special.ndtri(rank)
-    return rational_quantile(rank)
+    return rational_quantile(rank) if torch.compiler.is_exporting() else torch.special.ndtri(rank)
 
 
 def rational_quantile(rank: Tensor) -> Tensor:

@@ -409,7 +409,8 @@ class RegressorSpace(Space):
         """
         if encoding is None and regressor is not None:
             encoding = Encoding.fit(rows, "standard")
-        inputs = torch.from_numpy(as_matrix(rows) if encoding is None else encoding(rows))
+        inputs = as_matrix(rows) if encoding is None else encoding.features(rows).cpu()
+        name = "trees" if regressor is None else getattr(regressor, "__name__", type(regressor).__name__)
         start = trees(rows, seed, **_size(targets.shape[1])) if regressor is None else regressor
         if regressor is None and inputs.numel() * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
@@ -433,15 +434,15 @@ class RegressorSpace(Space):
         def told_by(model: Regressions, out: np.ndarray) -> Array:
             return model.forward(inputs[out], torch.from_numpy(codes[out])).numpy()
 
-        grown, unseen = cross_fitted(fold_of_row, without, told_by, _name(start))
+        grown, unseen = cross_fitted(fold_of_row, without, told_by, name)
         if targets.shape[1] > 1:
-            tell(f"{_name(start)} of all rows")
+            tell(f"{name} of all rows")
             grown = [without(np.empty(0, dtype=np.int64))]
         return cls(tuple(grown[:AVERAGED]), encoding), unseen
 
     def forward(self, rows: Rows) -> Tensor:
         """The average over the sets of regressors, (n, k)."""
-        inputs = _matrix(rows) if self.encoding is None else self.encoding.forward(rows)
+        inputs = as_matrix(rows) if self.encoding is None else self.encoding.forward(rows)
         return torch.stack([regressions.forward(inputs, rows.codes) for regressions in self.sets]).mean(dim=0)
 
 
@@ -458,21 +459,11 @@ def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegresso
     return HistGradientBoostingRegressor(categorical_features=as_sets or None, random_state=seed, **options)
 
 
-def as_matrix(rows: Rows) -> Array:
+def as_matrix(rows: Rows) -> Tensor:
     """Numbers and codes side by side, NaN where missing or unknown; without columns of too many labels for a set."""
-    matrix: Array = _matrix(rows).numpy()
-    return matrix
-
-
-def _matrix(rows: Rows) -> Tensor:
     codes = rows.codes[:, _columns_as_sets(rows)]
     return torch.cat([rows.numbers, torch.where(codes == UNKNOWN, torch.nan, codes.double())], dim=1)
 
 
 def _columns_as_sets(rows: Rows) -> list[int]:
     return [j for j, column in enumerate(rows.variable.labels) if column.n_labels <= MAX_CATEGORIES]
-
-
-def _name(regressor: Any) -> str:
-    name = type(regressor).__name__
-    return {"HistGradientBoostingRegressor": "trees", "type": "index"}.get(name, name)

@@ -45,7 +45,7 @@ from featgeo.features.columns import (
     shape_of,
     taken,
 )
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 from featgeo.watch import tell
@@ -81,14 +81,14 @@ class Variable:
         columns: Its columns, for a table: those that spaces read.
         shape: Shape of one row, for a tensor; () for a table.
         named: Whether the columns came with names.
-        set_aside: Positions and names of further columns, which identify rows and are not read.
+        came: Names of all columns that came, where some of them identify rows and are not read.
     """
 
     name: str
     columns: tuple[Column, ...] = ()
     shape: tuple[int, ...] = ()
     named: bool = False
-    set_aside: tuple[tuple[int, str], ...] = ()
+    came: tuple[str, ...] = ()
 
     @classmethod
     def seen(cls, values: Any, name: str) -> Variable:
@@ -102,7 +102,7 @@ class Variable:
         columns = tuple(column_of(key, column, name) for key, column in raw.items())
         aside = identifiers(columns, raw, name)
         read = tuple(column for i, column in enumerate(columns) if i not in aside)
-        return cls(name, read, named=named, set_aside=tuple((i, columns[i].name) for i in aside))
+        return cls(name, read, named=named, came=tuple(raw) if aside else ())
 
     @property
     def is_tensor(self) -> bool:
@@ -131,17 +131,10 @@ class Variable:
         numbers = [i for i, column in enumerate(self.columns) if not is_label[i] for _ in range(1 + len(column.parts))]
         return numbers, [i for i, label in enumerate(is_label) if label]
 
-    @property
-    def came(self) -> list[str]:
-        """The names of all columns as they came, those that are set aside too."""
-        names = [column.name for column in self.columns]
-        for i, name in self.set_aside:
-            names.insert(i, name)
-        return names
-
     def positions(self, columns: Sequence[str | int]) -> list[int]:
         """Positions, among the columns that are read, of some by name, or by position among those that came."""
-        read, came = [column.name for column in self.columns], self.came
+        read = [column.name for column in self.columns]
+        came = self.came or read
         names: list[Any] = [came[c] if isinstance(c, int) and -len(came) <= c < len(came) else c for c in columns]
         if not set(names) <= set(read) or (not self.named and any(isinstance(column, str) for column in columns)):
             way_out = (
@@ -160,14 +153,15 @@ class Variable:
     def read(self, values: Any) -> Table:
         """The columns of the given rows as numbers and codes."""
         raw, named = columns_of(values, self.name)
-        read, aside = [column.name for column in self.columns], {name for _, name in self.set_aside}
+        read = [column.name for column in self.columns]
+        came, aside = self.came or read, set(self.came) - set(read)
         if not (self.named and named):
-            if len(raw) != len(self.came):
+            if len(raw) != len(came):
                 raise ValueError(
-                    f"{self.name} has {len(raw)} features, but the fit had {len(self.came)}. Pass the same columns. "
+                    f"{self.name} has {len(raw)} features, but the fit had {len(came)}. Pass the same columns. "
                     "Reshape your data with .reshape(1, -1) if it is a single row."
                 )
-            raw = dict(zip(self.came, raw.values(), strict=True))
+            raw = dict(zip(came, raw.values(), strict=True))
         if raw.keys() - aside != set(read):  # what identifies rows need not be there
             raise ValueError(
                 f"{self.name} must have the columns of the fit, {read}, got "
@@ -281,7 +275,7 @@ class Rows:
         raw = table if isinstance(self.raw, Table) else self.raw
         if np.ndim(self.raw) > 1:
             raw = _safe_indexing(self.raw, list(columns), axis=1)
-        return Rows(replace(self.variable, columns=kept, set_aside=()), raw, self.device)._read(table)
+        return Rows(replace(self.variable, columns=kept, came=()), raw, self.device)._read(table)
 
     def take(self, index: np.ndarray | slice) -> Rows:
         """Some of the rows."""
@@ -331,12 +325,7 @@ class Parts:
     memo: dict[tuple[str, ...], Rows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        lengths = {rows.variable.name: len(rows) for rows in self.rows.values()}
-        if len(set(lengths.values())) != 1:
-            raise ValueError(
-                f"All variables must have the same rows, got inconsistent numbers of samples: {lengths}. Align them "
-                "row by row."
-            )
+        check_same_rows(**{rows.variable.name: rows for rows in self.rows.values()})
 
     def __len__(self) -> int:
         return len(next(iter(self.rows.values())))

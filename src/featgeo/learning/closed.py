@@ -283,7 +283,7 @@ def clearness(rows: Rows, residuals: Array, seed: int) -> float:
     """
     order = np.random.default_rng(seed).permutation(len(rows))[: 2 * PROBE_ROWS]
     halves = order[: len(order) // 2], order[len(order) // 2 :]
-    inputs = as_matrix(rows)
+    inputs = as_matrix(rows).numpy()
     if inputs.shape[1] == 0:  # labels only, too many to be split as sets
         return 0.0
     clear = 0.0
