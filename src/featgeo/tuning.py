@@ -34,6 +34,7 @@ class Options:
     normal_knots: int = 5  # of splines of normal scores: few, so that their cubics can follow Hermite polynomials
     uniform_knots: int = 8  # of splines of uniform scores, which need no room beyond the knots
     rows_beyond_knots: int = 300  # of normal scores, on either side: no piece of a spline rests on fewer
+    leaves_a_root: float = 0.4  # leaves of a boosted tree for each root of the rows: more follow the noise of few rows
     index_ridges: tuple[float, ...] = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of a direction, shares of the mean variance
     index_knots: tuple[int, ...] = (4, 7, 12)  # of the curves along an index: from nearly a line to waves
 

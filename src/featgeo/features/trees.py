@@ -301,6 +301,7 @@ GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: 
 # trees each, that are averaged where there is a single function.
 MOST_TREES, FEWEST_TREES = 220, 20
 AVERAGED = 3
+MOST_LEAVES = 31  # of a tree, as scikit-learn has them: bounds time
 FEWEST_GROWN = 2000  # rows of a forest that are always afforded, however many columns they have
 
 
@@ -456,7 +457,9 @@ def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegresso
     """Boosted trees that take labels as labels; options as scikit-learn has them."""
     n_numbers = rows.table.numbers.shape[1]
     as_sets = [n_numbers + i for i in range(len(_columns_as_sets(rows)))]
-    return HistGradientBoostingRegressor(categorical_features=as_sets or None, random_state=seed, **options)
+    leaves = int(np.clip(in_force.get().leaves_a_root * np.sqrt(len(rows)), 2, MOST_LEAVES))
+    options = {"max_leaf_nodes": leaves, "categorical_features": as_sets or None, "random_state": seed, **options}
+    return HistGradientBoostingRegressor(**options)
 
 
 def as_matrix(rows: Rows) -> Tensor:
