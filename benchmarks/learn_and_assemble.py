@@ -25,7 +25,7 @@ from featgeo.features import networks
 from featgeo.geometry import Modes
 from featgeo.paper import cosine as cosine_experiment
 from featgeo.paper import discrete as discrete_experiment
-from featgeo.paper.compare import kernel_error
+from featgeo.paper.record import kernel_error
 
 SEED = 100  # draws and splits from here on: the defaults of the library were chosen while looking at smaller seeds
 

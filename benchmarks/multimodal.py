@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from featgeo.models import MultimodalDecomposition
 from featgeo.paper import multimodal
-from featgeo.paper.compare import root_mean_square
+from featgeo.paper.record import root_mean_square
 
 GAIN_SEED = 800
 REPEATS = 5

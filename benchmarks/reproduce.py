@@ -21,9 +21,8 @@ import torch
 
 import featgeo
 from featgeo.files import write_whole
-from featgeo.paper import runs
+from featgeo.paper import DRAWS, SEED, Recipe, runs
 from featgeo.paper.experiments import EXPERIMENTS
-from featgeo.paper.record import DRAWS, SEED, Recipe
 from featgeo.paper.runs import Run
 from featgeo.report.contents import NEAR_FLOOR, ROUNDING
 

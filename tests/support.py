@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.optimize import minimize
 
 from featgeo.features.space import Wrapped
 from featgeo.paper import cosine
@@ -54,26 +56,24 @@ def ascend(
     objective: Callable[..., torch.Tensor], shapes: Sequence[tuple[int, ...]], starts: int = 4
 ) -> list[tuple[float, list[torch.Tensor]]]:
     """Gradient ascent with line search (L-BFGS, float64) from random starts: the value and parameters it ends at."""
+    sizes = [math.prod(shape) for shape in shapes]
+
+    def shaped(flat: np.ndarray) -> list[torch.Tensor]:
+        parts = torch.from_numpy(flat.copy()).split(sizes)
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        parameters = [part.requires_grad_() for part in shaped(flat)]
+        value = objective(*parameters)
+        gradients = torch.autograd.grad(value, parameters)
+        return -value.item(), -torch.cat([gradient.ravel() for gradient in gradients]).numpy()
+
     results = []
     for parameters in random_starts(shapes, starts, scale=0.5):
-        optimizer = torch.optim.LBFGS(
-            parameters,
-            max_iter=1000,
-            max_eval=2000,
-            tolerance_grad=1e-9,
-            tolerance_change=1e-15,
-            history_size=30,
-            line_search_fn="strong_wolfe",
-        )
-
-        def negative(optimizer: torch.optim.Optimizer = optimizer, parameters: list = parameters) -> torch.Tensor:
-            optimizer.zero_grad()
-            loss = -objective(*parameters)
-            loss.backward()
-            return loss
-
-        optimizer.step(negative)
-        results.append((float(objective(*parameters).detach()), [p.detach() for p in parameters]))
+        start = torch.cat([parameter.detach().ravel() for parameter in parameters]).numpy()
+        limits = {"maxcor": 30, "maxiter": 1000, "maxfun": 2000, "gtol": 1e-9, "ftol": 1e-16}
+        end = shaped(minimize(negative, start, jac=True, method="L-BFGS-B", options=limits).x)
+        results.append((float(objective(*end)), end))
     return results
 
 
@@ -88,7 +88,7 @@ def plain_ascend(
     for parameters in random_starts(shapes, starts, scale=0.2):
         for _ in range(steps):
             gradients = torch.autograd.grad(objective(*parameters), parameters)
-            if max(float(gradient.abs().max()) for gradient in gradients) < 1e-10:
+            if max(float(gradient.abs().max()) for gradient in gradients) < 1e-8:
                 break
             with torch.no_grad():
                 for parameter, gradient in zip(parameters, gradients, strict=True):

@@ -95,7 +95,7 @@ def test_experiments_are_told_as_they_are_done(monkeypatch, tmp_path):
         def __exit__(self, *error):
             return None
 
-        def add_task(self, description, total):
+        def add_task(self, description, total, completed, text):
             told.append((description, total, self.options["transient"]))
             return 7
 
@@ -103,7 +103,7 @@ def test_experiments_are_told_as_they_are_done(monkeypatch, tmp_path):
             told.append((task, advance, description))
 
     made = experiment()
-    monkeypatch.setattr(cli, "Progress", Bar)
+    monkeypatch.setattr("rich.progress.Progress", Bar)
     monkeypatch.setattr("featgeo.reproduce.EXPERIMENTS", {made.name: made})
     found = CliRunner().invoke(cli.main, ["reproduce", "--draws", "3", "--seed", "0", "-o", str(tmp_path)])
     assert found.exit_code == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import featgeo
-from featgeo.paper.record import DRAWS, SEED, Recipe
+from featgeo.paper import DRAWS, SEED, Recipe
 
 
 @contextmanager
@@ -26,11 +26,9 @@ with _of_the_extra():
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
 if TYPE_CHECKING:  # each command imports what it needs, so that help comes at once
-    from featgeo.paper.runs import Run
     from featgeo.report.contents import Chapter
 
 ROOM_FOR_ALL = 80  # columns of a terminal that the whole table takes
@@ -84,17 +82,9 @@ def reproduce_command(
     """
     console, folder = Console(), output or Path(f"reproduce-{recipe}")
     with _of_the_extra():
-        from featgeo.reproduce import chosen, reproduce
+        from featgeo.reproduce import reproduce
     try:
-        total = len(chosen(names or [])) * draws
-        columns = (TextColumn("{task.description:<20}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=console, transient=True) as progress:
-            task = progress.add_task("starting", total=total)
-
-            def done(run: Run) -> None:
-                progress.update(task, advance=1, description=run.experiment)
-
-            chapters = reproduce(folder, names or [], recipe, range(seed, seed + draws), fresh, done)
+        chapters = reproduce(folder, names or [], recipe, range(seed, seed + draws), fresh, progress=True)
     except (OSError, ValueError) as error:
         console.print(f"[red]{escape(str(error))}[/red]")
         raise typer.Exit(2) from error

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import featgeo
 from featgeo.files import make_folder, write_whole
-from featgeo.paper import runs
+from featgeo.paper import DRAWS, SEED, Recipe, runs
 from featgeo.paper.experiments import EXPERIMENTS
-from featgeo.paper.record import DRAWS, SEED, AnyExperiment, Recipe
-from featgeo.paper.runs import Run
 from featgeo.report.contents import Chapter
 from featgeo.report.drawing import draw
 from featgeo.report.html import write_page
+from featgeo.watch import progress_bar
 
 INTRODUCTION = (
     "Experiments of “Neural Feature Learning in Function Space” (Xu and Zheng, JMLR 2024), and of what accompanies it, "
@@ -24,21 +23,13 @@ INTRODUCTION = (
 )
 
 
-def chosen(names: Sequence[str]) -> list[AnyExperiment]:
-    """The experiments of these names, in the order of the paper; all of them for no name."""
-    unknown = sorted(set(names) - set(EXPERIMENTS))
-    if unknown:
-        raise ValueError(f"There is no experiment {', '.join(unknown)}. The names are: {', '.join(EXPERIMENTS)}.")
-    return [experiment for name, experiment in EXPERIMENTS.items() if not names or name in names]
-
-
 def reproduce(
     folder: Path,
     names: Sequence[str] = (),
     recipe: Recipe = "fast",
     seeds: Sequence[int] = range(SEED, SEED + DRAWS),
     fresh: bool = False,
-    done: Callable[[Run], None] = lambda run: None,
+    progress: bool = False,
 ) -> list[Chapter]:
     """Run experiments, or take what a folder has of them, and write results, figures and the page.
 
@@ -48,7 +39,7 @@ def reproduce(
         recipe: "fast", the library's defaults, or "published", the authors' training.
         seeds: Of the draws of each experiment; results are medians over them.
         fresh: Whether to run again what the folder already has.
-        done: Told of each run that is there.
+        progress: Whether to show how many runs are done.
 
     Returns:
         What came of each experiment, in the order of the paper.
@@ -57,16 +48,20 @@ def reproduce(
         raise ValueError("There must be at least 1 draw, got 0. Pass a positive number.")
     if min(seeds) < 0:
         raise ValueError(f"The seed must be a whole number, at least 0, got {min(seeds)}. Pass another one.")
-    experiments = chosen(names)
+    unknown = sorted(set(names) - set(EXPERIMENTS))
+    if unknown:
+        raise ValueError(f"There is no experiment {', '.join(unknown)}. The names are: {', '.join(EXPERIMENTS)}.")
+    experiments = [experiment for name, experiment in EXPERIMENTS.items() if not names or name in names]
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"The output must be a folder, and {folder} is a file. Choose another name.")
     chapters = []
-    for experiment in experiments:
-        own = []
-        for seed in seeds:
-            own.append(runs.known_or_new(folder / "runs", experiment, recipe, seed, featgeo.__version__, fresh))
-            done(own[-1])
-        chapters.append(Chapter(experiment.about, runs.medians(own), own[0].plots))
+    with progress_bar("starting", len(experiments) * len(seeds), wanted=progress) as show:
+        for experiment in experiments:
+            own = []
+            for seed in seeds:
+                own.append(runs.known_or_new(folder / "runs", experiment, recipe, seed, featgeo.__version__, fresh))
+                show(advance=1, description=experiment.name)
+            chapters.append(Chapter(experiment.about, runs.medians(own), own[0].plots))
     _write(folder, chapters, {"recipe": recipe, "draws": str(len(seeds)), "seed": str(seeds[0])})
     return chapters
 

@@ -46,25 +46,17 @@ def check(value: Any, hint: Any, name: str) -> None:
 
 def made(cls: type, plain: Mapping[str, Any]) -> Any:
     """A dataclass from values of its fields: lists become tuples where these are due, and all types are checked."""
-    fields, hints = saved_fields(cls), field_types(cls)
+    fields = saved_fields(cls)
     if not isinstance(plain, Mapping) or plain.keys() - fields.keys():
         raise TypeError(f"a {cls.__name__} has the fields {list(fields)}")
-    values = {
-        name: tuple(value) if get_origin(hints[name]) is tuple and isinstance(value, list) else value
-        for name, value in plain.items()
-    }
-    for name, value in values.items():
-        check(value, hints[name], f"{name} of a {cls.__name__}")
-    return filled(
-        cls(**{name: value for name, value in values.items() if fields[name].init}),
-        {name: value for name, value in values.items() if not fields[name].init},
-    )
+    result = cls(**_checked(cls, {name: value for name, value in plain.items() if fields[name].init}))
+    return filled(result, {name: value for name, value in plain.items() if not fields[name].init})
 
 
 def filled(result: Any, plain: Mapping[str, Any]) -> Any:
     """The same object, with those fields set that its constructor does not take; types are checked."""
     cls: type = type(result)
-    hints, fields = field_types(cls), {name: field for name, field in saved_fields(cls).items() if not field.init}
+    fields = {name: field for name, field in saved_fields(cls).items() if not field.init}
     needed = {
         name
         for name, field in fields.items()
@@ -72,10 +64,19 @@ def filled(result: Any, plain: Mapping[str, Any]) -> Any:
     }
     if plain.keys() - fields.keys() or needed - plain.keys():
         raise TypeError(f"a {cls.__name__} has {sorted(needed)}, got {sorted(map(str, plain))}")
-    for name, value in plain.items():
-        check(value, hints[name], f"{name} of a {cls.__name__}")
+    for name, value in _checked(cls, plain).items():
         setattr(result, name, value)
     return result
+
+
+def _checked(cls: type, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of fields, each of its type."""
+    values, hints = dict(plain), field_types(cls)
+    for name, value in plain.items():
+        if get_origin(hints[name]) is tuple and isinstance(value, list):
+            values[name] = tuple(value)
+        check(values[name], hints[name], f"{name} of a {cls.__name__}")
+    return values
 
 
 @cache
@@ -94,30 +95,26 @@ def field_types(cls: type) -> dict[str, Any]:
 
 def fits(value: Any, hint: Any) -> bool:
     """Whether a value is what an annotation allows; annotations of kinds that are not known here allow everything."""
-    if hint is None:
-        return value is None
+    origin, arguments = get_origin(hint), get_args(hint)
     if hint in (int, float):
         return isinstance(value, hint | int) and not isinstance(value, bool)
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Union or origin is types.UnionType:
+    if origin in (Union, types.UnionType):
         return any(fits(value, argument) for argument in arguments)
     if origin is Literal:
         return any(value == argument and type(value) is type(argument) for argument in arguments)
-    if isinstance(origin, type):
-        return isinstance(value, origin) and _parts_fit(value, origin, arguments)
-    if hint is Any or not isinstance(hint, type):  # type variables, and what is said of classes, among them
+    kind = type(None) if hint is None else origin or hint
+    if kind is Any or not isinstance(kind, type):  # type variables, and what is said of classes, among them
         return True
-    if getattr(hint, "_is_protocol", False):
-        return all(hasattr(value, name) for name in vars(hint) if name == "__call__" or not name.startswith("_"))
-    return isinstance(value, hint)
+    if getattr(kind, "_is_protocol", False):
+        return all(hasattr(value, name) for name in vars(kind) if name == "__call__" or not name.startswith("_"))
+    return isinstance(value, kind) and (not arguments or _parts_fit(value, kind, arguments))
 
 
-def _parts_fit(value: Any, origin: type, arguments: tuple[Any, ...]) -> bool:
+def _parts_fit(value: Any, kind: type, arguments: tuple[Any, ...]) -> bool:
     """Whether what a container holds is what the annotation says of it."""
     if isinstance(value, Mapping):
-        key, part = arguments
-        return all(fits(name, key) and fits(entry, part) for name, entry in value.items())
-    if origin is tuple and arguments[-1] is not Ellipsis:
+        return all(fits(key, arguments[0]) and fits(part, arguments[1]) for key, part in value.items())
+    if kind is tuple and arguments[-1] is not Ellipsis:
         return len(value) == len(arguments) and all(map(fits, value, arguments))
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return all(fits(part, arguments[0]) for part in value)

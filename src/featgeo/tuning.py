@@ -20,6 +20,9 @@ from typing import Any
 class Options:
     """All numbers with their defaults: none is negative, whole ones stay whole, a tuple is a grid to choose from."""
 
+    # Rows that miss blocks
+    more_pairs: float = 2.0  # blocks stand by their complete rows, unless each pair is seen so many times more often
+
     # Spaces of features
     finite_values: int = 32  # a variable of no more values (and no more than the root of n) is a finite alphabet; a
     # column of no more labels has an indicator of each, one of more labels as many for its frequent ones
@@ -37,6 +40,20 @@ class Options:
     leaves_a_root: float = 0.4  # leaves of a boosted tree for each root of the rows: more follow the noise of few rows
     index_ridges: tuple[float, ...] = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of a direction, shares of the mean variance
     index_knots: tuple[int, ...] = (4, 7, 12)  # of the curves along an index: from nearly a line to waves
+
+    # Distributions
+    calibrating_rows: int = 50  # held-out rows to calibrate by; frequencies of fewer are off by more than 0.07
+    tail_rows: int = 10  # held-out rows beyond a quantile that recalibration maps on its own
+    atom_rows: float = 3.0  # a number with so many times the rows of others keeps its mass to itself
+    unseen_ratio: float = 1e-6  # density ratio of a label that no held-out row shows: rare, not impossible
+    least_probability: float = 1e-9  # of what was never seen: no single row outweighs all others in a log loss
+    rows_a_history: float = 1.25  # of a sequence, for a table of them; with fewer next to no history comes back
+
+    # Reports
+    doubt_errors: float = 2.0  # standard errors by which held-out rows must differ before that counts
+    confidence: float = 0.95  # of limits and intervals that no argument sets
+    halved_rows: int = 1000  # that leaks are learned on halves of; thirds of fewer rows are held out
+    erased_share: float = 1e-6  # of the variance: a copy of Z that erasers leave in smaller combinations is rounding
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -38,18 +38,13 @@ def bounded_threads(cells: float = 0) -> AbstractContextManager[object]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     most = max(1, int(min(cells / CELLS_A_THREAD, cores)))
     now = max((library["num_threads"] for library in _controller().info()), default=1)
-    limit: AbstractContextManager[object] = _controller().limit(limits=min(most, now))
-    return limit
+    return _controller().limit(limits=min(most, now))
 
 
 PATIENCE = 2.0  # seconds before anything is shown
 INTERVAL = 0.5  # seconds between two looks
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _is_interactive() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 class Watch:
@@ -75,7 +70,7 @@ class Watch:
         self.what, self.step = what, ""
         self.start = monotonic()
         self.end = float("inf") if time_limit is None else self.start + float(time_limit)
-        self.shown = verbose == 2 or (verbose == 1 and _is_interactive())
+        self.shown = verbose == 2 or (verbose == 1 and (sys.stderr.isatty() or "ipykernel" in sys.modules))
         self._width = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -150,7 +145,8 @@ def progress_bar(name: str, total: int, done: int = 0, wanted: bool | None = Non
         wanted: Whether to show it; None on terminals only.
 
     Yields:
-        What to call with `advance`, steps that were done since, or with a `text` to show beside the bar.
+        What to call with `advance`, steps that were done since, with another `description`, or with a `text` to show
+        beside the bar.
     """
     bar: Any = None
     if wanted or (wanted is None and sys.stderr.isatty() and not is_quiet()):
@@ -159,7 +155,7 @@ def progress_bar(name: str, total: int, done: int = 0, wanted: bool | None = Non
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
-            bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))
+            bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
     tell(name if bar is None else "")
     if bar is None:
         yield lambda **_: None

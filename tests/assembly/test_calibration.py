@@ -8,7 +8,6 @@ from scipy.stats import kstest
 
 from featgeo import Conditional
 from featgeo.assembly.conditional import (
-    FEWEST_ROWS,
     Calibration,
     ExponentialLink,
     LinearLink,
@@ -91,7 +90,7 @@ def test_maps_go_there_and_back():
 
 def test_few_rows_and_vectors_keep_the_formula():
     support = Support.of_numbers(np.arange(100.0), lambda index: index[:, None] * 1.0)
-    few = Calibration.fit(support, np.zeros((FEWEST_ROWS - 1, 1)), np.arange(FEWEST_ROWS - 1.0))
+    few = Calibration.fit(support, np.zeros((49, 1)), np.arange(49.0))
     vectors = Support("rows", np.zeros((3, 2)), np.full(3, 1 / 3), np.zeros((3, 1)))
     for found in (few, Calibration.fit(vectors, np.zeros((200, 1)), np.zeros(200, dtype=int))):
         assert found.recalibration is None

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, kstest
 
-from featgeo.evidence.conditional import conditional_independence_test, contrasts
-from featgeo.evidence.regression import Residuals, variance_ratio
-from featgeo.evidence.scored import Symbols
+from featgeo.evidence.conditional import conditional_independence_test, contrasts, variance_ratio
+from featgeo.features.regression import Residuals
+from featgeo.features.scored import Symbols
 
 Draw = Callable[[np.random.Generator, int], tuple]
 

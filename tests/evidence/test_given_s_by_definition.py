@@ -11,8 +11,8 @@ from given_s_by_definition import contrast, left_of, mid_ranks, moment_test, pro
 from scipy.stats import chi2, chi2_contingency
 
 from featgeo.evidence import conditional_independence_test
-from featgeo.evidence.conditional import Condition
-from featgeo.evidence.scored import read_tables
+from featgeo.evidence.shuffling import read_tables
+from featgeo.features.regression import Condition
 
 
 def frame(columns):
@@ -27,7 +27,7 @@ def indices_of(side, s):
     if len(s) == 1:
         return [mid_ranks(s[0])]
     (rows,) = read_tables(S=frame(s))
-    return list(Condition(rows.table, 0).indices(probes(side)[0][:, 0]))
+    return [index.values for index in Condition(rows, 0).indices(probes(side)[0][:, 0])]
 
 
 def one_number(rng, n=150):

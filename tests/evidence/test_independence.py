@@ -19,8 +19,8 @@ from featgeo.evidence.blocks import (
     smooth_ladders,
     table_evidence,
 )
-from featgeo.evidence.scored import Symbols, orthonormal
 from featgeo.evidence.shuffling import Shuffling
+from featgeo.features.scored import Symbols, orthonormal
 from featgeo.features.variables import Variable
 
 REPETITIONS = 300

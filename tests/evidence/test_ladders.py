@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 
-from featgeo.evidence import blocks, scored, shuffling
+from featgeo.evidence import blocks, shuffling
 from featgeo.evidence.blocks import table_evidence
 from featgeo.evidence.shuffling import Shuffling
+from featgeo.features import scored
 from featgeo.features.variables import Variable
 from featgeo.geometry import FiniteJoint
 

@@ -8,8 +8,8 @@ from scipy.stats import chi2
 
 from featgeo.evidence import shuffling
 from featgeo.evidence.blocks import table_evidence
-from featgeo.evidence.scored import Symbols
 from featgeo.evidence.shuffling import Shuffling, permutation_pvalue, weighted_chi_square_tail
+from featgeo.features.scored import Symbols
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 5, 144])

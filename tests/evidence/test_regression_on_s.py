@@ -1,12 +1,17 @@
 """What tests given S are made of, each part against its definition."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm, rankdata
 
-from featgeo.evidence import conditional, regression, scored, shuffling
+from featgeo.evidence import conditional, shuffling
 from featgeo.evidence.conditional import Probes
-from featgeo.evidence.scored import Ranks, Symbols, cosines_of, orthonormal, ranks, read_tables, same
+from featgeo.evidence.shuffling import read_tables
+from featgeo.features import regression
+from featgeo.features.regression import Condition, Known
+from featgeo.features.scored import Ranks, Symbols, cosines_of, orthonormal, same
+from featgeo.features.scored import mid_ranks as ranks
 
 N = 120
 
@@ -15,7 +20,8 @@ N = 120
 def given():
     """Features of a kernel, terms without penalty, and the eigenvectors of what those leave of the kernel."""
     rng = np.random.default_rng(0)
-    features = scored.kernel_features([Ranks.of(s) for s in rng.standard_normal((2, N))], N, 0)
+    (rows,) = read_tables(S=rng.standard_normal((2, N)).T)
+    features = Condition(rows, 0).kernel.values
     free, _ = orthonormal(rng.standard_normal((N, 3)))
     left = features - free @ (free.T @ features) / N
     vectors, lengths, _ = np.linalg.svd(left, full_matrices=False)
@@ -26,8 +32,10 @@ def given():
 
 def test_features_of_a_kernel_have_it_as_their_inner_products():
     rng = np.random.default_rng(1)
-    columns = [Ranks.of(rng.standard_normal(50)), Symbols(rng.permutation(50) % 3, 3)]
-    features = scored.kernel_features(columns, 50, 0)
+    s = pd.DataFrame({"number": rng.standard_normal(50), "label": (rng.permutation(50) % 3).astype(str)})
+    (rows,) = read_tables(S=s)
+    given = Condition(rows, 0)
+    columns, features = given.columns, given.kernel.values
     apart = np.stack([np.subtract.outer(columns[0].scores, columns[0].scores) ** 2,
                       4.0 * np.not_equal.outer(columns[1].codes, columns[1].codes)])  # fmt: skip
     kernel = np.exp(-apart / 2).mean(axis=0) + np.exp(-apart.sum(axis=0) / 4)
@@ -39,7 +47,9 @@ def test_residuals_are_those_of_ridge_regression_two_steps_below_cross_validatio
     features, free, vectors, eigenvalues = given
     rng = np.random.default_rng(1)
     targets = vectors @ rng.standard_normal((len(eigenvalues), 2)) / np.sqrt(N) + rng.standard_normal((N, 2))
-    found = regression.residuals(features, free, targets)
+    found, weight = regression.residuals(features, free, targets)
+    predicted = targets - targets.mean(axis=0) - found.values
+    np.testing.assert_allclose(np.hstack([free, features]) @ weight, predicted, atol=1e-8)
     ridges = regression.RIDGES * eigenvalues[3]
     shares = []
     for j, target in enumerate((targets - targets.mean(axis=0)).T):
@@ -70,19 +80,28 @@ def test_residuals_are_those_of_ridge_regression_two_steps_below_cross_validatio
 def test_what_follows_free_terms_is_taken_out_whole(given):
     features, free, _, _ = given
     target = free @ [[1.0], [-2.0], [3.0]]
-    np.testing.assert_allclose(regression.residuals(features, free, target + 5).values, 0, atol=1e-8)
+    np.testing.assert_allclose(regression.residuals(features, free, target + 5)[0].values, 0, atol=1e-8)
 
 
 def test_narrow_features_are_a_kernel_of_that_width():
     scores = np.array([-1.0, -0.9, 0.0, 0.1, 0.3, 1.5])
-    features = scored.narrow_features(norm.cdf(scores))
+    features = Known(norm.cdf(scores), lambda: None).along(narrow=True).values
+    features = features - features.mean(axis=0)
     distances = np.subtract.outer(scores, scores)
-    kernel = scored.INDEX_SHARE * np.exp(-(distances**2) / (2 * scored.INDEX_WIDTH**2))
+    kernel = regression.INDEX_SHARE * np.exp(-(distances**2) / (2 * regression.INDEX_WIDTH**2))
     centre = np.eye(6) - 1 / 6
     np.testing.assert_allclose(features @ features.T, centre @ kernel @ centre, atol=0.05)  # a grid stands in for all
 
 
 # Terms without penalty.
+
+
+def known(values):
+    return Known(values, lambda: None)
+
+
+def index_of(terms, target, even):
+    return regression.index_of(known(terms), target, even).values
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -93,7 +112,7 @@ def test_an_index_is_refined_until_it_is_the_direction_that_the_target_follows(s
     lines, _ = orthonormal(s)
     target = np.sin(3 * np.pi * ranks(direction))
     straight = np.abs(np.corrcoef(ranks(lines @ (lines.T @ target)), ranks(direction))[0, 1])
-    found = np.abs(np.corrcoef(regression.index_of(lines, target, even=True), ranks(direction))[0, 1])
+    found = np.abs(np.corrcoef(index_of(lines, target, even=True), ranks(direction))[0, 1])
     assert straight < 0.99
     assert found > 0.9999
 
@@ -102,13 +121,13 @@ def test_an_index_along_which_the_target_is_even_is_found_from_its_curvature():
     s = np.random.default_rng(0).standard_normal((600, 4))
     direction = s @ [0.5, -0.5, 0.5, 0.5]
     target, (lines, _) = np.abs(direction) ** 1.5, orthonormal(s)
-    assert np.abs(np.corrcoef(regression.index_of(lines, target, even=True), ranks(direction))[0, 1]) > 0.9999
+    assert np.abs(np.corrcoef(index_of(lines, target, even=True), ranks(direction))[0, 1]) > 0.9999
 
 
 def test_an_index_of_ties_has_mid_ranks():
     s = np.random.default_rng(0).integers(0, 4, (300, 2)).astype(float)
     target = s @ [1.0, 1.0]
-    found = regression.index_of(orthonormal(s)[0], target, even=False)
+    found = index_of(orthonormal(s)[0], target, even=False)
     np.testing.assert_allclose(found, (rankdata(found) - 0.5) / 300)
     assert len(np.unique(found)) <= 16  # as many as there are different rows
 
@@ -133,11 +152,9 @@ def test_a_jump_is_found_where_it_is(turned):
     along = rng.permutation(n)
     target = turned * (along >= place) + 0.1 * rng.standard_normal(n)
     lines, _ = orthonormal(rng.standard_normal((n, 2)))
-    found = regression.with_jumps(lines, lines, [along / n], target)
-    assert found.shape == (n, 3)
-    beyond = (along >= place) - (along >= place).mean()
-    np.testing.assert_allclose(found @ (found.T @ beyond) / n, beyond, atol=1e-8)
-    assert regression.with_jumps(lines, lines, [along / n], rng.standard_normal(n)) is lines
+    (found,) = regression.jumps_of(known(lines), known(lines), [known(along / n)], target)
+    np.testing.assert_array_equal(found.values[:, 0], along >= place)
+    assert regression.jumps_of(known(lines), known(lines), [known(along / n)], rng.standard_normal(n)) == []
 
 
 # The statistic and its null distribution.
@@ -181,7 +198,7 @@ def test_what_s_determines_is_left_out_and_the_rest_is_scaled_by_its_weight(give
     features, free, _, _ = given
     rng = np.random.default_rng(0)
     probed = Probes(np.column_stack([free[:, 0], rng.standard_normal((N, 2))]), np.array([1.0, 0.5, 0.3]))
-    left = regression.residuals(features, free, probed.values).values
+    left = regression.residuals(features, free, probed.values)[0].values
     scaled, free_of_s = probed.scaled(left)
     assert free_of_s.tolist() == [False, True, True]
     np.testing.assert_allclose(scaled.var(axis=0), [0.5, 0.3])
@@ -193,8 +210,8 @@ def test_a_condition_regresses_each_side_once():
     s, x, copy = rng.standard_normal((200, 2)), rng.standard_normal((200, 1)), np.empty((200, 1))
     copy[:, 0] = np.exp(s[:, 1])
     tables = read_tables(S=s, X=x, Y=copy)
-    given = conditional.Condition(tables[0].table, 0)
-    one, determined = (conditional.Side(t.table) for t in tables[1:])
+    given = conditional.GivenS(tables[0], 0)
+    one, determined = map(conditional.Side, tables[1:])
     assert given.left_of(one) is given.left_of(one)
     assert given.left_of(determined) is None  # it is part of S
     np.testing.assert_allclose(np.square(given.left_of(one).values).mean(axis=0), 1 / np.arange(1, 7))
@@ -204,7 +221,7 @@ def test_a_condition_regresses_each_side_once():
 def test_functions_of_s_have_their_weight_together(width):
     s = np.random.default_rng(0).standard_normal((200, width))
     (rows,) = read_tables(S=s)
-    given = conditional.Condition(rows.table, 0).modulators
+    given = conditional.GivenS(rows, 0).modulators
     assert np.square(given).mean(axis=0).sum() == pytest.approx(conditional.MODULATION)
     np.testing.assert_allclose(given.mean(axis=0), 0, atol=1e-10)
     assert given.shape[1] == min(2 * width, 16)
@@ -213,10 +230,30 @@ def test_functions_of_s_have_their_weight_together(width):
 def test_columns_that_say_the_same():
     rng = np.random.default_rng(0)
     numbers, codes = rng.standard_normal(30), rng.integers(0, 4, 30)
-    one = Ranks.of(numbers)
+    one = Ranks.read(numbers)
     for other, agree in ((np.exp(numbers), True), (-numbers, True), (np.abs(numbers), False)):
-        assert same(one, Ranks.of(other)) == agree
+        assert same(one, Ranks.read(other)) == agree
     named, merged = Symbols(3 - codes, 4), Symbols(np.minimum(codes, 2), 3)
     assert same(Symbols(codes, 4), named)
     assert not same(Symbols(codes, 4), merged)
     assert not same(one, named)
+
+
+@pytest.mark.parametrize("kind", ["number", "label", "several", "mixed"])
+def test_means_have_the_same_values_at_other_rows_and_at_those_of_the_regression(kind):
+    rng = np.random.default_rng(3)
+    n = 600
+    s = pd.DataFrame({
+        "a": rng.standard_normal(n), "b": rng.exponential(size=n), "c": rng.integers(0, 60, n) * 1.0,
+        "label": rng.choice(list("uvw"), n),
+    })  # fmt: skip
+    s.loc[::9, "b"] = np.nan
+    s = s[{"number": ["a"], "label": ["label"], "several": ["a", "c"], "mixed": list(s)}[kind]]
+    (rows,) = read_tables(S=s)
+    first = s.iloc[:, 0].to_numpy()
+    jump = 3.0 * (first > "u" if kind == "label" else first > 0.5)
+    targets = np.column_stack([jump + rng.standard_normal(n), rng.standard_normal(n)])
+    left, mean = Condition(rows, 0).regress(targets)
+    np.testing.assert_allclose(mean.values, targets - left.values)
+    again = mean.space(rows.variable.rows(s.iloc[::-1]))[::-1]
+    np.testing.assert_allclose(again, mean.values, atol=1e-7)

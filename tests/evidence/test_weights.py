@@ -9,7 +9,7 @@ from scipy.stats import chi2_contingency
 from featgeo import ModalDecomposition
 from featgeo.evidence import conditional_independence_test, independence_test, mode_pvalues
 from featgeo.evidence.halves import halves
-from featgeo.evidence.scored import read_rows
+from featgeo.evidence.shuffling import read_rows
 
 LINE = ModalDecomposition(1, x_space="linear", y_space="linear", random_state=0)
 RNG = np.random.default_rng(0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from support import Computed
 
-from featgeo.features import centred
-from featgeo.features.centred import CentredSpace, mean_given
+from featgeo.features import regression
+from featgeo.features.regression import CentredSpace, mean_given
 from featgeo.features.variables import Parts, Variable
 
 
@@ -56,7 +56,7 @@ def test_targets_that_do_not_vary_keep_their_mean(finite):
 
 @pytest.mark.parametrize(("n", "used"), [(400, 400), (3000, 1000)])
 def test_means_given_a_number_follow_the_regression_function(n, used, monkeypatch):
-    monkeypatch.setattr(centred, "REGRESSION_ROWS", used)
+    monkeypatch.setattr(regression, "MOST_ROWS", used)
     rng = np.random.default_rng(1)
     s = rng.standard_normal(n)
     y = np.sin(2 * s) + 0.3 * rng.standard_normal(n)

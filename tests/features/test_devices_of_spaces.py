@@ -14,8 +14,8 @@ from support import DEVICES
 
 from featgeo import ModalDecomposition
 from featgeo.features import networks
-from featgeo.features.centred import CentredSpace
 from featgeo.features.combined import NetworkSpace, PartSpace, ProductSpace, SideBySide
+from featgeo.features.regression import CentredSpace
 from featgeo.features.spaces import (
     Encoding,
     KernelSpace,

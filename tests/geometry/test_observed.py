@@ -6,6 +6,7 @@ import pytest
 from featgeo.geometry import FiniteJoint, Moments
 from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.spans import LevelChoice, Metric, Patterns
+from featgeo.tuning import options
 
 SHAPE = (3, 4, 2)
 
@@ -54,6 +55,8 @@ def test_the_metric_is_that_of_complete_rows_unless_pairs_are_much_more_often_se
     patterns = Patterns.merged(kinds)
     weight = patterns.metric(["a", "b", "y"]).weight("a", "b")
     assert weight == (500 + n_pairs if pooled else 500)
+    with options(more_pairs=20):
+        assert patterns.metric(["a", "b", "y"]).weight("a", "b") == 500
 
 
 def test_rows_without_one_side_change_the_metric_and_nothing_else():

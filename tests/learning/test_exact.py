@@ -8,6 +8,7 @@ import torch
 from support import random_counts, rows
 
 from featgeo import FiniteJoint, FitWarning, ModalDecomposition, h_score
+from featgeo.features.spaces import TableSpace
 from featgeo.geometry.spans import Modes, correlations
 from featgeo.learning import exact
 from featgeo.learning.data import Pairs
@@ -125,12 +126,13 @@ def test_as_many_modes_are_kept_as_the_law_has(rank):
     noise = np.concatenate([np.full(rank, sigma), np.full(m - 1 - rank, 0.05)])  # the last are not in the rows
     modes = Modes(noise, f, f)
     fold_of_row = np.random.default_rng(0).permutation(len(x)) % 5
-    table = TableRows(x, y, fold_of_row, np.full(m, 1 / m), np.full(m, 1 / m))
-    judged = table.judged(modes, [modes] * 5, "auto")
-    assert len(judged.modes) == judged.modes.g.shape[1] == rank
-    np.testing.assert_array_equal(judged.modes.f, f[:, :rank])
-    assert judged.sigma.shape == (5, rank)
-    assert judged.rotations.shape == (5, rank, rank)
+    symbols = TableSpace(np.arange(m)[:, None].astype(float), np.full(m, 1 / m))
+    component, unseen, error = TableRows(x, y, fold_of_row, symbols, symbols).judged(modes, [modes] * 5, "auto")
+    assert len(component) == component.g.values.shape[1] == unseen.shape[1] == rank
+    np.testing.assert_array_equal(component.f.values, f[:, :rank])
+    assert component.held_out_sigma.shape == (5, rank)
+    assert component.rotations.shape == (5, rank, rank)
+    assert error < 1e-12
 
 
 def test_auto_keeps_no_more_than_the_largest_number_tried():

@@ -160,6 +160,18 @@ def test_held_out_energies_compare_stretches_with_modes_learned_without_them():
     assert model.learned_.residual < 1e-12
 
 
+@pytest.mark.parametrize("symbols", ["cab", ["b", None, "a"]])
+def test_functions_of_histories_are_those_of_the_symbols_whatever_their_order(symbols):
+    """What a symbol is called, and where it stands among others, changes nothing; one that misses is one too."""
+    codes = _sequence(400, 8)
+    plain = SequentialDecomposition(order=2, solver="exact").fit(codes)
+    model = SequentialDecomposition(order=2, solver="exact").fit(np.array(list(symbols), dtype=object)[codes])
+    histories = np.stack([codes[:50], codes[1:51]], axis=1)
+    order = [model.alphabet_.tolist().index(symbol) for symbol in symbols]
+    told = model.given(np.array(list(symbols), dtype=object)[histories]).proba()
+    np.testing.assert_allclose(told[:, order], plain.given(histories).proba(), atol=1e-10)
+
+
 @pytest.mark.parametrize(("n_modes", "expected"), [(1, 1), (2, 2), ("auto", 2), ("all", 2)])
 def test_as_many_modes_as_are_asked_for(n_modes, expected):
     """Both modes of this chain are far from noise."""

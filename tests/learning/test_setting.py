@@ -32,7 +32,10 @@ def test_levels_may_use_what_they_and_those_before_them_add():
 
 
 def test_blocks_know_their_side_and_the_last_is_the_richest():
-    assert {name: side for name, (side, _) in SETTING.blocks.items()} == {"a": "x", "b": "x", "s": "y", "y": "y"}
+    assert {name: block.space for name, block in SETTING.blocks.items()} == {
+        "a": "spline", "b": "kernel", "s": "table", "y": "table",
+    }  # fmt: skip
+    assert [name in SETTING.x for name in SETTING.blocks] == [True, True, False, False]
     assert SETTING.richest == ("b", "y")
     assert not SETTING.is_bivariate
     plain = Setting.bivariate(3, "spline", "table")

@@ -7,34 +7,35 @@ import pytest
 
 from featgeo import ModalDecomposition
 from featgeo.learning import closed, sources
+from featgeo.learning.solve import Candidate
 from featgeo.learning.sources import CLEAR, MOST_FUNCTIONS, MOST_JOINT, worthwhile
 
 
 class Blocks:
-    """Stands in for the functions of sources: products of each group have a size."""
+    """Stands in for the functions of sources."""
 
     exact = False
 
-    def __init__(self, sizes):
-        self.sizes = sizes
-
     def products(self, group):
-        return [" x ".join(group)]
-
-    def n_products(self, name):
-        return self.sizes[tuple(name.split(" x "))]
+        return " x ".join(group)
 
     def joint(self, group):
-        return [f"({', '.join(group)})"]
+        return f"({', '.join(group)})"
 
     def of_group(self, group):
         return [f"table of {group}"]
 
 
 def chosen(monkeypatch, found, sizes=None):
-    """What is chosen where groups have these gains, errors and left-overs."""
-    monkeypatch.setattr(sources, "_tried", lambda blocks, group: sources._Tried(group, *found[group]))
-    return worthwhile(Blocks(sizes or dict.fromkeys(found, 1)), list(found))
+    """What is chosen where groups have these gains, errors and left-overs, and their products these sizes."""
+
+    def tried(_, group):
+        gain, error, left_over = found[group]
+        by_fold = np.array([gain - error, gain + error])
+        return Candidate(group, sizes[group] if sizes else 1, by_fold), left_over
+
+    monkeypatch.setattr(sources, "_tried", tried)
+    return worthwhile(Blocks(), list(found))
 
 
 A, B, C, D = ("a", "b"), ("a", "c"), ("b", "c"), ("a", "b", "c")
@@ -61,7 +62,7 @@ def test_groups_that_know_more_together_are_learned_together_the_clearest_first(
 
 def test_tables_are_kept_whole(monkeypatch):
     monkeypatch.setattr(Blocks, "exact", True)
-    assert worthwhile(Blocks({}), [A, B]) == [f"table of {A}", f"table of {B}"]
+    assert worthwhile(Blocks(), [A, B]) == [f"table of {A}", f"table of {B}"]
 
 
 def test_a_rare_symbol_has_a_function_of_its_own_however_few_rows_fit_spaces(monkeypatch):

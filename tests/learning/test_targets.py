@@ -8,7 +8,7 @@ import pytest
 
 from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Variable
-from featgeo.learning.closed import MAX_TARGETS, are_all_known, is_more_to_explain, targets, wanted
+from featgeo.learning.closed import CLEAR, MAX_TARGETS, are_all_known, clearness, targets, wanted
 
 
 def _rows(values):
@@ -40,8 +40,8 @@ def test_of_many_values_the_most_wanted_functions_are_taken():
 def test_what_depends_on_the_rows_is_to_be_explained_in_any_of_the_targets():
     rng = np.random.default_rng(0)
     X, noise = rng.standard_normal((900, 2)), rng.standard_normal((900, 1))
-    assert is_more_to_explain(_rows(X), np.hstack([noise, X[:, :1] + 5]), seed=0)  # a constant tells nothing
-    assert not is_more_to_explain(_rows(X), np.full((900, 1), 5.0), seed=0)
+    assert clearness(_rows(X), np.hstack([noise, X[:, :1] + 5]), seed=0) > CLEAR  # a constant tells nothing
+    assert clearness(_rows(X), np.full((900, 1), 5.0), seed=0) <= CLEAR
 
 
 def test_of_few_values_those_functions_come_first_that_many_labels_tell_apart():

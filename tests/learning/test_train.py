@@ -217,7 +217,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change):
 def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
     options = replace(QUICK, max_epochs=1, checkpoint=tmp_path)
     train(small_trunks(), pair(), Nesting([1]), options, 0)
-    file = tmp_path / "run-0.safetensors"
+    file = tmp_path / "run-0.pt"
     content = file.read_bytes()
     file.write_bytes(
         {

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from support import random_counts, rows
 
 from featgeo import ConditionalDecomposition, FeatureClassifier, FiniteJoint, ModalDecomposition, Training, load
@@ -111,6 +111,17 @@ def test_a_mixed_s_whose_label_turns_the_dependence():
     error = np.sqrt(np.mean((model.given(new_x, new_s).proba()[:, 1] - p) ** 2))
     without = np.sqrt(np.mean((model.y_given_s_.predict_proba(new_s)[:, 1] - p) ** 2))
     assert error < 0.3 * without
+
+
+def test_several_columns_that_act_together_are_learned_by_trees_where_rows_are_many():
+    """Of X only the product tells what Y adds to S; sums of functions of its columns know nothing of it."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((600, 2))
+    s = rng.integers(0, 2, 600)
+    y = s + x[:, 0] * x[:, 1] + 0.3 * rng.standard_normal(600)
+    model = ConditionalDecomposition(n_modes=1, y_space="linear", random_state=0).fit(x, y, s)
+    assert model.conditional_.held_out_energy_ > 0.2
+    assert abs(np.corrcoef(model.transform(x)[:, -1], x[:, 0] * x[:, 1])[0, 1]) > 0.8
 
 
 def test_only_features_of_x_need_to_cross(tmp_path):
@@ -269,3 +280,11 @@ def test_errors_say_what_is_wrong():
         ConditionalDecomposition(n_markov_modes=0).fit(x, y, s)
     with pytest.raises(ValueError, match="same rows"):
         ConditionalDecomposition(1, 1).fit(x, y, s).given(x, s[:-1])
+
+
+def test_several_columns_of_x_are_learned_with_the_spaces_of_their_own_choice():
+    rng = np.random.default_rng(0)
+    x, s = rng.standard_normal((150, 2)), rng.standard_normal(150)
+    y = s + 2 * x[:, 0] + rng.standard_normal(150)
+    model = ConditionalDecomposition(1, 1, y_given_s=LinearRegression(), random_state=0).fit(x, y, s)
+    assert np.abs(np.corrcoef(model.transform(x)[:, 1], x[:, 0])[0, 1]) > 0.8

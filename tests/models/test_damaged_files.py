@@ -198,5 +198,5 @@ def test_a_member_that_was_replaced_is_noticed_though_the_archive_is_sound(tmp_p
                 content[-1] ^= 1
             other.writestr(info, bytes(content))
         other.comment = archive.comment
-    with pytest.raises(ValueError, match=r"'tensors\.safetensors' does not have the checksum of the manifest"):
+    with pytest.raises(ValueError, match="do not have the names, sizes and checksums of the manifest"):
         load(crafted)

@@ -163,8 +163,8 @@ def _rewritten(path, **changes):
         ({"format": "other"}, "format version"),
         ({"model": "Mystery"}, "does not know"),
         ({"version": [1, 0], "featgeo": "0.1.0"}, r"Load it with the featgeo that wrote it \(0.1.0\), or fit"),
-        ({"members": {"tensors.safetensors": "00"}}, "size of the manifest"),
-        ({"members": {}}, "members are not those"),
+        ({"members": {"tensors.safetensors": "00"}}, "sizes and checksums of the manifest"),
+        ({"members": {}}, "do not have the names, sizes and checksums"),
     ],
 )
 def test_other_versions_and_swapped_parts_are_refused(saved, changes, message):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featgeo import FeatureClassifier, ModalDecomposition, load
-from featgeo.learning.closed import PATIENT_ROWS, is_more_to_explain
+from featgeo.learning.closed import CLEAR, PATIENT_ROWS, clearness
 
 
 def _mixture(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -59,9 +59,9 @@ def test_noise_is_nothing_to_explain_and_an_interaction_is():
     rng = np.random.default_rng(0)
     X, noise = rng.standard_normal((20_000, 4)), rng.standard_normal((20_000, 1))
     rows = ModalDecomposition(1).fit(X[:50], noise[:50, 0]).x_variable_.rows(X)
-    found = [is_more_to_explain(rows, np.roll(noise, i), seed=i) for i in range(10)]
+    found = [clearness(rows, np.roll(noise, i), seed=i) > CLEAR for i in range(10)]
     assert sum(found) <= 2
-    assert is_more_to_explain(rows, noise + 0.15 * X[:, :1] * X[:, 1:2], seed=0)
+    assert clearness(rows, noise + 0.15 * X[:, :1] * X[:, 1:2], seed=0) > CLEAR
 
 
 def test_windows_find_the_modes_of_the_papers_sequences():

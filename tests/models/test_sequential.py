@@ -266,6 +266,6 @@ def test_histories_come_in_any_form_and_what_is_further_back_says_nothing():
     codes = SequentialDecomposition(order=2, random_state=0).fit([ord(letter) for letter in text])
     numbers = torch.tensor([[ord(letter) for letter in part] for part in longer])
     np.testing.assert_allclose(codes.given(numbers).proba(), probability, atol=1e-12)
-    for short in ([*ragged[:2], ["a"]], [["a"]], list("ab"), [[["a", "b"]]]):
+    for short in ([*ragged[:2], ["a"]], [["a"]], list("ab"), [[["a", "b"]]], "ab"):
         with pytest.raises(ValueError, match="at least 2 steps each"):
             model.given(short)

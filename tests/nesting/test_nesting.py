@@ -62,8 +62,9 @@ def test_nesting_cannot_be_changed_and_travels_without_its_hash():
     nesting = Nesting([2, 1])
     with pytest.raises(ValueError, match="read-only"):
         nesting.pair_weights[0, 0] = 9
-    hash(nesting)
-    assert b"_hash" not in pickle.dumps(nesting)
+    before = pickle.dumps(Nesting([2, 1]))
+    hash(nesting)  # it differs from process to process
+    assert pickle.dumps(Nesting([2, 1])) == before
     assert pickle.loads(pickle.dumps(nesting)) == nesting  # noqa: S301 - our own bytes
 
 

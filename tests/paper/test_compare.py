@@ -8,7 +8,7 @@ from support import random_counts
 
 from featgeo import FiniteJoint
 from featgeo.geometry import Modes
-from featgeo.paper import compare
+from featgeo.paper import record
 from featgeo.report.contents import Number
 
 JOINT = FiniteJoint(random_counts(0, (6, 5)))
@@ -23,37 +23,37 @@ def turned_by(angle: float) -> np.ndarray:
 
 
 def test_standardised_functions_have_mean_0_and_variance_1_under_the_distribution():
-    values = compare.standardised(3 * MODES.f - 2, MASS)
+    values = record.standardised(3 * MODES.f - 2, MASS)
     np.testing.assert_allclose(values, MODES.f, atol=1e-12)
 
 
 def test_turning_by_an_angle_costs_its_cosine_and_its_chord():
     values = 5 * turned_by(THETA) + 1
-    np.testing.assert_allclose(compare.decorrelation(values, MODES.f[:, :2], MASS), 1 - np.cos(THETA), atol=1e-12)
-    error = compare.relative_error(turned_by(THETA), MODES.f[:, :2], MASS)
+    np.testing.assert_allclose(record.decorrelation(values, MODES.f[:, :2], MASS), 1 - np.cos(THETA), atol=1e-12)
+    error = record.relative_error(turned_by(THETA), MODES.f[:, :2], MASS)
     np.testing.assert_allclose(error, 2 * np.sin(THETA / 2), atol=1e-12)
-    np.testing.assert_allclose(compare.relative_error(3 * MODES.f, MODES.f, MASS), 2, atol=1e-12)
-    np.testing.assert_allclose(compare.relative_error(MODES.f, 2 * MODES.f, MASS), 0.5, atol=1e-12)
+    np.testing.assert_allclose(record.relative_error(3 * MODES.f, MODES.f, MASS), 2, atol=1e-12)
+    np.testing.assert_allclose(record.relative_error(MODES.f, 2 * MODES.f, MASS), 0.5, atol=1e-12)
 
 
 def test_signs_point_the_way_of_the_counterpart():
     turn = np.array([1, -1, 1, -1])
-    np.testing.assert_array_equal(compare.signs(MODES.f * turn, MODES.f, MASS), turn)
-    np.testing.assert_allclose(compare.aligned(7 * MODES.f * turn + 2, MODES.f, MASS), MODES.f, atol=1e-12)
-    np.testing.assert_allclose(compare.decorrelation(-MODES.f, MODES.f, MASS), 0, atol=1e-12)  # up to sign
-    np.testing.assert_allclose(compare.decorrelation(MODES.f, MODES.f, MASS, -np.ones(4)), 2, atol=1e-12)
+    np.testing.assert_array_equal(record.signs(MODES.f * turn, MODES.f, MASS), turn)
+    np.testing.assert_allclose(record.aligned(7 * MODES.f * turn + 2, MODES.f, MASS), MODES.f, atol=1e-12)
+    np.testing.assert_allclose(record.decorrelation(-MODES.f, MODES.f, MASS), 0, atol=1e-12)  # up to sign
+    np.testing.assert_allclose(record.decorrelation(MODES.f, MODES.f, MASS, -np.ones(4)), 2, atol=1e-12)
 
 
 @pytest.mark.parametrize("missing", [0, 1, 3])
 def test_the_error_of_a_kernel_is_the_root_of_the_share_of_energy_that_it_lacks(missing):
     kept = [i for i in range(4) if i != missing]
     modes = Modes(MODES.sigma[kept], MODES.f[:, kept], MODES.g[:, kept])
-    error = compare.kernel_error(modes, MODES.kernel(), MASS, JOINT.probability("y"))
+    error = record.kernel_error(modes, MODES.kernel(), MASS, JOINT.probability("y"))
     assert error == pytest.approx(np.sqrt(MODES.sigma[missing] ** 2 / MODES.energy), abs=1e-12)
 
 
 def test_equal_weights_add_up_to_one():
-    np.testing.assert_array_equal(compare.uniform(4), [0.25] * 4)
+    np.testing.assert_array_equal(record.uniform(4), [0.25] * 4)
 
 
 def test_a_number_passes_up_to_what_is_allowed():

@@ -6,6 +6,7 @@ import pytest
 from pictures import ROOT, assert_same_picture, needs_the_version_of_the_kept
 
 from featgeo import demo
+from featgeo.paper import runs
 from featgeo.paper.experiments import EXPERIMENTS
 from featgeo.report.drawing import draw
 from featgeo.reproduce import SEED
@@ -27,7 +28,7 @@ BOUNDS = {
 @needs_the_version_of_the_kept
 @pytest.mark.parametrize("name", BOUNDS)
 def test_the_first_draw_looks_as_in_the_docs_and_is_judged_by_the_same_bounds(name):
-    outcome = EXPERIMENTS[name].run("fast", SEED)
+    outcome = runs.run(EXPERIMENTS[name], "fast", SEED, "")
     assert [number.bound for number in outcome.numbers] == BOUNDS[name]
     for plot in outcome.plots:
         assert_same_picture(draw(plot), FIGURES / f"{plot.slug}.svg")

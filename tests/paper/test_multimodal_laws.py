@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featgeo.paper import multimodal, two_sources
-from featgeo.paper.compare import root_mean_square
+from featgeo.paper.record import root_mean_square
 
 LAWS = list(multimodal.LAWS)
 

@@ -10,7 +10,7 @@ from torch import nn
 from featgeo import h_score, nested_h_score
 from featgeo.nesting import Nesting
 from featgeo.paper import multimodal, published
-from featgeo.paper.multimodal_published import Networks
+from featgeo.paper.two_sources import Networks
 
 
 class Scalar(nn.Module):

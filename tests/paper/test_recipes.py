@@ -11,7 +11,6 @@ import pytest
 from featgeo import ConditionalDecomposition
 from featgeo.geometry import Modes
 from featgeo.paper import (
-    alphabets,
     discrete,
     gaussian,
     orthogonality,
@@ -101,7 +100,7 @@ def test_side_information_at_full_rank_is_the_conditional_of_the_sample():
     data, _ = learned_by_the_library("side-information")
     model = ConditionalDecomposition(8, 3).fit(data.x, data.y, data.s)
     x, s = (grid.ravel() for grid in np.indices((8, 3)))
-    counts = alphabets.counted(data, side_information.SHAPE)
+    counts = discrete.counted(data, side_information.SHAPE)
     own = (counts / counts.sum(axis=2, keepdims=True)).reshape(-1, 3)
     np.testing.assert_allclose(model.given(x, s).proba(), own, atol=1e-8)
 

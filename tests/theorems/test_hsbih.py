@@ -19,19 +19,22 @@ def heterogeneous_h_score(datasets, estimate):
     """Eq. hsm:def for features by their values: f on (x1, x2), g on y."""
     r_x, r_y = torch.from_numpy(estimate.x.mass), torch.from_numpy(estimate.y.mass)
     total = sum(dataset.total for dataset in datasets)
+    shares = [dataset.total / total for dataset in datasets]
+    tables = [torch.from_numpy(dataset.probability()).reshape(-1, 3) for dataset in datasets]
+    masses = [r_x.ravel(), r_x.sum(1), r_x.sum(0)]
 
     def h_score(f, g, joint, mass):
-        joint, mass = torch.from_numpy(joint).reshape(-1, 3), mass.reshape(-1)
-        cross = torch.einsum("xy,xk,yk->", joint, f, g) - (mass @ f) @ (r_y @ g)
+        cross = ((joint.T @ f) * g).sum() - (mass @ f) @ (r_y @ g)
         return cross - torch.trace((f.T @ (mass[:, None] * f)) @ (g.T @ (r_y[:, None] * g))) / 2
 
     def score(f, g):  # f: (3, 3, k)
-        value = datasets[0].total / total * h_score(f.reshape(9, -1), g, datasets[0].probability(), r_x)
-        for axis, dataset in enumerate(datasets[1:]):
-            mass = r_x.sum(1 - axis)
-            given = torch.einsum("ij,ijk->ik" if axis == 0 else "ij,ijk->jk", r_x, f) / mass[:, None]  # tau_i(f)
-            value = value + dataset.total / total * h_score(given, g, dataset.probability(), mass)
-        return value
+        weighted = r_x[:, :, None] * f
+        given = [weighted.sum(1 - axis) / masses[1 + axis][:, None] for axis in (0, 1)]  # tau_i(f)
+        seen = [f.reshape(9, -1), *given]
+        return sum(
+            share * h_score(own, g, joint, mass)
+            for share, own, joint, mass in zip(shares, seen, tables, masses, strict=True)
+        )
 
     return score
 

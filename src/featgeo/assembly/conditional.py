@@ -41,19 +41,21 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 
 from featgeo.card import Card, Shown
 from featgeo.geometry.validation import Array, as_numbers, as_real, check_level, check_whole, generator_of, shown
+from featgeo.learning.solve import Candidate, preferred
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 
 # Neighbourhoods of equal mass: every answer costs as much as there are. What few modes say is smooth in the rank of y,
 # so 256 even steps of it lose less than one row in a few hundred does; at both ends, where numbers lie far apart, the
 # outermost is halved again and again.
 MAX_NUMBERS = 256
-EVALUATED_EACH = 5
-ATOM_ROWS = 3  # a value with so many times the rows of others keeps its mass to itself
-MAX_ROWS = 2000
+EVALUATED_EACH = 5  # rows of each, for time
+MAX_ROWS = 2000  # that stand for vectors, for time
 
 
 @saved
@@ -78,35 +80,34 @@ class Support:
     ends: Array | None = None
 
     @classmethod
-    def of_numbers(cls, values: Array, features: Callable[[np.ndarray], Array]) -> Support:
+    def of_numbers(
+        cls, values: Array, features: Callable[[np.ndarray], Array], order: np.ndarray | None = None
+    ) -> Support:
         """Gather numbers into neighbourhoods.
 
         Args:
             values: The numbers, (n,).
             features: From positions among them, (m,), to g there, (m, k).
+            order: Their positions from the smallest to the largest, (n,), where it is known.
         """
-        order = np.argsort(values)
-        ordered = values[order]
+        order = np.argsort(values) if order is None else order
+        ordered, n = values[order], len(values)
         first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        distinct, counts = ordered[first], np.diff(first, append=len(values))
-        if len(distinct) <= MAX_NUMBERS:
-            often = counts > ATOM_ROWS * np.median(counts)
-            ends = _ends(distinct, distinct, often)
-            return cls("numbers", distinct, counts / len(values), _centred(features(order[first]), counts), ends)
-        last = np.cumsum(counts)
-        often = counts > ATOM_ROWS * len(ordered) / MAX_NUMBERS
-        even = np.searchsorted(ordered, ordered[_ranks(len(ordered))])  # no value is split, and each atom holds a rank
-        starts = np.unique(np.concatenate([even, last[often]]))
-        starts = starts[starts < len(ordered)]
-        sizes = np.diff([*starts, len(ordered)])
+        counts, few = np.diff(first, append=n), len(first) <= MAX_NUMBERS
+        often = counts > in_force.get().atom_rows * (np.median(counts) if few else n / MAX_NUMBERS)
+        # No value is split, and atoms, each of which holds a rank, end where they do.
+        ranks = first if few else np.searchsorted(ordered, ordered[_ranks(n)])
+        starts = np.unique(np.concatenate([ranks, (first + counts)[often]]))
+        starts = starts[starts < n]
+        sizes = np.diff([*starts, n])
         lowest, highest = ordered[starts], ordered[starts + sizes - 1]
         unit = unit_of(values)
         means = np.where(lowest == highest, lowest, np.add.reduceat(ordered / unit, starts) / sizes * unit)
         # A few rows of each neighbourhood tell the mean of g over it.
         some = starts[:, None] + (np.linspace(0.1, 0.9, EVALUATED_EACH) * sizes[:, None]).astype(int)
         g = features(order[some.ravel()]).reshape(len(starts), EVALUATED_EACH, -1).mean(axis=1)
-        atoms = (lowest == highest) & np.isin(lowest, distinct[often])
-        return cls("numbers", means, sizes / len(ordered), _centred(g, sizes), _ends(lowest, highest, atoms))
+        atoms = (lowest == highest) & np.isin(lowest, ordered[first[often]])
+        return cls("numbers", means, sizes / n, _centred(g, sizes), _ends(lowest, highest, atoms))
 
     @property
     def m(self) -> int:
@@ -117,11 +118,6 @@ class Support:
     def continuous(self) -> bool:
         """For numbers, whether each stands for its neighbourhood and not only for itself."""
         return self.ends is not None
-
-    @property
-    def atoms(self) -> np.ndarray:
-        """Which values stand for themselves only, (m,)."""
-        return np.ones(self.m, dtype=bool) if self.ends is None else self.ends[:, 0] == self.ends[:, 1]
 
 
 def unit_of(values: np.ndarray) -> float:
@@ -148,11 +144,7 @@ def _centred(g: Array, counts: Any) -> Array:
     return g - np.average(g, axis=0, weights=counts)
 
 
-# Held-out rows are finite: no event is called impossible that they merely did not show.
-SMALLEST_RATIO = 1e-6
-FAR = 1e9  # beside larger numbers 1 is no longer known to seven digits
-FARTHEST = 1e100  # products of such features with others are numbers
-FEWEST_BELOW = 10  # rows that tell how often Y lies further out than a quantile
+FARTHEST = np.cbrt(np.finfo(np.float64).max)  # sums of products of such features with others are numbers
 
 
 class Link(ABC):
@@ -186,7 +178,9 @@ class LinearLink(Link):
 
     def ratio(self, f: Array, support: Support) -> Array:
         """The nearest non-negative function of prior mean 1."""
-        density = nearest_density(1 + _bounded(f) @ support.g.T, support.mass)
+        # Rows beyond all measure are brought back along their direction: the density is long that of the largest f.g.
+        near = f / (np.abs(f).max(axis=1, keepdims=True, initial=0) / FARTHEST).clip(min=1)
+        density = nearest_density(1 + near @ support.g.T, support.mass)
         return (1 - self.prior_share) * density + self.prior_share if self.prior_share else density
 
     def negative_mass(self, f: Array, support: Support) -> Array:
@@ -219,12 +213,11 @@ class ExponentialLink(Link):
         spread = f.std(axis=0)
         scale = np.where(spread > 0, spread, 1.0)
         model = LogisticRegression(max_iter=1000).fit(f / scale, index)
-        weight, bias = np.zeros((support.m, f.shape[1])), np.full(support.m, np.log(SMALLEST_RATIO))
-        if len(model.classes_) == 2:  # scikit-learn keeps only the second of two
-            weight[model.classes_[1]], bias[model.classes_[0]] = model.coef_[0], 0.0
-            bias[model.classes_[1]] = model.intercept_[0]
-        else:
-            weight[model.classes_], bias[model.classes_] = model.coef_, model.intercept_
+        # Held-out rows are finite: no label is called impossible that they merely did not show.
+        weight, bias = np.zeros((support.m, f.shape[1])), np.full(support.m, np.log(in_force.get().unseen_ratio))
+        bias[model.classes_] = 0.0
+        kept = model.classes_[-len(model.coef_) :]  # of two labels scikit-learn keeps only the second
+        weight[kept], bias[kept] = model.coef_, model.intercept_
         return cls(weight / scale, bias - np.log(support.mass))
 
     def ratio(self, f: Array, support: Support) -> Array:
@@ -261,7 +254,9 @@ class Recalibration:
         # Each step rests on twice the root of the number of rows: more would follow noise (the slope multiplies
         # densities), fewer miss where the map bends.
         steps = max(2, round(np.sqrt(len(pit)) / 2))
-        halves = 1 / steps / 2 ** np.arange(1, max(1, len(pit) // (steps * FEWEST_BELOW)).bit_length())
+        halves = (
+            1 / steps / 2 ** np.arange(1, max(1, len(pit) // (steps * max(1, in_force.get().tail_rows))).bit_length())
+        )
         knots = np.unique(np.concatenate([np.linspace(0, 1, steps + 1), halves, 1 - halves]))
         predicted = np.quantile(pit, knots)
         predicted[[0, -1]] = 0, 1
@@ -284,14 +279,6 @@ class Recalibration:
         return np.diff(self.forward(cumulative), axis=1, prepend=0)
 
 
-def _bounded(f: Array) -> Array:
-    """Features, (n, k), with rows that lie beyond all measure brought back along their direction: what follows is the
-    same, since the density is long that of the largest f.g alone.
-    """
-    size = np.abs(f).max(axis=1, keepdims=True, initial=0)
-    return f * (FARTHEST / size.clip(min=FARTHEST)) if (size > FARTHEST).any() else f
-
-
 def mean_under(values: Array, mass: Array) -> Array:
     """The mean of each row, (n,), under masses that all rows share, (m,), or that each has of its own, (n, m)."""
     return values @ mass if mass.ndim == 1 else (values * mass).sum(axis=1)
@@ -304,49 +291,16 @@ def nearest_density(ratio: Array, mass: Array) -> Array:
         ratio: One function a row, (n, m).
         mass: Of the values, (m,), or of each row's own, (n, m).
     """
-    ratio = _within_reach(ratio, mass)
+    ratio = ratio - ratio.max(axis=1, keepdims=True)  # beside it digits count; what all values share says nothing
     shift = mean_under(ratio, mass) - 1
-    below = np.flatnonzero(ratio.min(axis=1, initial=np.inf) < shift)
-    if len(below) == len(ratio):
-        shift = _shift(ratio, mass)
-    elif len(below):
-        shift[below] = _shift(ratio[below], mass if mass.ndim == 1 else mass[below])
-    result = ratio - shift[:, None]
-    return np.maximum(result, 0, out=result)
-
-
-def _within_reach(ratio: Array, mass: Array) -> Array:
-    """Rows with values so large that 1 is lost beside them, (n, m), moved to a largest value of 0.
-
-    A density of mean 1 is at most 1 over the mass of its largest value there. So values that much lower are 0 in the
-    end, however low they are.
-    """
-    far = np.flatnonzero(np.abs(ratio).max(axis=1, initial=0) > FAR)
-    if len(far) == 0:
-        return ratio
-    moved = ratio[far] - ratio[far].max(axis=1, keepdims=True)
-    top = np.take_along_axis(np.broadcast_to(mass, ratio.shape)[far], moved.argmax(axis=1)[:, None], axis=1)
-    ratio = ratio.copy()
-    ratio[far] = np.maximum(moved, -2 / np.maximum(top, 1 / FAR))
-    return ratio
-
-
-def _shift(ratio: Array, mass: Array) -> Array:
-    """What to take off each row, (n,), for what is left above zero to have mean 1.
-
-    What lies below is left out until nothing more does (Michelot's algorithm); rows are done one after the other.
-    """
-    product = "nm,nm,m->n" if mass.ndim == 1 else "nm,nm,nm->n"
-    shift = mean_under(ratio, mass) - 1
-    left, reached = np.arange(len(ratio)), np.full(len(ratio), np.inf)
+    left = np.flatnonzero(ratio.min(axis=1) < shift)
+    # What lies below is left out until nothing more does (Michelot's algorithm): the shift rises until then.
     while len(left):
-        above = (ratio > shift[left, None]).astype(np.float64)
-        whole = mean_under(above, mass)
-        shift[left] = (np.einsum(product, ratio, above, mass) - 1) / whole
-        changed = whole != reached
-        left, reached, ratio = left[changed], whole[changed], ratio[changed]
-        mass = mass if mass.ndim == 1 else mass[changed]
-    return shift
+        own, weight, before = ratio[left], mass if mass.ndim == 1 else mass[left], shift[left]
+        above = (own > before[:, None]).astype(np.float64)
+        shift[left] = (mean_under(own * above, weight) - 1) / mean_under(above, weight)
+        left = left[shift[left] > before]
+    return np.maximum(ratio - shift[:, None], 0)
 
 
 _SHOWN_ROWS = 5
@@ -497,13 +451,10 @@ class Conditional(Shown):
         shares = as_numbers(share, "share", "Use 1 for P(Y <= y).")
         if shares.shape not in ((), at.shape) or not ((shares >= 0) & (shares <= 1)).all():
             raise ValueError(f"`share` must lie between 0 and 1, one for all rows or one a row, got {shown(share)}.")
-        position, inside = self._place(at)
-        has_mass = np.isin(at, self._support.values[self._support.atoms])  # a probability of its own
-        before = (position - has_mass).clip(min=0)
-        places, parts = np.stack([before, position], axis=1), inside[:, None] * [0, 1]
-        both = self._by_rows(lambda rows: _below(self._cumulative(rows), places[rows], parts[rows]))
+        places = self._place(at, "left"), self._place(at)
+        position, inside = (np.stack(part, axis=1) for part in zip(*places, strict=True))
+        both = self._by_rows(lambda rows: _below(self._cumulative(rows), position[rows], inside[rows]))
         below, up_to = self._outer(both).T
-        below = np.where(before == position, up_to, below)
         return np.asarray(below + shares * (up_to - below))
 
     def _marginal_density(self) -> Array:
@@ -550,15 +501,15 @@ class Conditional(Shown):
         result /= result[:, -1:]
         return result
 
-    def _place(self, at: Array) -> tuple[np.ndarray, Array]:
-        """How many neighbourhoods end at or below each number, and which share of the next one lies below it."""
+    def _place(self, at: Array, side: Literal["left", "right"] = "right") -> tuple[np.ndarray, Array]:
+        """How many neighbourhoods end below each number, or ("right") at it, and which share of the next one does."""
         support = self._ordered("A distribution function")
         if support.ends is None:
-            return np.searchsorted(support.values, at, side="right"), np.zeros(at.shape)
+            return np.searchsorted(support.values, at, side), np.zeros(at.shape)
         unit = unit_of(support.ends)
         low, high = support.ends.T / unit
         at = at / unit
-        position = np.searchsorted(high, at, side="right")
+        position = np.searchsorted(high, at, side)
         inside = position.clip(max=support.m - 1)
         share = np.zeros(at.shape)
         np.divide(at - low[inside], (high - low)[inside], out=share, where=(position == inside) & (high > low)[inside])
@@ -577,13 +528,15 @@ class Conditional(Shown):
 
         def reached(rows: slice) -> Array:
             cumulative, wanted = self._cumulative(rows), levels[rows]
-            cell = _first_above(cumulative[:, 1:], wanted)
+            reachable = np.maximum(wanted, np.finfo(float).tiny)  # what has no mass is never drawn
+            cells = [row.searchsorted(levels) for row, levels in zip(cumulative[:, 1:], reachable, strict=True)]
+            cell = np.array(cells, dtype=np.intp).reshape(wanted.shape).clip(max=support.m - 1)
             if support.ends is None:
                 return support.values[cell]
             before, after = (np.take_along_axis(cumulative, cell + i, axis=1) for i in (0, 1))
             share = np.divide(wanted - before, after - before, out=np.zeros(cell.shape), where=after > before)
             low, high = support.ends[cell, 0], support.ends[cell, 1]
-            return low * (1 - share.clip(0, 1)) + high * share.clip(0, 1)
+            return (low * (1 - share) + high * share).clip(low, high)  # exactly so in atoms
 
         return np.asarray(self._by_rows(reached))
 
@@ -598,19 +551,6 @@ def _below(cumulative: Array, position: np.ndarray, share: Array) -> Array:
     whole = np.take_along_axis(cumulative, position, axis=1)
     following = np.take_along_axis(cumulative, (position + 1).clip(max=cumulative.shape[1] - 1), axis=1)
     return whole + share * (following - whole)
-
-
-def _first_above(ordered: Array, levels: Array) -> np.ndarray:
-    """Position of the first of each row's ascending numbers, (n, m), that reaches its levels, (n, l): by halving."""
-    levels = np.maximum(levels, np.finfo(float).tiny)  # what has no mass is never drawn
-    low = np.zeros(levels.shape, dtype=np.intp)
-    high = np.full(levels.shape, ordered.shape[1] - 1, dtype=np.intp)
-    while (low < high).any():
-        middle = (low + high) // 2
-        reached = np.take_along_axis(ordered, middle, axis=1) >= levels
-        high = np.where(reached, middle, high)
-        low = np.where(reached, low, middle + 1)
-    return low
 
 
 def _prior_mass(prior: Any, support: Support) -> Array:
@@ -637,10 +577,8 @@ def _prior_mass(prior: Any, support: Support) -> Array:
     return mass / mass.sum()
 
 
-FEWEST_ROWS = 50  # with fewer, observed frequencies are off by more than 0.07, as much as most formulas are
 CELLS = 4_000_000  # probabilities that a link is judged by, at most, for time: a row has one for each label
 FEWEST_JUDGING = 200  # rows, however many labels there are
-SMALLEST = 1e-12  # probability in a log loss: no single row outweighs all others
 
 
 @saved
@@ -666,7 +604,10 @@ class Calibration:
             happened: What Y was there, (n,): for continuous numbers itself, else its position in the support.
             link: The one to keep; of labels the best when None.
         """
-        enough, plain = len(f) >= FEWEST_ROWS and support.kind != "rows", LinearLink() if link is None else link
+        enough, plain = (
+            len(f) >= in_force.get().calibrating_rows and support.kind != "rows",
+            LinearLink() if link is None else link,
+        )
         if enough and support.continuous:
             return cls(plain, Recalibration.fit(Conditional(support, f, link=plain).pit(happened, spread(happened))))
         return cls(calibrated_link(f, happened, support) if enough and link is None else plain)
@@ -690,21 +631,21 @@ def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
     half = np.arange(len(f)) % 2 == 0  # the softmax has parameters: judge it on rows it was not fitted to
     if not f.shape[1] or any(set(index[part]) != set(index) or len(set(index)) < 2 for part in (half, ~half)):
         return linear
-    crossed = [
-        _mean_loss(ExponentialLink.fit(f[part], index[part], support), f[~part], index[~part], support)
-        for part in (half, ~half)
-    ]
-    better = np.mean(crossed) < _mean_loss(linear, f, index, support)
-    return ExponentialLink.fit(f, index, support) if better else linear
+    crossed = np.empty(len(f))
+    for part in (half, ~half):
+        link = ExponentialLink.fit(f[part], index[part], support)
+        crossed[~part] = losses(Conditional(support, f[~part], link=link).proba(), index[~part], support)
+    lost = losses(Conditional(support, f, link=linear).proba(), index, support)
+    links: tuple[Candidate[type[Link]], ...] = (
+        Candidate(LinearLink, 1, -lost),
+        Candidate(ExponentialLink, f.shape[1] * support.m, -crossed),
+    )
+    return linear if preferred(links).what is LinearLink else ExponentialLink.fit(f, index, support)
 
 
 def _affordable(n: int, m: int) -> np.ndarray:
     """Positions of rows, evenly spread, whose probabilities of all labels are had in little time."""
     return np.unique(np.linspace(0, n - 1, min(n, max(FEWEST_JUDGING, CELLS // m))).astype(int))
-
-
-def _mean_loss(link: Link, f: Array, index: np.ndarray, support: Support) -> float:
-    return float(losses(Conditional(support, f, link=link).proba(), index, support).mean())
 
 
 def losses(mass: Array, happened: np.ndarray, support: Support) -> Array:
@@ -720,7 +661,7 @@ def losses(mass: Array, happened: np.ndarray, support: Support) -> Array:
     """
     if support.continuous:
         return _missed(mass, happened, support) ** 2 @ np.diff(support.values)
-    return -np.log(mass[np.arange(len(mass)), happened].clip(min=SMALLEST))
+    return -np.log(mass[np.arange(len(mass)), happened].clip(min=in_force.get().least_probability))
 
 
 def best_share(mass: Array, alone: Array, happened: np.ndarray, support: Support) -> float:
@@ -732,7 +673,7 @@ def best_share(mass: Array, alone: Array, happened: np.ndarray, support: Support
         size = float((apart**2 @ widths).sum())
         wanted = float((apart * _missed(mass, happened, support) @ widths).sum())
         return min(max(wanted / size, 0.0), 1.0) if size > 0 else 0.0
-    p, q = (part[np.arange(len(mass)), happened].clip(min=SMALLEST) for part in (mass, alone))
+    p, q = (part[np.arange(len(mass)), happened].clip(min=in_force.get().least_probability) for part in (mass, alone))
 
     def slope(share: float) -> float:  # it rises with the share
         return float(np.mean((p - q) / ((1 - share) * p + share * q)))
@@ -749,8 +690,5 @@ def _missed(mass: Array, happened: Array, support: Support) -> Array:
 
 def spread(values: Array) -> Array:
     """Evenly from 0 to 1 over the rows that share a value, in their order: where in the jump of an atom each falls."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    order = np.argsort(inverse, kind="stable")
-    place = np.empty(len(values))
-    place[order] = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.asarray((place + 0.5) / counts[inverse])
+    first, last, own = (rankdata(values, method) for method in ("min", "max", "ordinal"))
+    return np.asarray((own - first + 0.5) / (last - first + 1))

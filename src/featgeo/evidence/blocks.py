@@ -59,7 +59,18 @@ from scipy.spatial.distance import cdist
 from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
 
-from featgeo.evidence.scored import (
+from featgeo.evidence.shuffling import (
+    AMPLE_COUNT,
+    BATCH_ENTRIES,
+    Evidence,
+    Limit,
+    Shuffling,
+    less_spread,
+    read_tables,
+    rests_on_few_rows,
+    weighted_chi_square_tail,
+)
+from featgeo.features.scored import (
     Ranks,
     Scored,
     Symbols,
@@ -68,24 +79,12 @@ from featgeo.evidence.scored import (
     landmark_features,
     landmarks,
     orthonormal,
-    read_tables,
     scored_columns,
-)
-from featgeo.evidence.shuffling import (
-    AMPLE_COUNT,
-    BATCH_ENTRIES,
-    Evidence,
-    Limit,
-    Shuffling,
-    check_permutations,
-    less_spread,
-    rests_on_few_rows,
-    weighted_chi_square_tail,
 )
 from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR
-from featgeo.geometry.validation import Array, generator_of
+from featgeo.geometry.validation import Array
 
 _MOST_CELLS = 2**20  # tables with more are counted by sorting, which takes less memory
 
@@ -171,7 +170,9 @@ def _column_ladder(columns: Sequence[Scored], n: int, width: int) -> Ladder:
     """Functions of single columns: of all the first waves and the labels, then of all the second waves, and so on."""
     most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE))
     most_waves = min(MOST_WAVES, max(1, most // width))
-    waves = [_waves(column, most_waves) for column in columns if isinstance(column, Ranks)]
+    ranks = [column.values for column in columns if isinstance(column, Ranks)]
+    known = [int(np.sum(~np.isnan(rank))) // ROWS_PER_FEATURE for rank in ranks]
+    waves = [cosines_of(rank, max(1, min(most_waves, few))) for rank, few in zip(ranks, known, strict=True)]
     labels = [indicators(column, MOST_FEATURES) for column in columns if isinstance(column, Symbols)]
     spans = [[*labels, *(wave[:, :1] for wave in waves)]]
     spans += [[wave[:, i : i + 1] for wave in waves] for i in range(1, max((w.shape[1] for w in waves), default=0))]
@@ -182,11 +183,6 @@ def _column_ladder(columns: Sequence[Scored], n: int, width: int) -> Ladder:
     features = features[:, : max(most, MOST_FEATURES)]
     rungs = {min(rung, features.shape[1]) for rung in (*leading, *(ends[i - 1] for i in doubling(len(ends))))}
     return Ladder(features, tuple(sorted(rungs)))
-
-
-def _waves(column: Ranks, most: int) -> Array:
-    known = int(np.sum(~np.isnan(column.values)))
-    return cosines_of(column.values, max(1, min(most, known // ROWS_PER_FEATURE)))
 
 
 def kernel_components(columns: Sequence[Scored], n: int, seed: int) -> tuple[Array, Array]:
@@ -201,7 +197,8 @@ def kernel_components(columns: Sequence[Scored], n: int, seed: int) -> tuple[Arr
     ])  # fmt: skip
     gamma = KERNEL_GAMMA / max(1.0, float(scores.var(axis=0).sum()))
     chosen = landmarks(n, seed)
-    features = landmark_features(np.exp(-gamma * cdist(scores, scores[chosen], "sqeuclidean")), chosen)
+    kernel = np.exp(-gamma * cdist(scores, scores[chosen], "sqeuclidean"))
+    features = landmark_features(kernel, chosen)(kernel)
     energies, directions = np.linalg.eigh(features.T @ features / n)
     most = max(1, min(MOST_FEATURES, n // ROWS_PER_FEATURE, int(np.sum(energies > COLLINEAR * energies[-1]))))
     energies, directions = energies[: -most - 1 : -1], directions[:, : -most - 1 : -1]
@@ -342,8 +339,7 @@ def mode_pvalues(
         that is not correlation. For i = 0 they are exact where X and Y are independent; otherwise they need many rows
         and finite fourth moments.
     """
-    check_permutations(n_permutations)
-    shuffling = Shuffling(n_permutations, generator_of(random_state))
+    shuffling = Shuffling.of(n_permutations, random_state)
     x, y = (linear_ladder(rows) for rows in read_tables(sample_weight, X=X, Y=Y))
     # The larger of two: one is right where X and Y are independent, the other in the limit where they are uncorrelated.
     independent = linear_evidence(x, y, shuffling).pvalue

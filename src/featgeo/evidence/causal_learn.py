@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.evidence.conditional import Condition, Side, check_options, conditional_evidence
+from featgeo.evidence.conditional import GivenS, Side, check_options, conditional_evidence
 from featgeo.evidence.independence import independence_test
-from featgeo.evidence.scored import LANDMARKS, read_rows, varies
-from featgeo.features.variables import Table
+from featgeo.evidence.shuffling import read_rows, varies
+from featgeo.features.scored import LANDMARKS
+from featgeo.features.variables import Rows
 
 NAME = "featgeo"
 MOST_KEPT = 2**26  # numbers that conditions may hold, together, of which each holds about n x LANDMARKS
@@ -46,10 +47,10 @@ class Columns:
         self.seed = check_options(method, n_permutations, random_state)
         self.data, self.method, self.n_permutations = data, method, n_permutations
         self.varies = [varies(*read_rows(column=column)) for column in data.T]
-        self._side = cache(lambda columns: Side(self._table(columns)))
+        self._side = cache(lambda columns: Side(self._rows(columns)))
         # A search goes round all conditions of one size before it comes to the next.
         most = MOST_KEPT // (len(data) * LANDMARKS)
-        self._condition = lru_cache(most)(lambda columns: Condition(self._table(columns), self.seed))
+        self._condition = lru_cache(most)(lambda columns: GivenS(self._rows(columns), self.seed))
 
     def pvalue(self, x: Sequence[int], y: Sequence[int], given: Sequence[int]) -> float:
         """Of the independence of columns x and y given others; 1 where x or y never varies."""
@@ -61,9 +62,9 @@ class Columns:
         sides, condition = (self._side(tuple(x)), self._side(tuple(y))), self._condition(tuple(given))
         return conditional_evidence(*sides, condition, self.method, self.n_permutations).pvalue
 
-    def _table(self, columns: tuple[int, ...]) -> Table:
+    def _rows(self, columns: tuple[int, ...]) -> Rows:
         (rows,) = read_rows(columns=self.data[:, list(columns)])
-        return rows.table
+        return rows
 
 
 def register(name: str = NAME, **options: Any) -> str:

@@ -13,7 +13,7 @@ first cosines of its rank; of symbols, one function for each symbol beyond the f
 leading components of their kernel. Probes have mean 0 and variance 1; the smoothest come first.
 
 A search asks about the same columns again and again. What depends on one variable alone is a property of it (`Side`,
-`Condition`), computed where it is first asked for; what a condition finds out about one side is kept by the condition.
+`GivenS`), computed where it is first asked for; what a condition finds out about one side is kept by the condition.
 Whoever keeps these objects saves the work, and no result depends on it.
 
 Conditional independence from products of residuals.
@@ -38,7 +38,7 @@ variances of the residuals change with S.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -46,39 +46,35 @@ import numpy as np
 
 from featgeo.evidence.blocks import kernel_components, table_evidence
 from featgeo.evidence.independence import independence_test
-from featgeo.evidence.regression import Residuals, curves_of, free_terms, index_of, lines_of, residuals, variance_ratio
-from featgeo.evidence.scored import (
+from featgeo.evidence.shuffling import (
+    AMPLE_COUNT,
+    Evidence,
+    Shuffling,
+    less_spread,
+    read_tables,
+    rests_on_few_rows,
+    weighted_chi_square_tail,
+)
+from featgeo.features.regression import Condition, Residuals
+from featgeo.features.scored import (
     Ranks,
     Scored,
     Symbols,
     cosines_of,
     indicators,
     joint_symbols,
-    kernel_features,
-    narrow_features,
+    mid_ranks,
     orthonormal,
-    ranks,
-    read_tables,
     same,
     scored_columns,
 )
-from featgeo.evidence.shuffling import (
-    AMPLE_COUNT,
-    Evidence,
-    Shuffling,
-    check_permutations,
-    less_spread,
-    rests_on_few_rows,
-    weighted_chi_square_tail,
-)
-from featgeo.features.variables import Table
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array, check_choice, seed_of
 
 COSINES = 6  # of a number, and twice as many functions of several columns
 MOST_SYMBOLS = 16  # of a column, the rarer ones count as one; and functions of S, at most
 DETERMINED = 1e-3  # a probe with this share of its variance left is a function of S as far as a regression can tell
 MOST_UNORDERED = 3  # values of a number of X or Y; with more, their order counts
-NARROW_ROWS = 500  # from so many on, functions along indices may be narrow
 MODULATING_COSINES = 2  # of each column of S: where a dependence changes, it does so smoothly
 MODULATION = 1.5  # weight of all functions of S together; the constant has weight 1
 
@@ -126,58 +122,33 @@ def contrasts(column: Symbols) -> Array:
     return orthonormal(indicators(column, min(column.size, MOST_SYMBOLS) - 1))[0]
 
 
-@dataclass(frozen=True, eq=False)
 class Side:
-    """X or Y."""
+    """X or Y.
 
-    table: Table
+    Args:
+        rows: Its rows.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
 
     @cached_property
     def columns(self) -> list[Scored]:
         """Those that vary, for products of residuals."""
-        return scored_columns(self.table, MOST_UNORDERED)
+        return scored_columns(self.rows.table, MOST_UNORDERED)
 
     @cached_property
     def finite(self) -> Symbols | None:
         """All columns as one of symbols; None where they take many values."""
-        return joint_symbols(self.table)
+        return joint_symbols(self.rows.table)
 
 
-@dataclass(frozen=True, eq=False)
-class Condition(Side):
-    """S.
-
-    Attributes:
-        seed: Of the kernel's landmarks.
-    """
-
-    seed: int
-    _left: dict[Side, Residuals | None] = field(default_factory=dict, init=False)
+class GivenS(Condition, Side):
+    """S, and what it leaves of each side."""
 
     @cached_property
-    def columns(self) -> list[Scored]:
-        """Those that vary."""
-        return scored_columns(self.table)
-
-    @cached_property
-    def numbers(self) -> list[Array]:
-        """Ranks along each column that is a number, (n,)."""
-        return [column.values for column in self.columns if isinstance(column, Ranks)]
-
-    @cached_property
-    def lines(self) -> Array:
-        """An orthonormal basis of its lines and labels, (n, r)."""
-        return lines_of(self.columns, len(self.table))
-
-    @cached_property
-    def curves(self) -> Array | None:
-        """One of lines and curves of single columns, (n, c); None where rows are too few for it."""
-        return curves_of(self.lines, self.numbers, len(self.table) // len(self.columns))
-
-    @cached_property
-    def features(self) -> Array:
-        """Of the kernel of its smooth functions, (n, m)."""
-        return kernel_features(self.columns, len(self.table), self.seed)
+    def _left(self) -> dict[Side, Residuals | None]:
+        return {}
 
     def left_of(self, side: Side) -> Residuals | None:
         """What S leaves of functions of a side, scaled; None where it determines them all."""
@@ -186,30 +157,20 @@ class Condition(Side):
             self._left[side] = self._regress(columns) if columns else None
         return self._left[side]
 
-    def indices(self, target: Array) -> list[Array]:
-        """Ranks along the combinations of columns that a target, (n,), follows: of lines, and of sums of curves."""
-        if len(self.columns) == 1 and self.numbers:
-            return self.numbers
-        straight = index_of(self.lines, target, even=True)
-        return [straight] if self.curves is None else [straight, index_of(self.curves, target, even=False)]
-
     def _regress(self, columns: list[Scored]) -> Residuals | None:
-        n, width = len(self.table), len(self.columns)
-        given = probes(columns, n, self.seed)
-        leading = given.values[:, 0]  # for its sake terms go without penalty
-        indices = self.indices(leading)
-        features = [self.features, *map(narrow_features, indices if width > 1 and n >= NARROW_ROWS else ())]
-        terms = free_terms(self.lines, self.numbers, indices, leading, width)
-        left = residuals(np.hstack(features), terms, given.values)
+        given = probes(columns, len(self.rows), self.seed)
+        left, _ = self.regress(given.values)
         values, free = given.scaled(left.values)
-        return Residuals(values, left.vectors, left.taken[:, free], left.of_rows[:, free]) if free.any() else None
+        if not free.any():
+            return None
+        return replace(left, values=values, taken=left.taken[:, free], of_rows=left.of_rows[:, free])
 
     @cached_property
     def modulators(self) -> Array:
         """Functions of S that multiply products of residuals, times the roots of their weights, (n, q)."""
         width = len(self.columns)
         if width > MOST_SYMBOLS:
-            return self.lines[:, :MOST_SYMBOLS] * np.sqrt(MODULATION / MOST_SYMBOLS)
+            return self.lines.values[:, :MOST_SYMBOLS] * np.sqrt(MODULATION / MOST_SYMBOLS)
         parts = []
         for column in self.columns:
             given = column_probes(column, MODULATING_COSINES)
@@ -224,7 +185,31 @@ NAME = "products of residuals"
 MOST_PERMUTED = 5000  # rows; with more the limit is as good and faster
 
 
-def product_test(x: Side, y: Side, s: Condition) -> Evidence:
+def variance_ratio(x: Residuals, y: Residuals, modulating: Array) -> Array:
+    """Variance of the sum of products of residuals over what the sum of their squared products says, (k, l, q).
+
+    Residuals of one regression are correlated over the rows, so their products are not quite independent. With A and B
+    the squares of the matrices that take targets to residuals, m a function of S that multiplies the products, and
+    targets of constant variance given S, the ratio is sum_ij m_i m_j A_ij B_ij over sum_i m_i^2 A_ii B_ii.
+
+    Args:
+        x: Residuals of k functions of X.
+        y: Residuals of l functions of Y.
+        modulating: Functions m, (n, q).
+    """
+    n, squares = len(modulating), np.square(modulating)
+    # A is the identity less the vectors, each by the share of it that is taken.
+    once = squares.sum(axis=0) - (x.of_rows.T @ squares)[:, None] - y.of_rows.T @ squares
+    both = ((x.of_rows[:, :, None] * y.of_rows[:, None, :]).reshape(n, -1).T @ squares).reshape(once.shape)
+    off = np.empty_like(both)
+    for q, m in enumerate(modulating.T.astype(x.vectors.dtype)):
+        products = (x.vectors * m[:, None]).T @ y.vectors / n
+        off[:, :, q] = x.taken.T @ np.square(products) @ y.taken  # sum_ij m_i m_j (1 - A)_ij (1 - B)_ij
+    shares: Array = (once + off) / (once + both)
+    return shares
+
+
+def product_test(x: Side, y: Side, s: GivenS) -> Evidence:
     """Test the independence of x and y given s, of which a column varies."""
     of_x, of_y = s.left_of(x), s.left_of(y)
     if of_x is None or of_y is None:
@@ -272,8 +257,8 @@ def _within(column: Scored, s: Symbols) -> Scored:
         return column
     values = np.empty_like(column.values)
     for rows in s.groups:
-        values[rows] = ranks(column.values[rows])
-    return Ranks(values, column.numbers)
+        values[rows] = mid_ranks(column.values[rows])
+    return replace(column, values=values)
 
 
 def _centred(values: Array, s: Symbols) -> Array:
@@ -368,8 +353,8 @@ def conditional_independence_test(
     plain = {"n_permutations": n_permutations, "random_state": seed, "sample_weight": sample_weight}
     if S is None:
         return independence_test(X, Y, **plain)
-    x, y, s = (rows.table for rows in read_tables(sample_weight, X=X, Y=Y, S=S))
-    condition = Condition(s, seed)
+    x, y, s = read_tables(sample_weight, X=X, Y=Y, S=S)
+    condition = GivenS(s, seed)
     if not condition.columns and len(s) >= FEWEST_ROWS:
         return independence_test(X, Y, **plain)
     return conditional_evidence(Side(x), Side(y), condition, method, n_permutations)
@@ -378,13 +363,14 @@ def conditional_independence_test(
 def check_options(method: str, n_permutations: int, random_state: Any) -> int:
     """Refuse options that are none; the seed."""
     check_choice(method, "method", METHODS, "Use 'auto' to let S decide.")
-    check_permutations(n_permutations)
-    return seed_of(random_state)
+    seed = seed_of(random_state)
+    Shuffling.of(n_permutations, seed)
+    return seed
 
 
-def conditional_evidence(x: Side, y: Side, s: Condition, method: str, n_permutations: int) -> Evidence:
+def conditional_evidence(x: Side, y: Side, s: GivenS, method: str, n_permutations: int) -> Evidence:
     """The test of variables that are read: x and y must vary, and a column of s."""
-    n, n_columns = len(s.table), len(s.columns)
+    n, n_columns = len(s.rows), len(s.columns)
     if n < FEWEST_ROWS:
         raise ValueError(f"A test given S needs at least {FEWEST_ROWS} rows, got {n}. Pass more.")
     if method == "strata" and s.finite is None:
@@ -393,10 +379,10 @@ def conditional_evidence(x: Side, y: Side, s: Condition, method: str, n_permutat
             f"rows, got more in n = {n} rows. Use method='products', or group the values of S."
         )
     if method != "products" and s.finite is not None:
-        shuffling = Shuffling(n_permutations, np.random.default_rng(s.seed))
+        shuffling = Shuffling.of(n_permutations, s.seed)
         if x.finite and y.finite:
             return table_evidence(x.finite, y.finite, shuffling, s.finite)
-        of_x, of_y = ([side.finite] if side.finite else scored_columns(side.table) for side in (x, y))
+        of_x, of_y = ([side.finite] if side.finite else scored_columns(side.rows.table) for side in (x, y))
         return stratified_probe_test(of_x, of_y, s.finite, s.seed, shuffling)
     if n < AMPLE_COUNT * n_columns:
         raise ValueError(

@@ -33,17 +33,17 @@ from sklearn.base import clone
 
 from featgeo.card import Card, Shown
 from featgeo.evidence.blocks import LIMIT_ROWS
-from featgeo.evidence.scored import read_rows, varies
 from featgeo.evidence.shuffling import (
     AMPLE_COUNT,
     Evidence,
     Shuffling,
-    check_permutations,
     permutation_pvalue,
+    read_rows,
     rests_on_few_rows,
+    varies,
 )
 from featgeo.features.variables import Rows
-from featgeo.geometry.validation import Array, check_level, generator_of, shown
+from featgeo.geometry.validation import Array, check_level, shown
 from featgeo.learning.data import Pairs
 from featgeo.models import ModalDecomposition
 
@@ -183,10 +183,9 @@ def held_out_spectrum(
         order of modes is arbitrary, and only the group is meaningful.
     """
     check_level(level, "level", "0.95 is usual.")
-    check_permutations(n_permutations)
+    shuffling = Shuffling.of(n_permutations, random_state)
     check_model(model)
     x, y = read_rows(X=X, Y=Y)
-    shuffling = Shuffling(n_permutations, generator_of(random_state))
     ways = halves(x, y, shuffling.rng, "ask `independence_test` whether there is any dependence")
     measured = []
     for seen, held_out in ways:

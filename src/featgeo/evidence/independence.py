@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from featgeo.evidence.blocks import block_evidence, linear_evidence, linear_ladder, smooth_ladders, table_evidence
 from featgeo.evidence.halves import check_model, learned_evidence
-from featgeo.evidence.scored import Symbols, check_rows, read_rows
-from featgeo.evidence.shuffling import Evidence, Shuffling, check_permutations
+from featgeo.evidence.shuffling import Evidence, Shuffling, check_rows, read_rows
 from featgeo.features.recipes import is_finite
+from featgeo.features.scored import Symbols
 from featgeo.features.variables import Rows, symbol_keys
-from featgeo.geometry.validation import check_choice, generator_of
+from featgeo.geometry.validation import check_choice
 from featgeo.models import ModalDecomposition
 
 Method = Literal["auto", "table", "smooth", "linear", "learned"]
@@ -61,12 +61,10 @@ def independence_test(
         The harmonic mean of tail probabilities: D. J. Wilson (2019), PNAS 116:1195.
     """
     check_choice(method, "method", METHODS, "Use 'auto' to let the columns decide.")
-    check_permutations(n_permutations)
+    shuffling = Shuffling.of(n_permutations, random_state)
     if model is not None and method != "learned":
         raise ValueError(f"`model` is for method='learned', got method={method!r}. Pass that, or leave the model out.")
     check_model(model)
-    rng = generator_of(random_state)
-    shuffling = Shuffling(int(n_permutations), rng)
     x, y = read_rows(sample_weight, X=X, Y=Y)
     learns = method == "learned" or (method == "auto" and (x.variable.is_tensor or y.variable.is_tensor))
     check_rows(x, y, tensors=learns)
@@ -76,7 +74,7 @@ def independence_test(
         return linear_evidence(linear_ladder(x), linear_ladder(y), shuffling)
     if method == "table" or (method == "auto" and is_finite(x) and is_finite(y)):
         return table_evidence(_symbols(x), _symbols(y), shuffling)
-    seed = int(rng.integers(2**31))  # of the centres of kernels
+    seed = int(shuffling.rng.integers(2**31))  # of the centres of kernels
     return block_evidence(smooth_ladders(x, seed), smooth_ladders(y, seed), shuffling)
 
 

@@ -15,6 +15,12 @@ along any path that crosses the real axis once, between 0 and 1 / (2 max w). A p
 to the right makes the integrand fall like a bell, so that a few hundred points give nearly all digits, however far the
 tail. The path is a hyperbola whose slope stays below 1: there s^2 has a negative real part, without which many small
 weights, whose sum is nearly normal, would make the integrand grow along it.
+
+Variables as users hand them in, read as rows and checked.
+
+Weights of a test count rows: a weight of 2 is the row twice, in the statistic, in its null distribution and in how many
+rows there are. So rows are taken as often as they count before anything is computed of them, and every test, also by
+arrangements of the rows, means the same by them.
 """
 
 from __future__ import annotations
@@ -29,7 +35,45 @@ import numpy as np
 from scipy.optimize import brentq
 
 from featgeo.card import Card, Shown
-from featgeo.geometry.validation import Array, as_real, check_whole
+from featgeo.features.columns import counted
+from featgeo.features.variables import Rows, Variable, symbol_keys
+from featgeo.geometry.validation import Array, as_real, check_same_rows, check_whole, generator_of
+
+
+def read_rows(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
+    """Rows of each variable, as many of all, each as often as it counts; once when `sample_weight` is None."""
+    variables = dict(zip(variables, counted(sample_weight, **variables), strict=True))
+    every = {name: Variable.seen(values, name).rows(values) for name, values in variables.items()}
+    check_same_rows(**every)
+    return tuple(every.values())
+
+
+def read_tables(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
+    """The same of variables that must be tables, and of which X and Y must vary."""
+    every = read_rows(sample_weight, **variables)
+    check_rows(*every)
+    return every
+
+
+def check_rows(*variables: Rows, tensors: bool = False) -> None:
+    """Refuse an X or Y that never varies, and images and sequences, unless tensors will do."""
+    for rows in variables:
+        name = rows.variable.name
+        if rows.variable.is_tensor and not tensors:
+            raise ValueError(
+                f"{name} must have shape (n,) or (n, p), got rows of shape {rows.variable.shape}. Flatten each row, or "
+                "pass features of it, such as those of a network; `independence_test` learns some with "
+                "method='learned'."
+            )
+        if name != "S" and not varies(rows):
+            raise ValueError(f"{name} never varies: nothing can depend on it. Pass rows of at least two values.")
+
+
+def varies(rows: Rows) -> bool:
+    """Whether two rows differ."""
+    values = rows.tensor.flatten(1).numpy() if rows.variable.is_tensor else symbol_keys(rows.table)
+    return bool((values != values[0]).any())
+
 
 AMPLE_COUNT = 5  # rows that a normal or chi-square limit needs behind each cell: Cochran's rule for expected counts
 _EDGE = 0.5  # where K ends, once the largest weight is 1
@@ -152,11 +196,6 @@ class Evidence(Shown):
         return Card([f"p = {self.pvalue:.3g} (statistic {self.statistic:.4g}; {self.method})"])
 
 
-def check_permutations(n_permutations: int) -> None:
-    """Refuse what is not a number of permutations."""
-    check_whole(n_permutations, "n_permutations", 1, "999 is usual.", MOST_PERMUTATIONS)
-
-
 @dataclass(frozen=True, eq=False)
 class Shuffling:
     """How the rows of a variable change places.
@@ -168,6 +207,12 @@ class Shuffling:
 
     n_permutations: int
     rng: np.random.Generator
+
+    @classmethod
+    def of(cls, n_permutations: int, random_state: Any) -> Shuffling:
+        """From the arguments of a test."""
+        check_whole(n_permutations, "n_permutations", 1, "999 is usual.", MOST_PERMUTATIONS)
+        return cls(int(n_permutations), generator_of(random_state))
 
     def is_complete(self, groups: Groups) -> bool:
         """Whether rows that stay within these groups have so few orders that all are tried."""

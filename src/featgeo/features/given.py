@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _is_fitted
 
 from featgeo.features.columns import is_frame
 from featgeo.features.combined import NetworkSpace, PartSpace, TransformerSpace, as_columns, check_module
@@ -114,8 +113,6 @@ def _as_names(features: Any) -> tuple[Any, ...]:
 
 
 def _transformer(rows: Rows, transformer: Any) -> TransformerSpace:
-    try:
-        check_is_fitted(transformer)
-    except NotFittedError:
+    if not _is_fitted(transformer):
         return TransformerSpace.fit(rows, transformer)
     return TransformerSpace(copy.deepcopy(transformer))  # the user may fit it again

@@ -120,8 +120,8 @@ def interpolated(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:
     right = (left + 1).clamp(max=knots.shape[1] - 1)
     start, value = looked_up(knots, left), looked_up(values, left)
     gap = looked_up(knots, right) - start
-    slope = (looked_up(values, right) - value) / torch.where(gap > 0, gap, 1.0)
-    return slope * (x - start).clamp(min=0) + value
+    share = (x - start).clamp(min=0) / torch.where(gap > 0, gap, 1.0)  # of a tiny gap no slope is a number
+    return share * (looked_up(values, right) - value) + value
 
 
 def normal_quantile(rank: Tensor) -> Tensor:

@@ -237,8 +237,13 @@ class TableSpace(Space):
 
     def position(self, rows: Rows) -> Tensor:
         """The position of each row's value among the symbols, (n,); their number where the fit never saw it."""
+        return self.found(
+            torch.cat([torch.where(torch.isnan(rows.numbers), torch.inf, rows.numbers), rows.codes], dim=1)
+        )
+
+    def found(self, keys: Tensor) -> Tensor:
+        """The same for rows as `symbol_keys` writes them, (n, columns)."""
         symbols, m = self.tensor("symbols"), len(self.symbols)
-        keys = torch.cat([torch.where(torch.isnan(rows.numbers), torch.inf, rows.numbers), rows.codes], dim=1)
         if keys.shape[1] == 1:  # the same, sooner
             found = last_at_most(symbols.T, keys)[:, 0]
         else:

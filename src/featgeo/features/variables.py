@@ -340,11 +340,6 @@ class Parts:
         """How many numbers and labels these rows hold."""
         return sum(rows.cells for rows in self.rows.values())
 
-    @property
-    def has_many_labels(self) -> bool:
-        """Whether some column has more labels than can each have an indicator."""
-        return any(rows.has_many_labels for rows in self.rows.values())
-
     def tables(self) -> tuple[Array, Array] | None:
         """All numbers and all codes of labels side by side; None where there are images or sequences."""
         several = [rows.tables() for rows in self.rows.values()]

@@ -17,7 +17,6 @@ import numpy as np
 from scipy import sparse
 
 from featgeo.geometry.spans import Flag, flag_from_vectors
-from featgeo.geometry.sparse import coarsening, on_alphabet
 from featgeo.geometry.validation import Array, as_names, as_real, position
 
 # A space of functions on an alphabet: all of them (None); sums of functions of some of the variables, F_{X_1} + F_{X_2}
@@ -25,9 +24,11 @@ from featgeo.geometry.validation import Array, as_names, as_real, position
 Space: TypeAlias = Sequence[str | Sequence[str]] | Array | None
 _Piece: TypeAlias = tuple[str, ...] | Array | None  # of a space: variables that act together, values, all functions
 
-# A minute of one core, about: numpy does some 10^9 operations of the factorisations here a second.
+# Bounds of time and memory: a minute of one core, about, for numpy does some 10^9 operations of the factorisations here
+# a second.
 MOST_WORK, MOST_MEMORY = 1e11, 2e9
 MOST_SUBSETS = 2**20
+MOST_VALUES = 2**31  # numbers in one table of function values: 16 GiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,21 +37,29 @@ class Alphabet:
 
     Attributes:
         names: The variables, one for each axis of `mass`.
-        mass: Probability of each symbol.
+        mass: Probability of each symbol; of a large alphabet a sparse array of those that occur.
     """
 
     names: tuple[str, ...]
-    mass: Array
+    mass: Array | sparse.coo_array
+
+    @classmethod
+    def of_cells(
+        cls, names: tuple[str, ...], coordinates: Sequence[np.ndarray], mass: Array, shape: tuple[int, ...]
+    ) -> tuple[np.ndarray, Alphabet]:
+        """The combinations of symbols that occur in some cells: the number of that of every cell, and all of them."""
+        number, symbols = _numbered(coordinates)
+        return number, cls(names, sparse.coo_array((np.bincount(number, mass), symbols), shape=shape))
 
     @cached_property
     def support(self) -> tuple[np.ndarray, ...]:
         """Coordinates of the symbols of positive probability."""
-        return np.nonzero(self.mass)
+        return np.nonzero(self.mass) if isinstance(self.mass, np.ndarray) else self.mass.coords
 
     @cached_property
     def root_mass(self) -> Array:
         """Square roots of the positive probabilities: the information vector of the constant function 1."""
-        return np.sqrt(self.mass[self.support])
+        return np.sqrt(self.mass[self.support] if isinstance(self.mass, np.ndarray) else self.mass.data)
 
     def vectors(self, functions: Array) -> Array:
         """Information vectors, (n, m), of functions given by their values, (*shape, m)."""
@@ -65,12 +74,21 @@ class Alphabet:
 
     def values(self, vectors: Array) -> Array:
         """Functions by their values, (*shape, m), from information vectors, (n, m)."""
-        return on_alphabet(vectors / self.root_mass[:, None], self.support, self.mass.shape)
+        shape = (*self.mass.shape, vectors.shape[1])
+        if math.prod(shape) > MOST_VALUES:
+            raise ValueError(
+                f"Functions on an alphabet of {self.mass.shape} symbols need too much memory. Merge rare symbols."
+            )
+        functions = np.zeros(shape)
+        functions[self.support] = vectors / self.root_mass[:, None]
+        return functions
 
-    def coarsening(self, names: str | Sequence[str]) -> Array:
-        """Orthonormal information vectors, (n, m), of the functions that depend on some of the variables only."""
-        symbols = [self.support[self._axis(name)] for name in as_names(names)]
-        return np.asarray(coarsening(self.root_mass, symbols).toarray())
+    def coarsening(self, names: str | Sequence[str]) -> sparse.csr_array:
+        """Orthonormal information vectors, (n, m), of functions of some of the variables; of the constant for none."""
+        n, symbols = len(self.root_mass), [self.support[self._axis(name)] for name in as_names(names)]
+        group = _numbered(symbols)[0] if symbols else np.zeros(n, dtype=np.int64)
+        norms = np.sqrt(np.bincount(group, self.root_mass**2))
+        return sparse.csr_array((self.root_mass / norms[group], (np.arange(n), group)))
 
     def flag(self, spaces: Sequence[Space]) -> Flag:
         """Orthonormal coordinates of spaces of functions, each joined to those before it."""
@@ -121,7 +139,7 @@ class Alphabet:
         """
         if not isinstance(piece, tuple):
             return np.eye(len(self.root_mass)) if piece is None else self.vectors(piece)
-        columns = self.coarsening(piece)
+        columns = self.coarsening(piece).toarray()
         ordinary = np.ones(len(columns), dtype=bool)
         for axis in map(self._axis, piece):
             likeliest = np.bincount(self.support[axis], self.root_mass**2).argmax()
@@ -130,6 +148,16 @@ class Alphabet:
 
     def _axis(self, name: str) -> int:
         return position(name, self.names)
+
+
+def _numbered(coordinates: Sequence[np.ndarray]) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    """Number the combinations of symbols that occur: the number in every cell, and the symbols of each number."""
+    code = np.zeros(len(coordinates[0]), dtype=np.int64)
+    for symbol in coordinates:
+        # Renumbering at each step keeps the codes small, whatever the sizes of the alphabets.
+        code = np.unique(code * (int(symbol.max()) + 1) + symbol, return_inverse=True)[1]
+    example = np.unique(code, return_index=True)[1]
+    return code, tuple(symbol[example] for symbol in coordinates)
 
 
 def check_work(n: int, sizes: Sequence[int], names: Sequence[str]) -> None:

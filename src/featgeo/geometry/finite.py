@@ -82,13 +82,14 @@ class Dependence:
     @property
     def matrix(self) -> Array:
         """The coefficients at all symbols, (|X|, |Y|); 0 where one has probability zero."""
-        return self._at_all_symbols(self.kernel)
+        roots = np.outer(np.sqrt(self.x.mass), np.sqrt(self.y.mass))
+        return self.density.reshape(roots.shape) * roots
 
     @property
     def density(self) -> Array:
         """The function itself, (*shape of x, *shape of y); 0 where a symbol has probability zero."""
-        values = self._at_all_symbols(self.kernel / self.x.root_mass[:, None] / self.y.root_mass)
-        return values.reshape(*self.x.mass.shape, *self.y.mass.shape)
+        of_y = self.y.values(self.kernel.T).reshape(self.y.mass.size, -1)
+        return self.x.values(of_y.T).reshape(*self.x.mass.shape, *self.y.mass.shape)
 
     def components(self, x_spaces: Sequence[Space], y_spaces: Sequence[Space] | None = None) -> tuple[Modes, ...]:
         """Decompose level by level, each level adding a space on either side.
@@ -130,11 +131,6 @@ class Dependence:
         orders = centred.components([*spaces, None])
         interaction = orders[1] if len(orders) == 2 else centred.components([spaces[0], None])[1]
         return MultimodalComponents(orders[0], interaction, orders)
-
-    def _at_all_symbols(self, values: Array) -> Array:
-        result = np.zeros((self.x.mass.size, self.y.mass.size))
-        result[np.ix_(np.flatnonzero(self.x.mass), np.flatnonzero(self.y.mass))] = values
-        return result
 
 
 Names: TypeAlias = str | Sequence[str] | None
@@ -205,7 +201,8 @@ class FiniteJoint:
             table: Any = in_order.sum(axis=tuple(range(len(axes), in_order.ndim)))
         else:
             coordinates = tuple(self.table.coords[axis] for axis in axes)
-            table = sparse.coo_array((self.table.data, coordinates), shape=self._shape(names))
+            shape = tuple(self.shape[axis] for axis in axes)
+            table = sparse.coo_array((self.table.data, coordinates), shape=shape)
         return FiniteJoint(table * self.total, names, categories)
 
     def probability(self, *names: str) -> Array:
@@ -241,11 +238,11 @@ class FiniteJoint:
 
     def mean_square_contingency(self, x: Names = None, y: Names = None) -> float:
         """The energy of the dependence, ||i||^2 = sum_i sigma_i^2: Pearson's phi^2."""
-        return self._seen(*self._split(x, y)).energy()
+        return self._seen(x, y).energy()
 
     def mutual_information(self, x: Names = None, y: Names = None) -> float:
         """I(X; Y) in nats; close to half the mean square contingency where the dependence is weak (Lemma mutual)."""
-        return self._seen(*self._split(x, y)).information()
+        return self._seen(x, y).information()
 
     def rank(self, x: Names = None, y: Names = None) -> int:
         """The number of modes of the dependence."""
@@ -284,7 +281,7 @@ class FiniteJoint:
     def strongest(self, k: int | None, x: Names = None, y: Names = None) -> Modes:
         """At most k modes: fewer where the dependence has no more. A sparse table needs a k."""
         if self.is_sparse:
-            return self._sparse_modes(k, *self._split(x, y))
+            return self._seen(x, y).top_modes(k)
         return _at_most(self.components([None], [None], x, y)[0], k)
 
     def components(
@@ -339,7 +336,7 @@ class FiniteJoint:
         both = (*s_names, *y_names)
         markov = self.marginal(*x_names, *s_names).strongest(k, x_names, s_names)  # Prop. pim:pic
         if self.is_sparse:
-            return ConditionalComponents(markov, self._sparse_modes(k, x_names, both, s_names))
+            return ConditionalComponents(markov, self._seen(x_names, both).top_modes(k, s_names))
         _, conditional = self.components([None, None], [[s_names], None], x_names, both)
         return ConditionalComponents(markov, _at_most(conditional, k))
 
@@ -392,17 +389,10 @@ class FiniteJoint:
         sides = (Alphabet(names, self.probability(*names)) for names in (x_names, y_names))
         return Dependence.of_joint(joint, *sides)
 
-    def _seen(self, x_names: tuple[str, ...], y_names: tuple[str, ...]) -> SeenJoint:
-        return SeenJoint.from_cells(sparse.coo_array(self.marginal(*x_names, *y_names).table), len(x_names))
-
-    def _sparse_modes(
-        self, k: int | None, x_names: tuple[str, ...], y_names: tuple[str, ...], given: tuple[str, ...] = ()
-    ) -> Modes:
-        """Up to k modes of the dependence that functions of the first variables of y, `given`, do not explain."""
-        return self._seen(x_names, y_names).top_modes(k, len(given), self._shape(x_names), self._shape(y_names))
-
-    def _shape(self, names: tuple[str, ...]) -> tuple[int, ...]:
-        return tuple(self.shape[position(name, self.names)] for name in names)
+    def _seen(self, x: Names, y: Names) -> SeenJoint:
+        """The same on what occurs, for tables of any size."""
+        x_names, y_names = self._split(x, y)
+        return SeenJoint.from_cells(sparse.coo_array(self.marginal(*x_names, *y_names).table), x_names, y_names)
 
 
 def _dense_if_small(cells: sparse.coo_array) -> Array | sparse.coo_array:

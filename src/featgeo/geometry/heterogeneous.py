@@ -71,7 +71,7 @@ def heterogeneous_estimate(
                 f"The table of {dataset.names} holds symbols of {seen} that the joint of all sources never shows. "
                 "Pass `sources` with every symbol in it."
             )
-        basis = x.coarsening(seen)  # functions of what the dataset sees: tau_D = basis basis^T
+        basis = x.coarsening(seen).toarray()  # functions of what the dataset sees: tau_D = basis basis^T
         share = dataset.total / sum(table.total for table in datasets)
         system += share * (basis @ basis.T)
         right += share * (basis @ Dependence.of_joint(joint, side, target).kernel)

@@ -273,8 +273,7 @@ class FilledIn(SpanProblem):
             core = _solved(left.T @ seen @ left, left.T @ left_over[part]) @ right
             placed, sigma, right = inside(placed, core, right)
             self.memo[key] = (placed, sigma, right), left_over - self.precision @ (placed * sigma) @ right.T
-        fitted: tuple[Directions, Array] = self.memo[key]
-        return fitted
+        return self.memo[key]
 
     def _strongest(
         self, before: tuple[LevelChoice, ...], ridge: float, part: slice
@@ -290,8 +289,7 @@ class FilledIn(SpanProblem):
             back = _inverse_root(seen + np.diag((1 / self.x.flag.shrinkage(ridge)[part] ** 2 - 1) * typical))
             u, _, vt = np.linalg.svd(back.T @ left_over[part] * y_length, full_matrices=False)
             self.memo[key] = (back @ u, y_length[:, None] * vt.T), left_over
-        found: tuple[tuple[Array, Array], Array] = self.memo[key]
-        return found
+        return self.memo[key]
 
 
 def _said(rows: Sequence[tuple[Kind, Array]], shape: tuple[int, ...]) -> tuple[Array, Array]:

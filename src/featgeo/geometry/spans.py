@@ -65,6 +65,7 @@ from scipy import sparse
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.validation import Array, as_features, as_names, check_mode_count, check_ridge
 from featgeo.schema import NOT_SAVED, saved
+from featgeo.tuning import in_force
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,10 +343,6 @@ def complement(moments: Moments, target: str, onto: str | Sequence[str], ridge: 
     return AffineFeatures(moments.joint_mean(names), weight, np.zeros(weight.shape[1]), removed)
 
 
-# Blocks are taken from the rows that carry all of them, unless some pair is seen this many times more often.
-MORE_PAIRS = 2.0
-
-
 @dataclass(frozen=True, eq=False)
 class Patterns:
     """Moments of rows that do not all carry the same blocks, kept apart by what they carry; merged by addition.
@@ -394,7 +391,7 @@ class Patterns:
             return self.all
         whole = Moments.merged(complete)
         fewest = min(self.all.weight(a, b) for a in first or names for b in first or names)
-        return self.all if fewest > MORE_PAIRS * whole.weight(names[0]) else whole
+        return self.all if fewest > in_force.get().more_pairs * whole.weight(names[0]) else whole
 
     def whitened(self, levels: tuple[tuple[str, ...], ...]) -> Metric:
         """Blocks with an orthonormal basis of their functions, adapted to levels that add them; made once, and kept."""
@@ -588,8 +585,12 @@ class SpanProblem:
 
     def chosen(self, level: int, choice: LevelChoice) -> tuple[Array, Array]:
         """Orthonormal directions of a level: those of all modes, or of the few that are strongest under the ridge."""
-        left, _, right = self.under_ridge(0.0 if choice.n_modes is None else choice.ridge)[level]
-        return np.linalg.qr(left[:, : choice.n_modes])[0], np.linalg.qr(right[:, : choice.n_modes])[0]
+        key = "directions", level, 0.0 if choice.n_modes is None else choice.ridge
+        if key not in self.memo:  # a basis of all modes begins with one of the first few
+            left, _, right = self.under_ridge(key[2])[level]
+            self.memo[key] = np.linalg.qr(left)[0], np.linalg.qr(right)[0]
+        left, right = self.memo[key]
+        return left[:, : choice.n_modes], right[:, : choice.n_modes]
 
     def under_ridge(self, ridge: float) -> list[Directions]:
         """All modes of each level under the Gram matrices plus ridge."""
@@ -599,8 +600,7 @@ class SpanProblem:
             self.memo[ridge] = [
                 (x_length[:, None] * left, sigma, y_length[:, None] * right) for left, sigma, right in levels
             ]
-        directions: list[Directions] = self.memo[ridge]
-        return directions
+        return self.memo[ridge]
 
     def span_modes(self, directions: Directions) -> SpanModes:
         """Directions in the coordinates of the flags as functions of the features."""

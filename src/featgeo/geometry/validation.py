@@ -66,7 +66,8 @@ def check_finite(features: torch.Tensor, name: str) -> None:
     """Refuse features that are no numbers."""
     if not features.isfinite().all():
         raise ValueError(
-            f"{name!r} holds NaN or infinite values. Impute them, or mark the rows as missing with `present`."
+            f"{name!r} holds NaN or infinite values. Impute them, leave these rows out, or mark them as missing where "
+            "there is an argument for that (`present`)."
         )
 
 
@@ -142,17 +143,12 @@ def check_mode_count(k: int | None, rank: int) -> int:
     """Return the number of modes to keep: k where it is between 1 and rank, rank where k is None."""
     if k is None:
         return rank
-    if not is_whole(k) or k < 1:
+    count = check_whole(k, "k", 1, "It is the number of modes; None keeps all.")
+    if count > rank:
         raise ValueError(
-            f"The number of modes must be a whole number, at least 1, got {shown(k)}. None keeps all modes."
+            f"{shown(count)} modes were asked for but the dependence has rank {rank}. Use None for all that there are."
         )
-    if rank == 0:
-        raise ValueError(f"{shown(k)} modes were asked for but the dependence has rank 0: there is none. Use None.")
-    if k > rank:
-        raise ValueError(
-            f"{shown(k)} modes were asked for but the dependence has rank {rank}. Use k <= {rank}, or None for all."
-        )
-    return int(k)
+    return count
 
 
 def check_ridge(ridge: Any) -> float:
@@ -204,34 +200,34 @@ def check_whole(value: Any, name: str, least: int, way_out: str, most: int | Non
     return int(value)
 
 
-def check_count(value: Any, name: str, words: Collection[str] = ("auto",), way_out: str = "") -> Any:
+def check_count(value: Any, name: str, words: Collection[str] = ("auto",)) -> Any:
     """Return a number of modes: a whole number, at least 1, or one of a few words."""
     if isinstance(value, str) and value in words:
         return value
     if not is_whole(value) or value < 1:
         also = " or ".join(repr(word) for word in words)
-        way_out = way_out or f"Use {next(iter(words))!r} to let held-out rows choose."
-        raise ValueError(f"`{name}` must be a whole number, at least 1, or {also}, got {shown(value)}. {way_out}")
+        raise ValueError(
+            f"`{name}` must be a whole number, at least 1, or {also}, got {shown(value)}. Use {next(iter(words))!r} to "
+            "let held-out rows choose."
+        )
     return int(value)
 
 
-def check_number(value: Any, name: str, rule: str, way_out: str, least: float = 0.0, above: bool = False) -> float:
-    """Return a finite number, at least or above some other; `rule` says which in words."""
+def check_number(value: Any, name: str, rule: str, way_out: str, above: bool = False, below: float = math.inf) -> float:
+    """Return a finite number, at least (or above) 0 and below some other; `rule` says which in words."""
     good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     try:
         number = float(value) if good else math.nan
     except OverflowError:  # of a whole number
         number = math.inf
-    if not math.isfinite(number) or number < least or (above and number == least):
+    if not 0 <= number < below or (above and number == 0):
         raise ValueError(f"`{name}` must be {rule}, got {shown(value)}. {way_out}")
     return number
 
 
 def check_level(value: Any, name: str, way_out: str) -> float:
     """Return a number strictly between 0 and 1."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not 0 < value < 1:  # type: ignore[operator]
-        raise ValueError(f"`{name}` must be a number that lies between 0 and 1, got {shown(value)}. {way_out}")
-    return float(value)
+    return check_number(value, name, "a number that lies between 0 and 1", way_out, above=True, below=1.0)
 
 
 def check_choice(value: Any, name: str, choices: Collection[str], way_out: str = "") -> str:

@@ -16,21 +16,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from featgeo.features.labels import rows_of_some_labels, told_apart
 from featgeo.features.recipes import MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import GPU_ROWS_AT_ONCE, Space
-from featgeo.features.spaces import SpanFunction, TableSpace, in_reach
+from featgeo.features.spaces import TableSpace, in_reach
 from featgeo.features.trees import RegressorSpace, as_matrix, trees
-from featgeo.features.variables import Rows
-from featgeo.geometry.spans import AffineFeatures
+from featgeo.features.variables import Parts, Rows, cross_fitted
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream
-from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, from_solution, some_rows
-from featgeo.learning.setting import Block, Plan, Setting
+from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream, some_rows
+from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
+from featgeo.learning.setting import Plan, Setting
 from featgeo.learning.solve import Candidate, Folds, Search, Solution, is_within_an_error, preferred, solve
 from featgeo.watch import is_time_left, tell
 
@@ -57,13 +56,11 @@ class Task:
     @classmethod
     def of(cls, data: Pairs | Stream, setting: Setting, plan: Plan) -> Task:
         """Read what the user asks for."""
-        sample = data.sample(SPACE_ROWS, plan.seed)
+        task = cls(data, setting, plan, {})
         blocks = setting.blocks.items()
-        return cls(data, setting, plan, {n: block.recipes(getattr(sample, side)) for n, (side, block) in blocks})
-
-    def on(self, data: Pairs | Stream) -> Task:
-        """The same with other rows."""
-        return replace(self, data=data)
+        return replace(
+            task, recipes={name: recipes(block.space, task.rows(name, task.sample)) for name, block in blocks}
+        )
 
     @cached_property
     def sample(self) -> Pairs:
@@ -75,24 +72,20 @@ class Task:
         """All rows where they are in memory, else the first."""
         return self.data if isinstance(self.data, Pairs) else self.sample
 
-    def block(self, name: str) -> Block:
-        """A block by name."""
-        return self.setting.blocks[name][1]
-
     def side(self, name: str, pairs: Pairs) -> Any:
         """Rows of the side of a block."""
-        return getattr(pairs, self.setting.blocks[name][0])
+        return pairs.x if name in self.setting.x else pairs.y
 
     def rows(self, name: str, pairs: Pairs | None = None) -> Any:
         """Rows of the variables that a block reads."""
-        return self.side(name, self.every if pairs is None else pairs).of(*self.block(name).of)
+        return self.side(name, self.every if pairs is None else pairs).of(*self.setting.blocks[name].of)
 
     def fitted(self, name: str, recipe: Recipe) -> Space:
         """The space of a block, as functions of the rows of its side."""
         # A rare symbol may miss among some rows, and then would have no function of its own.
         rows = self.every if recipe is TABLE else self.sample
-        seed = self.plan.seed + (self.setting.blocks[name][0] == "y")
-        space = self.block(name).fitted(recipe, self.side(name, rows), seed).to(self.plan.device)
+        block, seed = self.setting.blocks[name], self.plan.seed + (name in self.setting.y)
+        space = block.fitted(recipe, self.side(name, rows), seed).to(self.plan.device)
         return in_reach(space, self.side(name, rows.take(slice(0, SCALE_ROWS)))).to(self.plan.device)
 
 
@@ -107,6 +100,7 @@ class Bank:
         task: The task.
         spaces: By block and name of the recipe.
         own: Features of the rows of the fit as seen by regressors that were not fitted to them, likewise.
+        folds: Moments of the features of all spaces, by fold.
     """
 
     def __init__(self, task: Task, n_folds: int = N_FOLDS) -> None:
@@ -116,7 +110,7 @@ class Bank:
         self.spaces: dict[tuple[str, str], Space] = {}
         self.own: dict[tuple[str, str], Array] = {}
         self._kept: dict[tuple[str, str], Any] = {}
-        self._folds: Folds | None = None
+        self.folds = Folds(())
         self._solved: dict[tuple[tuple[str, str], ...], Solution] = {}
         self._records: dict[tuple[tuple[str, str], ...], Learned] = {}
 
@@ -128,14 +122,10 @@ class Bank:
                 self.spaces[name, recipe.name] = self.task.fitted(name, recipe)
         self._sum([(name, recipe.name) for name, recipe in asked])
 
-    def add_own(self, name: str, kind: str, space: Space, values: Array) -> None:
-        """Take a space that was learned, with features of the rows of the fit by what has not seen them."""
-        self.spaces[name, kind], self.own[name, kind] = space, values
-
     def _sum(self, keys: Sequence[tuple[str, str]]) -> None:
         """Have the moments of all pairs of some blocks."""
         data = self.task.data
-        if self._folds is not None and self._folds.whole.all.knows([" ".join(key) for key in keys]):
+        if self.folds.parts and self.folds.whole.all.knows([" ".join(key) for key in keys]):
             return
         if isinstance(data, Stream):
             chunks: Iterable[Pairs] = data.chunks()
@@ -145,7 +135,7 @@ class Bank:
             chunks = data.chunks(size)
         features = ({" ".join(key): self._values(key, chunk) for key in keys} for chunk in chunks)
         more = Folds.from_chunks(features, self.n_folds, self.task.plan.seed, self.fold_of_row)
-        self._folds = more if self._folds is None else self._folds.joined(more)
+        self.folds = self.folds.joined(more) if self.folds.parts else more
 
     def _values(self, key: tuple[str, str], chunk: Pairs) -> Any:
         """Features of a block on some rows, or on all; on a GPU where that is where the space is."""
@@ -166,54 +156,44 @@ class Bank:
             self._solved[x, y] = solve(self.folds, [(" ".join(x), " ".join(y))], [Search((count,), plan.ridges())])
         return self._solved[x, y]
 
-    @property
-    def folds(self) -> Folds:
-        """Moments of the features of all spaces, by fold."""
-        if self._folds is None:
-            raise ValueError("There are no spaces yet. Add some.")
-        return self._folds
-
-    def solve(self, names: Names, exact: bool = False) -> Solution:
-        """All levels, with one space for each block; exactly for tables, without any ridge."""
+    def solve(self, names: Names) -> Solution:
+        """All levels, with one space for each block."""
         keys = tuple(names.items())
         if keys not in self._solved:
             self._sum(keys)
             plan, steps = self.task.plan, self.task.setting.steps
             levels = self.task.setting.spaces({name: f"{name} {kind}" for name, kind in keys})
             # Energies of several levels are those of all that their directions hold.
-            steady = plan.steady if len(steps) == 1 and not exact else (False,)
-            searches = [Search.of(step.n_modes, NO_RIDGE if exact else plan.ridges(), steady) for step in steps]
+            steady = plan.steady if len(steps) == 1 else (False,)
+            searches = [Search.of(step.n_modes, plan.ridges(), steady) for step in steps]
             self._solved[keys] = solve(self.folds, levels, searches)
         return self._solved[keys]
 
-    def learned(self, names: Names, exact: bool = False) -> Learned:
+    def learned(self, names: Names) -> Learned:
         """The record of a solution, with all that held-out rows say about it."""
         keys = tuple(names.items())
-        if keys not in self._records:
-            self._records[keys] = self._recorded(names, exact)
-        return self._records[keys]
-
-    def _recorded(self, names: Names, exact: bool) -> Learned:
-        solution, setting = self.solve(names, exact), self.task.setting
+        if keys in self._records:
+            return self._records[keys]
+        solution, setting = self.solve(names), self.task.setting
         spaces = {name: self.spaces[name, kind] for name, kind in names.items()}
         unseen = None
         if solution.held_out and self.head is not None and self.fold_of_row is not None:
-            rows = some_rows(len(self.head), self.task.plan.seed)
+            rows = some_rows(len(self.head), self.task.plan.seed, UNSEEN_ROWS)
             some = self.head.x.take(rows)
             own = {name: self.own[name, names[name]] for name in setting.x if (name, names[name]) in self.own}
             values = [own[name][rows] if name in own else spaces[name](some) for name in setting.x]
             unseen = Unseen.of(solution, rows, np.hstack(values), self.fold_of_row[rows], setting, spaces)
         kinds = names[setting.richest[0]], names[setting.richest[1]]
-        return from_solution(solution, setting, spaces, kinds, "exact" if exact else "closed", unseen)
+        self._records[keys] = from_solution(solution, setting, spaces, kinds, "closed", unseen)
+        return self._records[keys]
 
 
-NO_RIDGE = (0.0,)  # all functions of a finite alphabet are equal: none is smoother than another
 TRIED_MODES = 8  # of a pair of spaces, where the number of modes is to be chosen later
 
 MAX_TARGETS = 12
 PROBE_ROWS = 10_000  # that small trees are grown on, at most, and as many that judge them: bounds time
 GLANCE = {"max_iter": 10, "learning_rate": 0.3, "max_leaf_nodes": 15}  # few trees, in large steps
-CLEAR = 2.0  # standard errors
+CLEAR = 2.0  # standard errors by which small trees must know something of what is left over, for any target
 LEAST = 0.01  # the sigma of functions that nothing is known of: they come last
 
 
@@ -262,11 +242,6 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
     return told_apart(rows, space(others), found, most)
 
 
-def is_more_to_explain(rows: Rows, residuals: Array, seed: int) -> bool:
-    """Whether small trees know anything of what is left over, by two standard errors for any target."""
-    return clearness(rows, residuals, seed) > CLEAR
-
-
 def clearness(rows: Rows, residuals: Array, seed: int) -> float:
     """How clearly small trees grown on one half of the rows know something of what is left over on the other.
 
@@ -282,22 +257,20 @@ def clearness(rows: Rows, residuals: Array, seed: int) -> float:
         The correlation of what they predict with what is left, in standard errors, for the target where it is largest.
     """
     order = np.random.default_rng(seed).permutation(len(rows))[: 2 * PROBE_ROWS]
-    halves = order[: len(order) // 2], order[len(order) // 2 :]
-    inputs = as_matrix(rows).numpy()
-    if inputs.shape[1] == 0:  # labels only, too many to be split as sets
+    inputs, left = as_matrix(rows).numpy()[order], (residuals - residuals.mean(axis=0))[order]
+    if 0 in (inputs.shape[1], left.shape[1]):  # labels only, too many to be split as sets; or nothing left to look at
         return 0.0
-    clear = 0.0
-    for residual in (residuals - residuals.mean(axis=0)).T:
-        products = np.concatenate(
-            [
-                trees(rows, seed, **GLANCE).fit(inputs[grown], residual[grown]).predict(inputs[judged])
-                * residual[judged]
-                for grown, judged in (halves, halves[::-1])
-            ]
-        )
-        spread = products.std() / np.sqrt(len(products))
-        clear = max(clear, float(products.mean() / spread) if spread > 0 else 0.0)
-    return clear
+
+    def without(out: np.ndarray) -> list[Any]:
+        grown = np.delete(np.arange(len(order)), out)
+        return [trees(rows, seed, **GLANCE).fit(inputs[grown], target[grown]) for target in left.T]
+
+    halves = np.arange(len(order)) >= len(order) // 2
+    _, told = cross_fitted(halves, without, lambda grown, at: np.stack([one.predict(inputs[at]) for one in grown], 1))
+    products = told * left
+    spread = products.std(axis=0) / np.sqrt(len(products))
+    clear = np.divide(products.mean(axis=0), spread, out=np.zeros(len(spread)), where=spread > 0)
+    return float(clear.max(initial=0.0))
 
 
 SELECTION_ROWS = 2048  # rows that choose between spaces of one kind: bounds time
@@ -309,19 +282,8 @@ Given = dict[str, list[Recipe]]
 Regressors = dict[str, Recipe]
 
 
-@dataclass(frozen=True, eq=False)
-class Attempt:
-    """A solution, and what it takes to find it again on more rows.
-
-    Attributes:
-        names: The space of each block.
-        pilot: For regressors, the spaces whose solution they learned to predict.
-        regressors: The regressors, by block.
-    """
-
-    names: Names
-    pilot: Names | None = None
-    regressors: Regressors | None = None
+# The space of each block; the given spaces that regressors started from; and the regressors, by block, if any.
+Attempt = tuple[Names, Names, Regressors]
 
 
 def learn_closed(task: Task) -> Learned:
@@ -331,26 +293,27 @@ def learn_closed(task: Task) -> Learned:
     _check_regressors(task, only)
     for name, recipe in only.items():
         given[name] = [_pilot(recipe, task.rows(name, task.sample))]
-    tried = [{**_means_of_y(task), **only}] if only else _regressors(task)
-    if not tried or not isinstance(task.data, Pairs) or (len(task.data) < TREE_ROWS and not only):
-        bank = Bank(task)
-        return bank.learned(_best_given(bank, given))
-    kept = np.arange(len(task.data)) if only else _choosing(task, tried)
-    some = task if len(kept) == len(task.data) else task.on(task.data.take(kept))
+    are_many = isinstance(task.data, Pairs) and len(task.data) >= TREE_ROWS
+    tried = [{**_means_of_y(task), **only}] if only else _regressors(task) if are_many else []
+    kept = np.arange(len(task.every)) if only else _choosing(task, tried)
+    some = task if len(kept) == len(task.every) else replace(task, data=task.every.take(kept))
     bank = Bank(some)
     best = _best(bank, given, tried, bool(only))
     if some is task:
-        return _learned(bank, best.names)
+        return _learned(bank, best[0])
     if not is_time_left():
         warnings.warn(
-            f"Time was up before all {len(task.data)} rows could be used: the model rests on {len(kept)} of them, "
+            f"Time was up before all {len(task.every)} rows could be used: the model rests on {len(kept)} of them, "
             "drawn at random. Allow more `time_limit`, or name a space.",
             stacklevel=2,
         )
-        learned = _learned(bank, best.names)
+        learned = _learned(bank, best[0])
         seen = learned.unseen
         return learned if seen is None else replace(learned, unseen=replace(seen, rows=kept[seen.rows]))
-    return _again(task, best)
+    _, pilot, regressors = best
+    bank = Bank(task)
+    bank.add({name: [recipe for recipe in several if recipe.name == pilot[name]] for name, several in given.items()})
+    return _learned(bank, _grow(bank, pilot, regressors))
 
 
 def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Attempt:
@@ -360,48 +323,36 @@ def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Atte
     are known anyway and rows are many, the simplest of them and the first regressor come before all others.
     """
     task, (x_name, y_name) = bank.task, bank.task.setting.richest
-    steps: list[tuple[Given, Regressors | None]] = [(given, None), *((given, regressors) for regressors in tried)]
+    steps: list[tuple[Given, Regressors]] = [(given, {}), *((given, regressors) for regressors in tried)]
     is_long = len(tried) > 1 and len(task.every) >= PATIENT_ROWS and given[y_name] == [TABLE]
     if is_long and are_all_known(task.fitted(y_name, TABLE)):
         simplest = {**given, x_name: given[x_name][:1]}
-        steps = [(simplest, None), (simplest, tried[0]), (given, None), *((given, more) for more in tried[1:])]
+        steps = [(simplest, {}), (simplest, tried[0]), (given, {}), *((given, more) for more in tried[1:])]
     found: list[Candidate[Attempt]] = []
     pilot: Names = {}
     for cost, (spaces, regressors) in enumerate(steps, start=1):
-        is_slow = regressors is None or any(recipe.argument is None for recipe in regressors.values())  # trees
-        if found and not (is_time_left() and (not is_slow or _is_more(bank, preferred(found).what))):
+        is_slow = not regressors or any(recipe.argument is None for recipe in regressors.values())  # trees
+        if found and not (is_time_left() and (not is_slow or _is_more(bank, preferred(found).what[0]))):
             break
-        if regressors is None:
-            pilot = _best_given(bank, spaces)
-            attempt = Attempt(pilot)
-        else:
-            attempt = Attempt(_grow(bank, pilot, regressors), pilot, regressors)
-        if regressors is not None or not only:
-            found.append(Candidate(attempt, cost, bank.solve(attempt.names).held_out_scores))
+        pilot = pilot if regressors else _best_given(bank, spaces)
+        if regressors or not only:
+            names = _grow(bank, pilot, regressors)
+            found.append(Candidate((names, pilot, regressors), cost, bank.solve(names).held_out_scores))
     return preferred(found).what
 
 
-def _again(task: Task, attempt: Attempt) -> Learned:
-    """The solution on other rows: in the same spaces, fitted to these rows."""
-    first = attempt.names if attempt.pilot is None else attempt.pilot
-    bank = Bank(task)
-    bank.add({name: [recipe for recipe in task.recipes[name] if recipe.name == first[name]] for name in task.recipes})
-    if attempt.regressors is None:
-        return bank.learned(attempt.names)
-    return _learned(bank, _grow(bank, first, attempt.regressors))
-
-
-def _is_more(bank: Bank, attempt: Attempt) -> bool:
+def _is_more(bank: Bank, names: Names) -> bool:
     """Whether small trees see something in what a solution leaves over."""
     task = bank.task
-    learned, rows = bank.learned(attempt.names), task.rows(task.setting.richest[0])
-    both = (rows, task.rows(task.setting.richest[1]))
+    learned, rows = bank.learned(names), task.rows(task.setting.richest[0])
+    y = task.every.y
+    both = (rows, *(y.rows.values() if isinstance(y, Parts) else (y,)))
     # Trees read no column of too many labels, and would have too many to predict.
-    if learned.unseen is None or any(side.has_many_labels for side in both):
+    if learned.unseen is None or any(part.has_many_labels for part in both):
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])
-    return is_more_to_explain(rows.take(seen), explained - learned.unseen.f, task.plan.seed)
+    return clearness(rows.take(seen), explained - learned.unseen.f, task.plan.seed) > CLEAR
 
 
 # --- given spaces
@@ -445,7 +396,7 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
     for name, allowed in given.items():
         if TABLE in allowed:
             task.fitted(name, TABLE)  # too many symbols are better refused before any work
-    bank = Bank(task.on(task.data.sample(SELECTION_ROWS, task.plan.seed)), 3)
+    bank = Bank(replace(task, data=task.data.sample(SELECTION_ROWS, task.plan.seed)), 3)
 
     def best(x_name: str, y_name: str, pairs: list[tuple[Recipe, Recipe]]) -> tuple[Recipe, Recipe]:
         if len(pairs) == 1:
@@ -465,12 +416,12 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
         pairs = list(zip(xs, ys, strict=True)) if len(xs) == len(ys) else list(product(xs, ys))
         for name, recipe, kinds in zip((x_name, y_name), best(x_name, y_name, pairs), (x_kinds, y_kinds), strict=True):
             kept[name] += [recipe] if kind in kinds else []
-    for name, (side, _) in task.setting.blocks.items():
+    for name in task.setting.blocks:
         if name in task.setting.richest:
             continue
         if len(given[name]) == 1:
             kept[name] = given[name]
-        elif side == "x":  # by what it captures together with the richest functions opposite
+        elif name in task.setting.x:  # by what it captures together with the richest functions opposite
             kept[name] = [best(name, y_name, list(product(given[name], kept[y_name])))[0]]
         else:
             kept[name] = [best(x_name, name, list(product(kept[x_name], given[name])))[1]]
@@ -478,10 +429,8 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
 
 
 def _by_kind(side: list[Recipe]) -> dict[str, list[Recipe]]:
-    kinds: dict[str, list[Recipe]] = {}
-    for recipe in side:
-        kinds.setdefault(recipe.kind, []).append(recipe)
-    return kinds
+    kinds = dict.fromkeys(recipe.kind for recipe in side)
+    return {kind: [recipe for recipe in side if recipe.kind == kind] for kind in kinds}
 
 
 def _check_given(n_functions: int, n_rows: int) -> None:
@@ -521,7 +470,7 @@ def _choosing(task: Task, tried: list[Regressors]) -> np.ndarray:
         return np.arange(len(task.every))
     rows, seed = task.rows(task.setting.richest[0]), task.plan.seed
     some = rows_of_some_labels(rows, PATIENT_ROWS, seed) if len(task.every) > PATIENT_ROWS else None
-    return task.every.sampled(PATIENT_ROWS, seed) if some is None else some
+    return some_rows(len(task.every), seed, PATIENT_ROWS) if some is None else some
 
 
 def _check_regressors(task: Task, only: Regressors) -> None:
@@ -544,12 +493,11 @@ def _pilot(recipe: Recipe, rows: Any) -> Recipe:
 
 
 def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
-    """Let regressors learn spaces from the pilot's functions of the other side."""
+    """Let regressors, if any, learn spaces from the pilot's functions of the other side."""
     task, names = bank.task, dict(pilot)
     data, (x_name, y_name), seed = task.every, task.setting.richest, task.plan.seed
-    found = bank.learned(pilot).components
-    parts = data.folds(bank.n_folds, seed)
     for name, recipe in regressors.items():
+        found, parts = bank.learned(pilot).components, cast("np.ndarray", bank.fold_of_row)  # there, as all rows are
         rows, is_cheap = task.rows(name), recipe is MEANS
         key = (y_name, names[y_name])
         if name == x_name and key in bank.own:  # functions of y that were just learned
@@ -561,9 +509,9 @@ def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
             of_x = [(found[0].sigma, found[0].f(data.x))]
             aims = wanted(rows, bank.spaces[x_name, pilot[x_name]], data.x, of_x, is_cheap)
         encoding = None if recipe.inputs is None else recipe.inputs(rows, seed)
-        space, values = RegressorSpace.fit(rows, aims, parts, recipe.argument, seed, encoding)
-        names[name] = recipe.name
-        bank.add_own(name, names[name], task.block(name).seen_from_side(space).to(task.plan.device), values)
+        names[name], key = recipe.name, (name, recipe.name)
+        space, bank.own[key] = RegressorSpace.fit(rows, aims, parts, recipe.argument, seed, encoding)
+        bank.spaces[key] = task.setting.blocks[name].seen_from_side(space).to(task.plan.device)
     return names
 
 
@@ -582,18 +530,13 @@ def _orthogonal_as_deployed(components: tuple[Component, ...], data: Pairs, n_gi
     Rows of the fit were judged by trees that never saw them, new rows are by the average of all trees: what is
     orthogonal in the first sense is only nearly so in the second.
     """
-    function = components[-1].f
-    if not isinstance(function, SpanFunction):
-        return components
-    values = function.space(data.x)
+    values = components[-1].f.space(data.x)
     given = values[:, :n_given] - values[:, :n_given].mean(axis=0)
     result = list(components[:1])
     for component in components[1:]:
-        affine: Any = component.f.affine
-        f: Array = affine(values)
-        left = np.linalg.lstsq(given, f - f.mean(axis=0), rcond=None)[0]
-        weight = affine.weight.copy()
-        weight[:n_given] -= left
-        mended = AffineFeatures(affine.centre, weight, affine.offset, affine.removed)
-        result.append(replace(component, f=SpanFunction(function.space, mended)))
+        function = component.f
+        f = function.affine(values)
+        weight = function.affine.weight.copy()
+        weight[:n_given] -= np.linalg.lstsq(given, f - f.mean(axis=0), rcond=None)[0]
+        result.append(replace(component, f=replace(function, affine=replace(function.affine, weight=weight))))
     return tuple(result)

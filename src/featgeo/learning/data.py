@@ -90,13 +90,14 @@ class Pairs:
 
     def sample(self, n_rows: int, seed: int) -> Pairs:
         """At most so many rows, at random."""
-        return self if len(self) <= n_rows else self.take(self.sampled(n_rows, seed))
+        return self if len(self) <= n_rows else self.take(some_rows(len(self), seed, n_rows))
 
-    def sampled(self, n_rows: int, seed: int) -> np.ndarray:
-        """Positions of the rows of a sample, in order."""
-        if len(self) <= n_rows:
-            return np.arange(len(self))
-        return np.sort(np.random.default_rng(seed).choice(len(self), n_rows, replace=False))
+
+def some_rows(n_rows: int, seed: int, most: int) -> np.ndarray:
+    """Positions of at most so many rows, at random and in order."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, most, replace=False))
 
 
 @dataclass(frozen=True, eq=False)

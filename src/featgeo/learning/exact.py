@@ -29,45 +29,30 @@ projection onto functions of the last t symbols, less that onto functions of few
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 from scipy import sparse
 
-from featgeo.features.spaces import SpanFunction, TableSpace, table_function
+from featgeo.features.combined import PartSpace
+from featgeo.features.recipes import FREQUENT, has_rows_for_each
+from featgeo.features.space import Space
+from featgeo.features.spaces import TableSpace, table_function
 from featgeo.features.variables import Parts, Rows, deal
 from featgeo.geometry.alphabet import Alphabet
 from featgeo.geometry.finite import Dependence, FiniteJoint
 from featgeo.geometry.spans import Modes, correlations, flag_from_gram, sign_of_columns
 from featgeo.geometry.sparse import top_singular
 from featgeo.geometry.validation import Array
-from featgeo.learning.data import Pairs, Stream
-from featgeo.learning.learned import N_FOLDS, Component, Learned, Unseen, some_rows
+from featgeo.learning.closed import Task
+from featgeo.learning.data import Stream, some_rows
+from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen
 from featgeo.learning.setting import ModeCount, Plan, Setting
 from featgeo.learning.solve import MODE_COUNTS, Candidate, preferred
 from featgeo.nesting.scores import h_score_of_modes
 
 KAPPAS = (1.0, 4.0, 16.0, 64.0)  # few: held-out correlations are flat around their maximum
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """Modes by their values at symbols, and what held-out rows say about them (as in `Component`).
-
-    Attributes:
-        modes: From all rows.
-        sigma: Held-out correlations, (folds, k).
-        energies: Held-out energies, (folds,).
-        rotations: Inner products with the functions of each fold, (folds, k, k).
-        unseen: sigma f of each row by the modes that have not seen it, in the coordinates of the final g, (n, k).
-    """
-
-    modes: Modes
-    sigma: Array
-    energies: Array
-    rotations: Array
-    unseen: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +63,9 @@ class TableRows:
         x: Position of each row's symbol of x, (n,).
         y: The same for y.
         fold_of_row: Shape (n,).
-        x_shares: The probability of each symbol of x.
-        y_shares: The same for y.
+        x_space: The symbols of x, with their probabilities.
+        y_space: The same for y.
+        of: The variables of the side of x that its symbols belong to; all when none is named.
         own_energy: Whether modes count with the energy that they have on the rows they are from: where held-out rows
             of rare symbols are few, these would make it anything.
     """
@@ -87,14 +73,15 @@ class TableRows:
     x: np.ndarray
     y: np.ndarray
     fold_of_row: np.ndarray
-    x_shares: Array
-    y_shares: Array
+    x_space: TableSpace
+    y_space: TableSpace
+    of: tuple[str, ...] = ()
     own_energy: bool = False
 
     def counts(self) -> list[sparse.coo_array]:
         """Of all rows, and of all rows but those of each fold."""
         left_in = [self.fold_of_row != fold for fold in np.unique(self.fold_of_row)]
-        size = (len(self.x_shares), len(self.y_shares))
+        size = (len(self.x_space.shares), len(self.y_space.shares))
         return [
             sparse.coo_array((np.ones(len(self.x[rows])), (self.x[rows], self.y[rows])), shape=size)
             for rows in (slice(None), *left_in)
@@ -106,26 +93,33 @@ class TableRows:
             rows = self.fold_of_row == fold
             yield rows, Modes(part.sigma, part.f[self.x[rows]], part.g[self.y[rows]])
 
-    def judged(self, modes: Modes, parts: Sequence[Modes], n_modes: ModeCount) -> Judged:
+    def judged(self, modes: Modes, parts: Sequence[Modes], n_modes: ModeCount) -> tuple[Component, Array, float]:
         """What held-out rows say about modes.
 
         Args:
             modes: From all rows.
             parts: From all rows but those of each fold.
             n_modes: How many to keep; "auto" for as many as raise the held-out H-score.
+
+        Returns:
+            The component; sigma f of each row by the modes that have not seen it, in the coordinates of the final g,
+            (n, k); and the largest deviation of f and g from orthonormality.
         """
         if n_modes == "auto":
             counts = sorted({*(k for k in MODE_COUNTS if k < len(modes)), len(modes)})
             n_modes = preferred([Candidate(k, k, self._scores([part.first(k) for part in parts])) for k in counts]).what
         whole, *parts = (one.first(len(modes) if n_modes == "all" else n_modes) for one in (modes, *parts))
-        n_folds, k = len(parts), len(whole)
+        n_folds, k, x_shares, y_shares = len(parts), len(whole), self.x_space.shares, self.y_space.shares
         unseen, sigma, rotations = np.zeros((len(self.x), k)), np.zeros((n_folds, k)), np.zeros((n_folds, k, k))
         for fold, (rows, at) in enumerate(self.held_out(parts)):
             part = parts[fold]
             sigma[fold, : len(part)] = correlations(at.f, at.g)[:k]
-            unseen[rows] = (at.f * at.sigma) @ ((part.g * self.y_shares[:, None]).T @ whole.g)
-            rotations[fold, : len(part)] = ((part.f * self.x_shares[:, None]).T @ whole.f)[:k]
-        return Judged(whole, sigma, 2 * self._scores(parts, self.own_energy), rotations, unseen)
+            unseen[rows] = (at.f * at.sigma) @ ((part.g * y_shares[:, None]).T @ whole.g)
+            rotations[fold, : len(part)] = ((part.f * x_shares[:, None]).T @ whole.f)[:k]
+        f, g = table_function(self.x_space, whole.f, self.of), table_function(self.y_space, whole.g)
+        energies = 2 * self._scores(parts, self.own_energy)
+        error = max(residual(whole.f, x_shares), residual(whole.g, y_shares))
+        return Component(whole.sigma, f, g, sigma, energies, rotations), unseen, error
 
     def _scores(self, parts: Sequence[Modes], own_energy: bool = False) -> Array:
         """H-score of the modes of all other rows on each fold, (folds,)."""
@@ -136,53 +130,54 @@ class TableRows:
         return np.array(scores)
 
 
-def learn_exact(data: Pairs | Stream, n_modes: ModeCount, seed: int, thin: bool = False) -> Learned:
-    """The modes of the empirical distribution of two finite variables.
-
-    Args:
-        data: The rows.
-        n_modes: How many modes at most.
-        seed: Of the folds.
-        thin: Whether rows are so few beside labels that modes are to be shrunk.
-    """
+def learn_exact(task: Task) -> Learned:
+    """The modes of the empirical distribution of two finite variables; shrunk where rows are few beside labels."""
+    data, plan = task.data, task.plan
     if isinstance(data, Stream):
         raise ValueError("The exact solver needs all rows in memory. Pass arrays, or use solver='closed'.")
-    x_rows, y_rows = data.x.of("x"), data.y.of("y")
-    x_space, y_space = TableSpace.fit(x_rows), TableSpace.fit(y_rows)
-    for name, space in (("X", x_space), ("Y", y_space)):
-        if len(space.shares) == len(data) > 2:
-            raise ValueError(
-                f"Every row of {name} has a value of its own, so a table of counts says nothing. Use solver='closed'."
-            )
-    fold_of_row = deal(len(data), N_FOLDS, seed)
-    rows = TableRows(x_space.index(x_rows), y_space.index(y_rows), fold_of_row, x_space.shares, y_space.shares)
-    most = {"auto": max(MODE_COUNTS), "all": min(len(x_space.shares), len(y_space.shares))}
+    x, y = sides = data.x.of("x"), data.y.of("y")
+    x_space, y_space = spaces = [TableSpace.fit(side) for side in sides]
+    for side, space in zip(sides, spaces, strict=True):
+        check_repeats(side.variable.name, space, len(data))
+    many = all(FREQUENT in recipes for recipes in task.recipes.values())
+    thin = plan.solver == "auto" and many and not all(map(has_rows_for_each, sides))
+    rows = TableRows(x_space.index(x), y_space.index(y), deal(len(data), N_FOLDS, plan.seed), x_space, y_space)
+    n_modes = task.setting.steps[0].n_modes
+    most = {"auto": max(MODE_COUNTS), "all": min(len(space.shares) for space in spaces)}
     k = most[n_modes] if isinstance(n_modes, str) else n_modes
     modes, *parts = _thin_modes(rows, k) if thin else [FiniteJoint(counts).strongest(k) for counts in rows.counts()]
-    judged = rows.judged(modes, parts, n_modes)
-    functions = table_function(x_space, judged.modes.f), table_function(y_space, judged.modes.g)
-    error = max(residual(judged.modes.f, rows.x_shares), residual(judged.modes.g, rows.y_shares))
-    names = ("closed", "labels") if thin else ("exact", "table")
-    return learned_tables([(judged, *functions)], seed, error, *names)
+    return learned_tables([rows.judged(modes, parts, n_modes)], plan.seed, *(("closed", "labels") if thin else ()))
+
+
+def check_repeats(name: str, space: TableSpace, n_rows: int) -> None:
+    """Refuse a table of which every row has a symbol of its own."""
+    if len(space.shares) == n_rows > 2:
+        raise ValueError(
+            f"Every row of {name} has a value of its own, so a table of counts says nothing. Use solver='closed', or "
+            "'neural'."
+        )
+
+
+def table_of(space: Space) -> TableSpace | None:
+    """The table that a space of a side is, if it is one."""
+    table = space.space if isinstance(space, PartSpace) else space
+    return table if isinstance(table, TableSpace) else None
 
 
 def learned_tables(
-    levels: Sequence[tuple[Judged, SpanFunction, SpanFunction]],
-    seed: int,
-    residual: float,
-    solver: str = "exact",
-    space: str = "table",
+    levels: Sequence[tuple[Component, Array, float]], seed: int, solver: str = "exact", space: str = "table"
 ) -> Learned:
-    """The record of the modes of each level, with their functions f and g."""
-    kept = some_rows(len(levels[0][0].unseen), seed)
+    """The record of what `TableRows.judged` says of each level."""
+    components, unseen, errors = zip(*levels, strict=True)
+    kept = some_rows(len(unseen[0]), seed, UNSEEN_ROWS)
     return Learned(
-        tuple(Component(one.modes.sigma, f, g, one.sigma, one.energies, one.rotations) for one, f, g in levels),
-        held_out_score=float(np.mean(sum(one.energies for one, *_ in levels)) / 2),
+        components,
+        held_out_score=float(np.mean(sum(component.held_out_energies for component in components)) / 2),
         solver=solver,
         spaces=(space, space),
         ridge=0.0,
-        residual=residual,
-        unseen=Unseen(kept, np.hstack([one.unseen for one, *_ in levels])[kept]),
+        residual=max(errors),
+        unseen=Unseen(kept, np.hstack(unseen)[kept]),
     )
 
 
@@ -196,9 +191,11 @@ def _thin_modes(rows: TableRows, k: int) -> list[Modes]:
     tables, found = rows.counts(), []
     for kappa in KAPPAS:
         parts = [_shrunken(counts, k, kappa) for counts in tables[1:]]
-        shown = np.mean([correlations(at.f, at.g) for _, at in rows.held_out(parts)], axis=0).clip(min=0)
-        found.append((float(np.square(shown).sum()), shown, kappa, parts))
-    _, strength, kappa, parts = max(found, key=lambda tried: tried[0])
+        shown = np.array([correlations(at.f, at.g) for _, at in rows.held_out(parts)])
+        strength = shown.mean(axis=0).clip(min=0)
+        energies = 2 * shown @ strength - strength @ strength  # of modes of that strength on each fold
+        found.append(Candidate((strength, kappa, parts), 1, energies))
+    strength, kappa, parts = preferred(found).what
     order = [i for i in np.argsort(-strength, kind="stable") if strength[i] > 0]
     return [
         Modes(strength[order], one.f[:, order], one.g[:, order]) for one in (_shrunken(tables[0], k, kappa), *parts)
@@ -310,24 +307,13 @@ class Histories:
         whole, without = self.counts(), [self.counts(~rows) for rows in folds]
         shorter = [np.full((1, self.m), 1 / self.m) for _ in folds]
         for length, parent in enumerate([np.zeros(1, dtype=np.int64), *self.parents]):
-            if length > 0 and _is_ample(whole[length]):
-                result.append(BackOff())
-            else:
-                cells = []
-                for tables, below in zip(without, shorter, strict=True):
-                    h, y = np.nonzero(whole[length] - tables[length])  # where the fold itself has rows
-                    weight = (whole[length] - tables[length])[h, y]
-                    cells.append((weight, *(part[h, y] for part in _statistics(tables[length])), below[parent[h], y]))
-                weight, c, total, kinds, beneath = map(np.concatenate, zip(*cells, strict=True))
-                choices = [BackOff(*choice) for choice in product(STRENGTHS, DISCOUNTS, UNIFORM_SHARES)]
-                losses = [-float(weight @ np.log(choice(c, total, kinds, beneath, self.m))) for choice in choices]
-                result.append(choices[int(np.argmin(losses))])
+            left_in, shorter = [tables[length] for tables in without], [below[parent] for below in shorter]
+            ample = length > 0 and _is_ample(whole[length])
+            result.append(BackOff() if ample else _trusted(whole[length], left_in, shorter))
             # What is ample on the whole may still miss a symbol without one of the folds.
             trust = result[-1] if result[-1].strength else BackOff(STRENGTHS[0])
-            shorter = [
-                trust(*_statistics(tables[length]), below[parent], self.m)
-                for tables, below in zip(without, shorter, strict=True)
-            ]
+            both = zip(left_in, shorter, strict=True)
+            shorter = [trust(*_statistics(table), below, self.m) for table, below in both]
         return result
 
     def joint(self, trust: Sequence[BackOff], rows: np.ndarray | slice = slice(None)) -> Array:
@@ -382,10 +368,8 @@ def learn_histories(
     steps = [alphabet.index(rows) for rows in histories.rows.values()]
     data = Histories.of(steps, alphabet.index(following), len(alphabet.shares))
     names, n = [setting.x[step.x[-1]].of for step in setting.steps], len(following)
-    if len(data.parents[-1]) == n > 2:
-        raise ValueError(
-            "Every row of a variable has a value of its own, so a table of counts says nothing. Use another solver."
-        )
+    spaces = [TableSpace.fit(histories.of(*part)) for part in names]
+    check_repeats("a variable", spaces[-1], n)
     # Stretches, not single rows: neighbours are alike.
     fold_of_row = np.arange(n) * min(N_FOLDS, n) // n
     folds = [fold_of_row == fold for fold in range(fold_of_row.max() + 1)]
@@ -394,23 +378,39 @@ def learn_histories(
     found = zip(*(data.decomposed(joint, [len(part) for part in names]) for joint in joints), strict=True)
     mass = joints[0].sum(axis=0)
     levels = []
-    for part, step, (whole, *parts) in zip(names, setting.steps, found, strict=True):
-        of_row = data.of_row[len(part)]
-        rows = TableRows(of_row, data.next, fold_of_row, np.bincount(of_row, minlength=len(whole.f)) / n, mass, True)
-        judged = rows.judged(whole, parts, step.n_modes)
-        space = TableSpace.fit(histories.of(*part))
-        first = np.zeros(len(space.shares), dtype=np.int64)
-        first[space.index(histories.of(*part))] = np.arange(n)
-        f = table_function(space, judged.modes.f[of_row[first]], part)
-        levels.append((judged, f, table_function(alphabet, judged.modes.g)))
-    error = max(residual(judged.modes.g, mass) for judged, *_ in levels)
-    return learned_tables(levels, plan.seed, error), mass
+    for part, space, step, (whole, *parts) in zip(names, spaces, setting.steps, found, strict=True):
+        # Symbols of a space are in order, and so are histories: the latest symbol counts first.
+        of_row, next_symbol = data.of_row[len(part)], replace(alphabet, shares=mass)
+        rows = TableRows(of_row, data.next, fold_of_row, space, next_symbol, part, own_energy=True)
+        levels.append(rows.judged(whole, parts, step.n_modes))
+    return learned_tables(levels, plan.seed), mass
 
 
 def _statistics(counts: Array) -> tuple[Array, Array, Array]:
     """c(h, y), c(h) and N(h), each (histories, m)."""
     total, kinds = counts.sum(axis=1, keepdims=True), np.count_nonzero(counts, axis=1)[:, None]
     return counts, np.broadcast_to(total, counts.shape), np.broadcast_to(kinds, counts.shape)
+
+
+def _trusted(counts: Array, left_in: Sequence[Array], shorter: Sequence[Array]) -> BackOff:
+    """How far counts after histories of one length are to be trusted.
+
+    Args:
+        counts: Of all rows, (histories, m).
+        left_in: For each fold those of all other rows.
+        shorter: For each fold the estimate after shorter histories from all other rows.
+    """
+    cells = []
+    for fold, (table, below) in enumerate(zip(left_in, shorter, strict=True)):
+        at = np.nonzero(counts - table)  # where the fold itself has rows
+        parts = (counts - table, *_statistics(table), below)
+        cells.append((np.full(len(at[0]), fold), *(part[at] for part in parts)))
+    of_fold, weight, c, total, kinds, beneath = map(np.concatenate, zip(*cells, strict=True))
+    found: list[Candidate[BackOff]] = []
+    for choice in (BackOff(*numbers) for numbers in product(STRENGTHS, DISCOUNTS, UNIFORM_SHARES)):
+        log_probability = np.log(choice(c, total, kinds, beneath, counts.shape[1]))
+        found.append(Candidate(choice, 1, np.bincount(of_fold, weight * log_probability).astype(float)))
+    return preferred(found).what
 
 
 def _is_ample(counts: Array) -> bool:

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featgeo.features.combined import PartSpace
 from featgeo.features.recipes import FREQUENT, TABLE, has_rows_for_each
 from featgeo.features.spaces import FeatureFunction, SpanFunction, TableSpace, table_function
 from featgeo.learning.closed import Bank, Task, learn_closed
 from featgeo.learning.data import Pairs, Stream
-from featgeo.learning.exact import learn_exact
+from featgeo.learning.exact import check_repeats, learn_exact, table_of
 from featgeo.learning.learned import Learned
 from featgeo.learning.neural import learn_neural
 from featgeo.learning.setting import Plan, Setting
@@ -54,28 +53,20 @@ class Way(NamedTuple):
 
 
 def _are_two_tables(task: Task) -> bool:
-    return task.setting.is_bivariate and not any(b.of for _, b in task.setting.blocks.values()) and _are_tables(task)
-
-
-def _counts(task: Task) -> Learned:
-    """The modes of a table of counts; where labels are many and their rows few, shrunk."""
-    many = [FREQUENT in side for side in task.recipes.values()]
-    is_thin = all(many) and not all(has_rows_for_each(task.rows(name)) for name in task.recipes)
-    return learn_exact(task.data, task.setting.steps[0].n_modes, task.plan.seed, is_thin and task.plan.solver == "auto")
+    return (
+        task.setting.is_bivariate and not any(block.of for block in task.setting.blocks.values()) and _are_tables(task)
+    )
 
 
 def _tables(task: Task) -> Learned:
     """The closed form on indicators, without any ridge, and functions told by their values."""
     chosen = {name: side[0] if side[0].given else TABLE for name, side in task.recipes.items()}
-    bank = Bank(task)
+    bank = Bank(replace(task, plan=replace(task.plan, ridge=0.0)))
     bank.add({name: [recipe] for name, recipe in chosen.items()})
-    for space in bank.spaces.values():
-        table = space.space if isinstance(space, PartSpace) else space
-        if isinstance(task.data, Pairs) and isinstance(table, TableSpace) and len(table.shares) == len(task.data) > 2:
-            raise ValueError(
-                "Every row of a variable has a value of its own, so a table of counts says nothing. Use another solver."
-            )
-    learned = bank.learned({name: recipe.name for name, recipe in chosen.items()}, exact=True)
+    for table in map(table_of, bank.spaces.values()):
+        if table is not None and isinstance(task.data, Pairs):
+            check_repeats("a variable", table, len(task.data))
+    learned = replace(bank.learned({name: recipe.name for name, recipe in chosen.items()}), solver="exact")
     return learned if any(recipe.given for recipe in chosen.values()) else _as_tables(learned, task)
 
 
@@ -116,7 +107,7 @@ def _check_labels_repeat(task: Task) -> None:
 
 
 def _check_finite(task: Task) -> None:
-    for name, (_, block) in task.setting.blocks.items():
+    for name, block in task.setting.blocks.items():
         named = isinstance(block.space, str) and block.space in ("auto", "table")
         if not named and not task.recipes[name][0].given:
             raise ValueError(
@@ -134,22 +125,19 @@ def _as_tables(learned: Learned, task: Task) -> Learned:
         return learned
     components = []
     for component, (x, y) in zip(learned.components, task.setting.spaces(), strict=True):
-        f = _as_table(component.f, task.data.x, task.block(x[-1]).of)
-        g = _as_table(component.g, task.data.y, task.block(y[-1]).of)
-        components.append(replace(component, f=f, g=g))
+        f = _as_table(component.f, task.data.x, task.setting.x[x[-1]].of)
+        components.append(replace(component, f=f, g=_as_table(component.g, task.data.y, task.setting.y[y[-1]].of)))
     return replace(learned, components=tuple(components))
 
 
 def _as_table(function: FeatureFunction, rows: Any, of: tuple[str, ...]) -> SpanFunction:
     space = TableSpace.fit(rows.of(*of))
-    first = np.empty(len(space.shares), dtype=np.int64)
-    index = space.index(rows.of(*of))
-    first[index[::-1]] = np.arange(len(index))[::-1]
+    _, first = np.unique(space.index(rows.of(*of)), return_index=True)
     return table_function(space, function(rows.take(first)), of)
 
 
 WAYS = (
-    Way(_are_two_tables, _counts),
+    Way(_are_two_tables, learn_exact),
     Way(_are_tables, _tables),
     Way(_are_networks, learn_neural),
     Way(lambda task: True, learn_closed),

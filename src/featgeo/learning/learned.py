@@ -13,7 +13,7 @@ from featgeo.features.spaces import SpanFunction
 from featgeo.geometry.spans import AffineFeatures, SpanModes
 from featgeo.geometry.validation import Array
 from featgeo.learning.setting import Setting
-from featgeo.learning.solve import Solution
+from featgeo.learning.solve import Candidate, Solution, preferred
 from featgeo.schema import NOT_SAVED, saved
 
 N_FOLDS = 5
@@ -23,7 +23,7 @@ UNSEEN_ROWS = 10_000
 @saved
 @dataclass(frozen=True, eq=False)
 class Component:
-    """The part of the dependence that one level holds.
+    """The part of the dependence that one level holds; what held-out rows say is empty where none judge it.
 
     Attributes:
         sigma: Singular values on the rows of the fit, (k,).
@@ -32,15 +32,15 @@ class Component:
         held_out_sigma: Correlations of f_i and g_i on held-out rows, (folds, k).
         held_out_energies: Energy of the component on held-out rows, twice its H-score there, (folds,).
         rotations: Inner products of the f_i of each fold with those of all rows, (folds, k, k).
-        held_out_scores: What each mode adds to the H-score on held-out rows, (folds, k); empty where none judge it.
+        held_out_scores: What each mode adds to the H-score on held-out rows, (folds, k).
     """
 
     sigma: Array
     f: SpanFunction
     g: SpanFunction
-    held_out_sigma: Array
-    held_out_energies: Array
-    rotations: Array
+    held_out_sigma: Array = field(default_factory=lambda: np.empty((0, 0)))
+    held_out_energies: Array = field(default_factory=lambda: np.empty(0))
+    rotations: Array = field(default_factory=lambda: np.empty((0, 0, 0)))
     held_out_scores: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     def __len__(self) -> int:
@@ -66,7 +66,7 @@ class Component:
         """
         if not self.held_out_scores.size or self.held_out_scores.sum(axis=1).mean() >= 0:
             return len(self)
-        return int(np.argmax(np.concatenate([[0.0], np.cumsum(self.held_out_scores.mean(axis=0))])))
+        return preferred([Candidate(k, 1, self.held_out_scores[:, :k].sum(axis=1)) for k in range(len(self) + 1)]).what
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +85,9 @@ class LeftOut:
 
     def first(self, kept: Sequence[int]) -> LeftOut:
         """The same with only the first modes of each level."""
-        components = tuple(
-            replace(part, sigma=part.sigma[:k], f=part.f.first(k), g=part.g.first(k))
-            for part, k in zip(self.components, kept, strict=True)
-        )
-        return replace(
-            self, f=self.f[:, _columns([len(part) for part in self.components], kept)], components=components
-        )
+        columns = _columns([len(part) for part in self.components], kept)
+        components = tuple(part.first(k) for part, k in zip(self.components, kept, strict=True))
+        return replace(self, f=self.f[:, columns], components=components)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,18 +122,18 @@ class Unseen:
     ) -> Unseen:
         """See some rows, by their features of x and their folds; spaces by block."""
         first, final = solution.parts[0][-1], solution.levels[-1]
-        left_out = []
+        f, left_out = np.zeros((len(rows), sum(map(len, solution.levels)))), []
         for fold, levels in zip(solution.held_out, solution.parts, strict=True):
             index = np.flatnonzero(fold_of_row == fold)
-            f = np.hstack([modes.f(x_features[index]) * modes.sigma for modes in levels])
-            left_out.append(LeftOut(index, f, _components(levels, setting, spaces, solution.folds.whole.dims)))
-        return cls(
-            rows,
-            unseen_features(solution, x_features, fold_of_row),
-            tuple(left_out),
-            first.f(x_features) * first.sigma,
-            final.f(x_features) * final.sigma,
-        )
+            own = [modes.f(x_features[index]) * modes.sigma for modes in levels]
+            turns = [  # inner products of both sets of g
+                modes.g.weight.T @ solution.covariance(end.y) @ end.g.weight
+                for modes, end in zip(levels, solution.levels, strict=True)
+            ]
+            f[index] = np.hstack([values @ turn for values, turn in zip(own, turns, strict=True)])
+            components = _components(levels, setting, spaces, solution.folds.whole.dims)
+            left_out.append(LeftOut(index, np.hstack(own), components))
+        return cls(rows, f, tuple(left_out), first.f(x_features) * first.sigma, final.f(x_features) * final.sigma)
 
     def first(self, sizes: Sequence[int], kept: Sequence[int]) -> Unseen:
         """The same with only the first modes of each level.
@@ -221,31 +217,25 @@ def from_solution(
         solver: How they were found.
         unseen: Held-out features of some rows.
     """
-    components = tuple(
-        replace(
-            component,
-            held_out_sigma=solution.held_out_sigma(level),
-            held_out_energies=solution.held_out_energies(level),
-            rotations=_rotations(solution, level),
-            held_out_scores=solution.captured(level)[:, 0] - solution.captured(level)[:, 1] / 2,
-        )
-        for level, component in enumerate(_components(solution.levels, setting, spaces, solution.folds.whole.dims))
-    )
+    components = []
+    for level, component in enumerate(_components(solution.levels, setting, spaces, solution.folds.whole.dims)):
+        captured, own, sigma = solution.judged(level).swapaxes(0, 1)
+        scores = captured - own / 2
+        told = (sigma, 2 * scores.sum(axis=1), _rotations(solution, level), scores)
+        components.append(Component(component.sigma, component.f, component.g, *told))
     residual = max(_residual(solution, modes) for modes in solution.levels)
-    return Learned(components, solution.held_out_score, solver, names, solution.ridge, residual, unseen)
+    return Learned(tuple(components), solution.held_out_score, solver, names, solution.ridge, residual, unseen)
 
 
 def _components(
     levels: Sequence[SpanModes], setting: Setting, spaces: Mapping[str, Space], dims: Mapping[str, int]
 ) -> tuple[Component, ...]:
     """The functions of each level; nothing is known of them on held-out rows yet."""
-    nothing = np.empty(0)
     return tuple(
         Component(
             modes.sigma,
             _function(modes.f, [spaces[name] for name in setting.x], modes.x[: reach[0]], dims),
             _function(modes.g, [spaces[name] for name in setting.y], modes.y[: reach[1]], dims),
-            *(nothing, nothing, nothing),
         )
         for modes, reach in zip(levels, setting.reach, strict=True)
     )
@@ -278,29 +268,6 @@ def _function(
     return SpanFunction(kept[0] if len(kept) == 1 else SideBySide(tuple(kept)), own)
 
 
-def unseen_features(solution: Solution, x_features: Array, fold_of_row: np.ndarray) -> Array:
-    """Values of sigma f at each row by the solution of the folds without it, in the coordinates of the final g.
-
-    Args:
-        solution: The modes of each level.
-        x_features: Of all blocks of x, side by side, (n, d).
-        fold_of_row: (n,).
-
-    Returns:
-        Those of all levels side by side, (n, k).
-    """
-    levels = []
-    for final, *parts in zip(solution.levels, *solution.parts, strict=True):
-        values = np.zeros((len(x_features), len(final)))
-        covariance = solution.covariance(final.y)
-        for fold, part in zip(solution.held_out, parts, strict=True):
-            rows = fold_of_row == fold
-            turn = part.g.weight.T @ covariance @ final.g.weight  # inner products of both sets of g
-            values[rows] = (part.f(x_features[rows]) * part.sigma) @ turn
-        levels.append(values)
-    return np.hstack(levels)
-
-
 def _rotations(solution: Solution, level: int) -> Array:
     """Inner products of the features of each fold with the final ones, (folds, k, k)."""
     final = solution.levels[level]
@@ -318,10 +285,3 @@ def _residual(solution: Solution, modes: SpanModes) -> float:
     sides = ((modes.f.weight, modes.x), (modes.g.weight, modes.y))
     grams = [weight.T @ solution.covariance(names) @ weight for weight, names in sides]
     return max(float(np.abs(gram - np.eye(len(gram))).max(initial=0)) for gram in grams)
-
-
-def some_rows(n_rows: int, seed: int) -> np.ndarray:
-    """Positions of the rows whose held-out features are kept."""
-    if n_rows <= UNSEEN_ROWS:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(seed).choice(n_rows, UNSEEN_ROWS, replace=False))

@@ -14,7 +14,7 @@ from featgeo.features import networks
 from featgeo.features.combined import NetworkSpace, check_module
 from featgeo.features.recipes import is_finite, recipes
 from featgeo.features.space import Space
-from featgeo.features.spaces import Encoding
+from featgeo.features.spaces import Encoding, SpanFunction
 from featgeo.features.variables import Rows, Variable, deal
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, complement
@@ -53,8 +53,8 @@ def learn_neural(task: Task) -> Learned:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(plan.seed)  # default networks draw their parameters here
         trunks = {
-            name: _trunk(block.space, name, task.rows(name), plan.seed + (side == "y"))
-            for name, (side, block) in setting.blocks.items()
+            name: _trunk(block.space, name, task.rows(name), plan.seed + (name in setting.y))
+            for name, block in setting.blocks.items()
         }
     widths = {name: max(1, t.basis.weight.shape[1]) for name, (_, t) in trunks.items() if isinstance(t, _Span)}
     dims, room = _dims(setting, widths, plan.training.auto_modes)
@@ -114,34 +114,40 @@ def _finished(task: Task, trunks: Trunks, dims: tuple[int, ...], apart: np.ndarr
     spaces: dict[str, Space] = {}
     for name, (_, trunk) in trunks.items():
         space = trunk.space if isinstance(trunk, _Span) else replace(trunk, module=run.trunks[name])
-        block, side = task.block(name), task.side(name, task.every)
+        block, side = setting.blocks[name], task.side(name, task.every)
         spaces[name] = block.centred(block.seen_from_side(space), side, seed)
-    chunks = ({name: z(task.side(name, rows)) for name, z in spaces.items()} for rows in task.data.chunks())
     readouts = {n: run.model.readout(n) for n, (_, trunk) in trunks.items() if not isinstance(trunk, _Span)}
+
+    def features(rows: Pairs) -> dict[str, Array]:
+        values = {name: space(task.side(name, rows)) for name, space in spaces.items()}
+        return values | {f"{name}, read out": readout(values[name]) for name, readout in readouts.items()}
+
+    fold_of_row, held_out = None, None
+    if len(apart):  # fold 0 was trained on: only the others can judge
+        fold_of_row, held_out = np.zeros(len(task.every), dtype=int), range(1, 1 + min(N_FOLDS, len(apart)))
+        fold_of_row[apart] = 1 + deal(len(apart), N_FOLDS, seed)
+    folds = Folds.from_chunks(map(features, task.data.chunks()), N_FOLDS + len(apart[:1]), seed, fold_of_row)
+    solution, narrow = _solved(task, folds, held_out, [*readouts], dims)
+    if narrow:
+        spaces |= {name: SpanFunction(spaces[name], readout) for name, readout in readouts.items()}
+    unseen = None
+    if fold_of_row is not None:
+        rows = apart[:UNSEEN_ROWS]
+        values = np.hstack([spaces[name](task.every.x.take(rows)) for name in setting.x])
+        unseen = Unseen.of(solution, rows, values, fold_of_row[rows], setting, spaces)
     kinds = trunks[setting.richest[0]][0], trunks[setting.richest[1]][0]
-    if not len(apart):
-        solution = _solved(task, Folds.from_chunks(chunks, N_FOLDS, seed), None, readouts, dims)
-        return from_solution(solution, setting, spaces, kinds, "neural", None)
-    fold_of_row = np.zeros(len(task.every), dtype=int)  # fold 0 was trained on: only the others can judge
-    fold_of_row[apart] = 1 + deal(len(apart), N_FOLDS, seed)
-    folds = Folds.from_chunks(chunks, 1 + N_FOLDS, seed, fold_of_row)
-    solution = _solved(task, folds, range(1, len(folds.parts)), readouts, dims)
-    rows = apart[:UNSEEN_ROWS]
-    values = np.hstack([spaces[name](task.every.x.take(rows)) for name in setting.x])
-    unseen = Unseen.of(solution, rows, values, fold_of_row[rows], setting, spaces)
     return from_solution(solution, setting, spaces, kinds, "neural", unseen)
 
 
 def _solved(
-    task: Task,
-    folds: Folds,
-    held_out: Sequence[int] | None,
-    readouts: Mapping[str, AffineFeatures],
-    dims: tuple[int, ...],
-) -> Solution:
+    task: Task, folds: Folds, held_out: Sequence[int] | None, trained: Sequence[str], dims: tuple[int, ...]
+) -> tuple[Solution, bool]:
     """Solve in the span of the trained readouts, or in that of all trunk features where it is clearly better.
 
     The readouts have few dimensions and so little room for noise; the trunks' last layer has more room for the truth.
+
+    Returns:
+        The solution, and whether it is the narrow one.
     """
     setting, ridges = task.setting, task.plan.ridges()
     counts = [
@@ -150,10 +156,10 @@ def _solved(
     ]
     found = []
     # No ridge in the narrow span: which of its few directions vary most says nothing about what they know.
-    for cost, (some, through) in enumerate([(ridges[:1], readouts), (ridges, {})], start=1):
-        searches = [Search(several, some) for several in counts]
-        solution = solve(folds, setting.spaces(), searches, held_out, through=through)
-        found.append(Candidate(solution, cost, solution.held_out_scores))
+    for cost, (some, names) in enumerate([(ridges[:1], trained), (ridges, [])], start=1):
+        levels = setting.spaces({name: f"{name}, read out" for name in names})
+        solution = solve(folds, levels, [Search(several, some) for several in counts], held_out)
+        found.append(Candidate((solution, cost == 1), cost, solution.held_out_scores))
     return preferred(found).what
 
 

@@ -24,9 +24,9 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import torch
 
-from featgeo.features.centred import CentredSpace
 from featgeo.features.combined import PartSpace
-from featgeo.features.recipes import Recipe, recipes
+from featgeo.features.recipes import Recipe
+from featgeo.features.regression import CentredSpace
 from featgeo.features.space import Space
 from featgeo.geometry.validation import check_choice, check_flag, check_number, check_whole, is_whole, seed_of
 from featgeo.schema import saved
@@ -214,10 +214,6 @@ class Block:
     of: tuple[str, ...] = ()
     centred_given: str = ""
 
-    def recipes(self, side: Any) -> list[Recipe]:
-        """The spaces that may be taken, for the rows of the side."""
-        return recipes(self.space, side.of(*self.of))
-
     def fitted(self, recipe: Recipe, side: Any, seed: int) -> Space:
         """The space of a recipe, as functions of the rows of the side."""
         if recipe.fit is None:
@@ -273,10 +269,9 @@ class Setting:
         return len(self.steps) == len(self.x) == len(self.y) == 1
 
     @property
-    def blocks(self) -> dict[str, tuple[str, Block]]:
-        """All blocks with their side, by name."""
-        sides = (("x", self.x), ("y", self.y))
-        return {name: (side, block) for side, blocks in sides for name, block in blocks.items()}
+    def blocks(self) -> dict[str, Block]:
+        """All blocks by name."""
+        return {**self.x, **self.y}
 
     @property
     def richest(self) -> tuple[str, str]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from featgeo.geometry.incomplete import FilledIn, Kind, kinds, span_problem
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.spans import AffineFeatures, Directions, LevelChoice, Patterns, SpanModes, SpanProblem
+from featgeo.geometry.spans import Directions, LevelChoice, Patterns, SpanModes, SpanProblem
 from featgeo.geometry.validation import Array, as_names
 from featgeo.learning.setting import RIDGES, ModeCount
 from featgeo.watch import bounded_threads
@@ -99,57 +99,45 @@ class HeldOut:
         gram = basis.T @ moments.joint_covariance(y.names, y.names) @ basis + np.outer(step, step)
         return cls(kinds(problem, unseen, tau_ridge, own_means=True), gram, step)
 
-    def seen_under(self, problem: SpanProblem, tau_ridge: float) -> HeldOut:
-        """The same rows under another tau ridge."""
-        return replace(self, kinds=[kind.under(problem, tau_ridge) for kind in self.kinds])
-
     def score(self, levels: Sequence[Directions]) -> float:
         """H-score of all modes together, f and g each carrying sqrt(sigma): of each kind of row what it can see."""
-        captured, own, _ = self._seen(_all(levels), None)
+        captured, own, *_ = self._seen(_all(levels), None)
         return float(captured.sum() - own.sum() / 2)
 
-    def captured(self, levels: Sequence[Directions], i: int, k: int) -> Array:
-        """How much of the dependence of these rows each mode of a level captures, <i, f g>, and its own energy there,
-        (2, k); 0 for modes that are not there.
-        """
-        sigma = levels[i][1]
-        captured, own, visible = self._seen(levels[i], _but(levels, i))
-        scale = float(np.sum(sigma**2)) / visible.sum() if visible.sum() > 0 else 0.0
-        result = np.zeros((2, k))
-        result[:, : min(k, len(sigma))] = min(scale, MOST_SCALE) * np.stack([captured, own])[:, :k]
-        return result
+    def judged(self, levels: Sequence[Directions], i: int, k: int) -> Array:
+        """What each mode of a level is on these rows, (3, k); 0 for modes that are not there.
 
-    def correlations(self, levels: Sequence[Directions], i: int, k: int) -> Array:
-        """Correlation of f_j with g_j of a level, (k,); 0 for modes that are not there."""
-        left, _, right = levels[i]
-        captured, _, visible = self._seen((left, np.ones(left.shape[1]), right), _but(levels, i))
-        variance = np.zeros(left.shape[1])
-        for kind in self.kinds:
-            seen = kind.seen(left)
-            variance += kind.share * (np.sum(seen * (kind.gram @ seen), axis=0) - (kind.step @ seen) ** 2)
+        How much of their dependence it captures, <i, f g>; its own energy; and the correlation of f with g.
+        """
+        _, sigma, right = levels[i]
+        captured, own, visible, variance = self._seen(levels[i], _but(levels, i))
         y_variance = np.sum(right * (self.y_gram @ right), axis=0) - (self.y_step @ right) ** 2
         # Rounding can push the variance of a feature that is constant on these rows below zero.
-        scale = np.sqrt(variance.clip(min=0) * y_variance.clip(min=0) * visible)
-        correlation = np.divide(captured, scale, out=np.zeros_like(captured), where=scale > 0)
-        result = np.zeros(k)
-        result[: min(k, len(correlation))] = correlation[:k]
-        return result
+        size = np.sqrt(variance.clip(min=0) * y_variance.clip(min=0) * visible)
+        correlation = np.divide(captured, size, out=np.zeros_like(captured), where=size > 0)
+        scale = min(float(np.sum(sigma**2)) / visible.sum(), MOST_SCALE) if visible.sum() > 0 else 0.0
+        told = np.stack([scale * captured, scale * own, correlation])[:, :k]
+        return np.pad(told, ((0, 0), (0, k - told.shape[1])))
 
-    def _seen(self, level: Directions, others: Directions | None) -> tuple[Array, Array, Array]:
-        """For each mode sigma f g: its covariance with these rows, its energy there, and what that should be, (k,)."""
+    def _seen(self, level: Directions, others: Directions | None) -> tuple[Array, ...]:
+        """For each mode sigma f g: its covariance with these rows, its energy there and what that should be, and the
+        variance of f, (k,) each.
+        """
         left, sigma, right = level
-        captured, own, visible = np.zeros((3, len(sigma)))
+        captured, own, visible, variance = np.zeros((4, len(sigma)))
         g_gram = right.T @ self.y_gram @ right
         for kind in self.kinds:
             seen = kind.seen(left)
+            gram = seen.T @ kind.gram @ seen
             captured += kind.share * sigma * np.sum(seen * (kind.covariance @ right), axis=0)
-            own += kind.share * (sigma * (((seen.T @ kind.gram @ seen) * g_gram) @ sigma))
+            own += kind.share * (sigma * ((gram * g_gram) @ sigma))
             visible += kind.share * np.sum(seen**2, axis=0) * sigma**2
+            variance += kind.share * (np.diag(gram) - (kind.step @ seen) ** 2)
             if others is not None and kind.inside is not None:
                 other, strength, g = others
                 mixed = (seen.T @ kind.gram @ kind.seen(other)) * (right.T @ self.y_gram @ g)
                 captured -= kind.share * sigma * (mixed @ strength)
-        return captured, own, visible
+        return captured, own, visible, variance
 
 
 def _all(levels: Sequence[Directions]) -> Directions:
@@ -177,11 +165,11 @@ class Folds:
 
     Attributes:
         parts: One a fold.
-        memo: Moments of all rows but those of a fold, by fold: several levels and spaces ask for them.
+        memo: Moments of all rows but those of a fold, by fold, and of all: several levels and spaces ask for them.
     """
 
     parts: tuple[Patterns, ...]
-    memo: dict[int, Patterns] = field(default_factory=dict, repr=False)
+    memo: dict[int | None, Patterns] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_chunks(
@@ -212,33 +200,18 @@ class Folds:
     def joined(self, more: Folds) -> Folds:
         """The same folds of complete rows with more blocks; what was whitened stays."""
         parts = tuple(own.joined(others) for own, others in zip(self.parts, more.parts, strict=True))
-        result = Folds(parts, {fold: self.without(fold).joined(more.without(fold)) for fold in range(len(parts))})
-        result.__dict__["whole"] = self.whole.joined(more.whole)
-        return result
+        return Folds(parts, {i: self.without(i).joined(more.without(i)) for i in (None, *range(len(parts)))})
 
-    @cached_property
+    @property
     def whole(self) -> Patterns:
         """Moments of all rows."""
-        return Patterns.merged(self.parts)
+        return self.without(None)
 
-    def without(self, fold: int) -> Patterns:
-        """Moments of all rows but those of one fold."""
+    def without(self, fold: int | None) -> Patterns:
+        """Moments of all rows but those of one fold; of all when None."""
         if fold not in self.memo:
             self.memo[fold] = Patterns.merged(part for i, part in enumerate(self.parts) if i != fold)
         return self.memo[fold]
-
-    def through(self, maps: Mapping[str, AffineFeatures]) -> Folds:
-        """The same folds with some blocks seen through affine maps."""
-        if not maps:
-            return self
-
-        def mapped(moments: Moments) -> Moments:
-            dims = moments.dims.items()
-            return moments.through({name: (name, maps[name] if name in maps else identity(dim)) for name, dim in dims})
-
-        return Folds(
-            tuple(Patterns({names: mapped(moments) for names, moments in part.parts.items()}) for part in self.parts)
-        )
 
 
 @dataclass(frozen=True)
@@ -279,7 +252,6 @@ class Solution:
         problems: For each of them the rows of all others in orthonormal coordinates.
         views: For each of them its own rows in these coordinates.
         tau_ridge: The ridge of what filled in for missing blocks; None where none was asked for.
-        through: Affine maps that some blocks were seen through; modes are told as functions of the features before.
     """
 
     folds: Folds
@@ -289,7 +261,6 @@ class Solution:
     problems: tuple[SpanProblem, ...]
     views: tuple[HeldOut, ...]
     tau_ridge: float | None = None
-    through: Mapping[str, AffineFeatures] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -305,17 +276,18 @@ class Solution:
     @cached_property
     def problem(self) -> SpanProblem:
         """All rows in orthonormal coordinates."""
-        return span_problem(self.folds.through(self.through).whole, self.spaces, self.tau_ridge)
+        return span_problem(self.folds.whole, self.spaces, self.tau_ridge)
 
     @cached_property
     def levels(self) -> tuple[SpanModes, ...]:
         """The modes of each level, from all rows."""
-        return self._told(self.problem, self.problem.best_directions(self.choices))
+        return tuple(map(self.problem.span_modes, self.problem.best_directions(self.choices)))
 
     @cached_property
     def parts(self) -> tuple[tuple[SpanModes, ...], ...]:
         """For each fold the modes of each level from the other folds."""
-        return tuple(self._told(problem, found) for problem, found in zip(self.problems, self._found, strict=True))
+        found = zip(self.problems, self._found, strict=True)
+        return tuple(tuple(map(problem.span_modes, levels)) for problem, levels in found)
 
     @cached_property
     def held_out_scores(self) -> Array:
@@ -327,20 +299,10 @@ class Solution:
         """H-score on held-out rows, the mean over the folds; NaN where none was held out."""
         return float(np.mean(self.held_out_scores)) if len(self.held_out_scores) else float("nan")
 
-    def held_out_sigma(self, level: int) -> Array:
-        """Correlations of f_i and g_i of a level on held-out rows, (folds, k)."""
-        k, judged = len(self.levels[level]), zip(self.views, self._found, strict=True)
-        return np.array([view.correlations(levels, level, k) for view, levels in judged])
-
-    def captured(self, level: int) -> Array:
-        """How much of the dependence of held-out rows each mode of a level captures, and its own energy there.
-
-        Returns:
-            By fold, (folds, 2, k).
-        """
-        k, judged = len(self.levels[level]), zip(self.views, self._found, strict=True)
-        captured = [view.captured(levels, level, k) for view, levels in judged]
-        return np.array(captured).reshape(len(self.views), 2, k)
+    def judged(self, level: int) -> Array:
+        """What each mode of a level is on held-out rows (`HeldOut.judged`), by fold, (folds, 3, k)."""
+        k, folds = len(self.levels[level]), zip(self.views, self._found, strict=True)
+        return np.array([view.judged(levels, level, k) for view, levels in folds]).reshape(len(self.views), 3, k)
 
     def held_out_energies(self, level: int) -> Array:
         """Energy of a level on held-out rows, (folds,): twice the H-score of its modes there.
@@ -348,12 +310,12 @@ class Solution:
         It estimates the energy of the dependence that the modes truly hold, from below: it is 0 on average, or less,
         where there is none.
         """
-        captured, own = self.captured(level).sum(axis=2).T
+        captured, own, _ = self.judged(level).sum(axis=2).T
         return 2 * captured - own
 
     def amplitudes(self, level: int) -> Array:
         """How strong each mode of a level is on held-out rows, as a share of what it seems to be, (k,)."""
-        captured, own = self.captured(level).sum(axis=0)
+        captured, own, _ = self.judged(level).sum(axis=0)
         return np.divide(captured, own, out=np.ones_like(own), where=own > 0).clip(0, 1)
 
     def covariance(self, names: tuple[str, ...]) -> Array:
@@ -364,25 +326,13 @@ class Solution:
     def _found(self) -> list[list[Directions]]:
         return [problem.best_directions(self.choices) for problem in self.problems]
 
-    def _told(self, problem: SpanProblem, levels: Sequence[Directions]) -> tuple[SpanModes, ...]:
-        """Directions as functions of the features."""
-        found = map(problem.span_modes, levels)
-        if not self.through:
-            return tuple(found)
-        maps, dims = self.through, self.folds.whole.dims
-        return tuple(
-            replace(modes, f=_after(maps, modes.x, dims, modes.f), g=_after(maps, modes.y, dims, modes.g))
-            for modes in found
-        )
-
 
 def solve(
     folds: Folds,
     levels: Sequence[Spaces],
     searches: Sequence[Search],
     held_out: Sequence[int] | None = None,
-    tau_ridges: Sequence[float | None] = (None,),
-    through: Mapping[str, AffineFeatures] | None = None,
+    tau_ridges: Sequence[float] = (),
 ) -> Solution:
     """The modes of each level inside the spans of its blocks; held-out rows choose, each level after those before it.
 
@@ -393,17 +343,15 @@ def solve(
         searches: What to choose from at each level.
         held_out: The folds to hold out, one after the other; all when None. Where features were learned from some of
             the folds, only the others can tell.
-        tau_ridges: Ridges of what fills in for missing blocks to choose from, at the first level for all; None among
-            them for the equation that takes the metric for known (`featgeo.geometry.incomplete`).
-        through: Affine maps that some blocks are seen through.
+        tau_ridges: Ridges of what fills in for missing blocks to choose from, at the first level for all; none for the
+            equation that takes the metric for known (`featgeo.geometry.incomplete`).
     """
-    seen = folds.through(through or {})
     left_out = tuple(range(len(folds.parts)) if held_out is None else held_out) if len(folds.parts) > 1 else ()
-    dims, spaces = seen.whole.dims, [(as_names(x), as_names(y)) for x, y in levels]
+    dims, spaces = folds.whole.dims, [(as_names(x), as_names(y)) for x, y in levels]
     with bounded_threads(sum(dims.values()) ** 2 / 2):
-        ways = [_seen_without(seen, fold, spaces, tau_ridges) for fold in left_out]
+        ways = [_seen_without(folds, fold, spaces, tau_ridges) for fold in left_out]
         settled: tuple[LevelChoice, ...] = ()
-        tau = list(range(len(tau_ridges)))
+        tau = list(range(max(1, len(tau_ridges))))
         for sides, search in zip(spaces, searches, strict=True):
             choices = search.choices(min(sum(dims[name] for name in side) for side in sides))
             options = list(product(tau, choices))
@@ -412,22 +360,21 @@ def solve(
             ((way, choice),) = options
             tau, settled = [way], (*settled, choice)
     problems, views = zip(*(of_fold[way] for of_fold in ways), strict=True) if ways else ((), ())
-    return Solution(folds, spaces, settled, left_out, problems, views, tau_ridges[way], through or {})
+    return Solution(folds, spaces, settled, left_out, problems, views, tau_ridges[way] if tau_ridges else None)
 
 
 Seen = list[tuple[SpanProblem, HeldOut]]  # for each tau ridge
 
 
-def _seen_without(folds: Folds, fold: int, spaces: Sequence[Spaces], tau_ridges: Sequence[float | None]) -> Seen:
-    """The problem of all rows but those of a fold, and the fold in it, for each tau ridge."""
-    problem = span_problem(folds.without(fold), spaces, tau_ridges[0])
-    view = HeldOut.of(problem, folds.parts[fold], tau_ridges[0])
-    others: Seen = []
+def _seen_without(folds: Folds, fold: int, spaces: Sequence[Spaces], tau_ridges: Sequence[float]) -> Seen:
+    """The problem of all rows but those of a fold, and the fold in it, for each tau ridge, or where there is none."""
+    problem = span_problem(folds.without(fold), spaces, *tau_ridges[:1])
+    view = HeldOut.of(problem, folds.parts[fold], *tau_ridges[:1])
+    seen = [(problem, view)]
     for ridge in tau_ridges[1:]:
-        if ridge is not None:
-            other = problem.under(ridge) if isinstance(problem, FilledIn) else problem
-            others.append((other, view.seen_under(problem, ridge)))
-    return [(problem, view), *others]
+        under = problem.under(ridge) if isinstance(problem, FilledIn) else problem
+        seen.append((under, replace(view, kinds=[kind.under(problem, ridge) for kind in view.kinds])))
+    return seen
 
 
 def _chosen(
@@ -440,24 +387,3 @@ def _chosen(
         scores = [view.score(problem.best_directions([*settled, choice])) for problem, view in seen]
         candidates.append(Candidate((way, choice), choice.n_modes or 0, np.array(scores)))
     return preferred(candidates).what
-
-
-def identity(dim: int) -> AffineFeatures:
-    """The map that changes nothing."""
-    return AffineFeatures(np.zeros(dim), np.eye(dim), np.zeros(dim))
-
-
-def _after(
-    maps: Mapping[str, AffineFeatures], names: tuple[str, ...], dims: Mapping[str, int], outer: AffineFeatures
-) -> AffineFeatures:
-    """The composition of a map of several blocks with the maps of single ones."""
-    centres, weights = [], []
-    offset, start = outer.offset.copy(), 0
-    for name in names:
-        inner = maps[name] if name in maps else identity(dims[name])
-        rows = slice(start, start + inner.weight.shape[1])
-        start = rows.stop
-        offset += (inner.offset - outer.centre[rows]) @ outer.weight[rows]
-        centres.append(inner.centre)
-        weights.append(inner.weight @ outer.weight[rows])
-    return AffineFeatures(np.concatenate(centres), np.vstack(weights), offset, outer.removed)

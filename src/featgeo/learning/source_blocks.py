@@ -16,19 +16,20 @@ import numpy as np
 import torch
 from scipy.fft import dct
 
-from featgeo.features.combined import NetworkSpace, PartSpace, ProductSpace, SideBySide, products_of
-from featgeo.features.recipes import TABLE, Recipe, is_finite, recipes
+from featgeo.features.combined import PartSpace, ProductSpace, SideBySide, products_of
+from featgeo.features.recipes import FREQUENT, MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import Space
-from featgeo.features.spaces import MOST_SYMBOLS, SpanFunction, SplineSpace, TableSpace
-from featgeo.features.variables import Parts, Rows, symbol_keys
+from featgeo.features.spaces import MOST_SYMBOLS, SpanFunction, SplineSpace
+from featgeo.features.variables import Parts, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.closed import SPACE_ROWS, TREE_ROWS, Bank, Task
-from featgeo.learning.data import Incomplete, Pairs
+from featgeo.learning.data import Incomplete, Pairs, some_rows
+from featgeo.learning.exact import table_of
 from featgeo.learning.learn import learn
 from featgeo.learning.neural import joint_network
-from featgeo.learning.setting import Block, ModeCount, Plan, Setting, Training
+from featgeo.learning.setting import Block, ModeCount, Plan, Setting, Step, Training
 from featgeo.learning.solve import MODE_COUNTS, Candidate, Search, Solution, preferred
 
 SELECTION_ROWS = 16_384  # rows that choose between them
@@ -48,9 +49,8 @@ class SourceBlocks:
     """Blocks of functions of groups of sources, made when first asked for.
 
     Attributes:
-        of: For each block the sources that it reads.
+        of: For each block the sources that it reads; "y" for that of y.
         spaces: The functions of each block.
-        y: Functions of y.
         exact: Whether all functions of finite variables are allowed, and their counts are the answer.
         networks: Whether some functions are networks.
     """
@@ -72,39 +72,43 @@ class SourceBlocks:
             groups: All groups of sources that will be asked for.
             plan: How to learn.
         """
-        self.data, self.asked, self.y_asked = data, spaces, y_space
-        self.plan, self.seed, solver = plan, plan.seed, plan.solver
-        self.made: dict[Group, list[str]] = {}
+        self.data, self.plan, self.seed = data, plan, plan.seed
+        self.asked = {**spaces, "y": y_space}
         self.of: dict[str, Group] = {}
         self.spaces: dict[str, Space] = {}
         self.factors: dict[str, list[list[tuple[str, AffineFeatures]]]] = {}
         self.own: dict[str, tuple[np.ndarray, Array]] = {}  # features of rows of the fit, learned without them
         self.kept: dict[str, Array] = {}
+        self.banks: dict[str, Bank] = {}
         self.networks = False
         self.apart = _apart(data, plan.training, plan.seed)
-        self.sources = tuple(spaces)
-        self.banks: dict[str, Bank] = {}
-        finite = [_is_table(space, data.rows[name]) for name, space in {**spaces, "y": y_space}.items()]
-        if solver == "exact" and not all(finite):
-            names = [name for name, is_table in zip((*spaces, "y"), finite, strict=True) if not is_table]
+        endless = [name for name in self.asked if self._recipes(name)[0] not in (TABLE, FREQUENT)]
+        if plan.solver == "exact" and endless:
             raise ValueError(
-                f"The exact solver allows all functions of finite variables, and {names} are not finite. Use "
+                f"The exact solver allows all functions of finite variables, and {endless} are not finite. Use "
                 "solver='closed'."
             )
-        self.exact = solver == "exact" or (solver == "auto" and all(finite) and self._repeat_often(groups))
+        self.exact = plan.solver == "exact" or (plan.solver == "auto" and not endless and self._repeat_often(groups))
         self.y_recipe = self._y_recipe()
-        self.y = self._fitted(("y",), self.y_recipe)
+        self._keep("y", ("y",), self._fitted(("y",), self.y_recipe))
 
     # --- the blocks of a group of sources
 
     def of_group(self, group: Group) -> list[str]:
-        """Names of the blocks of a group."""
-        if group not in self.made:
-            if self.exact:
-                self.made[group] = [self._keep(" x ".join(group), group, self._fitted(group, TABLE))]
-            else:
-                self.made[group] = self._single(group[0]) if len(group) == 1 else self._interaction(group)
-        return self.made[group]
+        """Names of the blocks of a single source, or of the table of several."""
+        names = [name for name, of in self.of.items() if of == group]
+        if names:
+            return names
+        if self.exact or not self._is_learned(group[0]):
+            recipe = TABLE if self.exact else self._best_recipe(group[0])
+            return [self._keep(" x ".join(group), group, self._fitted(group, recipe))]
+        (source,) = group
+        rows, names = self.data.rows[source], [self._learned(source, group, self.asked[source])]
+        if self._is_auto(source) and not rows.variable.is_tensor:
+            splines = SplineSpace.fit(rows)
+            if splines(rows.take(slice(0, 1))).shape[1] <= MOST_ADDITIVE:
+                names.append(self._keep(f"{source}, additive", group, PartSpace(group, splines)))
+        return names
 
     def _repeat_often(self, groups: Sequence[Group]) -> bool:
         """Whether the symbols of all groups occur often enough that counts need no smoothing."""
@@ -115,37 +119,19 @@ class SourceBlocks:
                 return False
         return True
 
-    def _single(self, source: str) -> list[str]:
-        rows, space = self.data.rows[source], self.asked[source]
-        if not self._is_learned(source):
-            return [self._keep(source, (source,), self._fitted((source,), self._best_recipe(source)))]
-        names = [self._learned(source, (source,), space)]
-        if space == "auto" and not rows.variable.is_tensor:
-            splines = SplineSpace.fit(rows)
-            if splines(rows.take(slice(0, 1))).shape[1] <= MOST_ADDITIVE:
-                names.append(self._keep(f"{source}, additive", (source,), PartSpace((source,), splines)))
-        return names
-
-    def _interaction(self, group: Group) -> list[str]:
-        return [*self.products(group), *(self.joint(group) if self.may_join(group) else [])]
-
-    def products(self, group: Group) -> list[str]:
+    def products(self, group: Group) -> str:
         """The block of products of one function of each source."""
         name = " x ".join(group)
-        if name in self.factors:
-            return [name]
-        n_products = min(MOST_PRODUCTS, len(self.data.having(*group, "y")) / ROWS_A_PRODUCT)
-        n_leading = max(2, int(n_products ** (1 / len(group)) + 1e-9))
-        self.factors[name] = [self._leading(source, n_leading) for source in group]
-        factors = []
-        for factor in self.factors[name]:
-            parts = [SpanFunction(self.spaces[block], affine) for block, affine in factor]
-            factors.append(parts[0] if len(parts) == 1 else SideBySide(tuple(parts)))
-        return [self._keep(name, group, ProductSpace(tuple(factors), (False,) * len(factors)))]
-
-    def n_products(self, name: str) -> int:
-        """How many functions a block of products has."""
-        return int(np.prod([sum(map_.weight.shape[1] for _, map_ in factor) for factor in self.factors[name]]))
+        if name not in self.factors:
+            n_products = min(MOST_PRODUCTS, len(self.data.having(*group, "y")) / ROWS_A_PRODUCT)
+            n_leading = max(2, int(n_products ** (1 / len(group)) + 1e-9))
+            self.factors[name] = [self._leading(source, n_leading) for source in group]
+            factors = []
+            for factor in self.factors[name]:
+                parts = [SpanFunction(self.spaces[block], affine) for block, affine in factor]
+                factors.append(parts[0] if len(parts) == 1 else SideBySide(tuple(parts)))
+            self._keep(name, group, ProductSpace(tuple(factors), (False,) * len(factors)))
+        return name
 
     def may_join(self, group: Group) -> bool:
         """Whether functions of several sources together can be learned, and not only made of products."""
@@ -157,14 +143,14 @@ class SourceBlocks:
             return False
         return len(np.setdiff1d(self.data.having(*group, "y"), self.apart)) >= FEWEST_TRAINED
 
-    def joint(self, group: Group) -> list[str]:
+    def joint(self, group: Group) -> str:
         """Modes of several sources together: products of what each knows alone can miss what only both know."""
         rows = [self.data.rows[source] for source in group]
         name, spaces = f"({', '.join(group)})", [self.asked[source] for source in group]
         if rows[0].variable.is_tensor:
-            return [self._learned(name, group, joint_network(spaces, rows, self.seed))]
-        same = spaces[0] if all(isinstance(space, str) and space == spaces[0] for space in spaces) else "auto"
-        return [self._learned(name, group, same)]
+            return self._learned(name, group, joint_network(spaces, rows, self.seed))
+        same = all(isinstance(space, str) and space == spaces[0] for space in spaces)
+        return self._learned(name, group, spaces[0] if same else "auto")
 
     def _keep(self, name: str, group: Group, space: Space) -> str:
         self.of[name], self.spaces[name] = group, space
@@ -173,8 +159,7 @@ class SourceBlocks:
     def _leading(self, source: str, n: int) -> list[tuple[str, AffineFeatures]]:
         """The functions of a source that enter products: those of each of its blocks that vary most."""
         sample = self.data.take(self.some(self.data.having(source), LEADING_ROWS), source)
-        blocks = [name for name, group in self.of.items() if group == (source,)]
-        kept = []
+        blocks, kept = self.of_group((source,)), []
         for name in blocks:
             moments = Moments.from_features({"z": self.spaces[name](sample)})
             energies, directions = np.linalg.eigh(moments.covariance("z"))
@@ -192,8 +177,8 @@ class SourceBlocks:
         """A space of some variables, fitted to rows that have them all."""
         rows = self.data.take(self.some(self.data.having(*group), SPACE_ROWS), *group)
         space = Block(recipe, of=group).fitted(recipe, rows, self.seed + (group == ("y",)))
-        table = space.space if isinstance(space, PartSpace) else space
-        if isinstance(table, TableSpace) and len(table.shares) > MOST_SYMBOLS:
+        table = table_of(space)
+        if table is not None and len(table.shares) > MOST_SYMBOLS:
             raise ValueError(
                 f"{' and '.join(group)} have {len(table.shares)} different values, tables are made for {MOST_SYMBOLS}. "
                 "Group the rare ones, use solver='closed', or a smaller `max_order`."
@@ -207,30 +192,36 @@ class SourceBlocks:
                 f"Y must be labels or columns of numbers, got rows of shape {self.data.rows['y'].variable.shape}. "
                 "Flatten them, or make the images a source and what they tell about Y."
             )
-        choices = [recipe for recipe in recipes(self.y_asked, self.data.rows["y"]) if not recipe.learned]
+        choices = self._given("y")
         if not choices:
-            raise ValueError(f"`y_space` must be a space that is given, got {self.y_asked!r}. Use 'kernel'.")
-        if len(choices) == 1 or self.exact:
+            raise ValueError(f"`y_space` must be a space that is given, got {self.asked['y']!r}. Use 'kernel'.")
+        sources = [name for name in self.asked if name != "y" and self._given(name) and not self._is_learned(name)]
+        if len(choices) == 1 or self.exact or not sources:
             return choices[0]
-        scores = np.zeros(len(choices))
-        for source in self.sources:
-            given = self._recipes(source)
-            if given and not self._is_learned(source):
-                scores += [max(self._pair(source, x, y).held_out_score for x in given) for y in choices]
-        return choices[int(np.argmax(scores))]
+        found = []
+        for y in choices:
+            pairs = [[self._pair(source, x, y) for x in self._finest(source)] for source in sources]
+            best = [max(of_source, key=lambda pair: pair.held_out_score) for of_source in pairs]
+            found.append(Candidate(y, 1, np.sum([pair.held_out_scores for pair in best], axis=0)))
+        return preferred(found).what
 
-    def _recipes(self, source: str) -> list[Recipe]:
-        """The spaces that a source may have, of those that are given."""
-        choices = [recipe for recipe in recipes(self.asked[source], self.data.rows[source]) if not recipe.learned]
-        if isinstance(self.asked[source], str) and self.asked[source] == "auto":
-            # A narrow kernel with a ridge of its own is as smooth as it needs to be.
-            kept = ("table", "labels", "kernel, gamma 1")
-            return [recipe for recipe in choices if recipe.name in kept]
-        return choices
+    def _recipes(self, name: str) -> list[Recipe]:
+        return recipes(self.asked[name], self.data.rows[name])
+
+    def _is_auto(self, name: str) -> bool:
+        return isinstance(self.asked[name], str) and self.asked[name] == "auto"
+
+    def _given(self, name: str) -> list[Recipe]:
+        """The spaces that a source, or y, may have, of those that are given."""
+        return [recipe for recipe in self._recipes(name) if not recipe.learned]
+
+    def _finest(self, source: str) -> list[Recipe]:
+        """Those of a source to choose from: by default a single one, with a ridge of its own as smooth as need be."""
+        return self._given(source)[-1:] if self._is_auto(source) else self._given(source)
 
     def _best_recipe(self, source: str) -> Recipe:
         """The space of a source that sees most of y on held-out rows."""
-        choices = self._recipes(source)
+        choices = self._finest(source)
         if len(choices) == 1:
             return choices[0]
         found = [(recipe, self._pair(source, recipe, self.y_recipe)) for recipe in choices]
@@ -240,47 +231,37 @@ class SourceBlocks:
         """The modes of a source and y alone, in some spaces, on some rows."""
         if source not in self.banks:
             index = self.some(self.data.having(source, "y"), SELECTION_ROWS)
-            setting = Setting.bivariate("auto", self.asked[source], self.y_asked)
+            setting = Setting.bivariate("auto", self.asked[source], self.asked["y"])
             self.banks[source] = Bank(Task(self.data.pairs(index, (source,)), setting, self.plan, {}))
         self.banks[source].add({"x": [x], "y": [y]})
         return self.banks[source].pair(("x", x.name), ("y", y.name))
 
     def some(self, index: np.ndarray, n: int) -> np.ndarray:
         """At most so many of the rows, at random."""
-        if len(index) <= n:
-            return index
-        return np.sort(np.random.default_rng(self.seed).choice(index, n, replace=False))
+        return np.asarray(index[some_rows(len(index), self.seed, n)])
 
     # --- spaces that are learned together with y
 
     def _is_learned(self, source: str) -> bool:
         """Whether a source is reduced to its modes with y first."""
-        space, rows = self.asked[source], self.data.rows[source]
-        if rows.variable.is_tensor or self.plan.solver == "neural":
+        if self.data.rows[source].variable.is_tensor or self.plan.solver == "neural":
             return True
-        if isinstance(space, str) and space == "auto":
-            return not is_finite(rows) and len(rows.variable.columns) > 1
-        return any(recipe.learned for recipe in recipes(space, rows))
+        return any(recipe.learned and recipe is not MEANS for recipe in self._recipes(source))
 
     def _learned(self, name: str, group: Group, space: Any) -> str:
         """Modes of a group of sources with y, as a space of their own."""
         index = self.data.having(*group, "y")
         pairs = self.data.pairs(index, group)
         plan = replace(self.plan, apart=np.flatnonzero(np.isin(index, self.apart)))
-
-        setting = Setting.bivariate(self._n_learned(), self._asked_of(space, pairs), self.y_asked)
-        learned = learn(pairs, setting, plan, judged=False)
+        blocks = {name: Block(self._sought_in(space, pairs))}, {"y": Block(self.asked["y"])}
+        learned = learn(pairs, Setting(*blocks, (Step(self._n_learned(), (name,), ("y",)),)), plan, judged=False)
         (component,) = learned.components
-        f = component.f
-        if isinstance(f, SpanFunction) and isinstance(f.space, NetworkSpace):
-            self.networks = True
-            f = replace(f, space=replace(f.space, side=name))
-        self._keep(name, group, PartSpace(group, f))
+        self.networks |= learned.solver == "neural"
         if learned.unseen is not None:
             self.own[name] = index[learned.unseen.rows], learned.unseen.f / component.sigma
-        return name
+        return self._keep(name, group, PartSpace(group, component.f))
 
-    def _asked_of(self, space: Any, pairs: Pairs) -> Any:
+    def _sought_in(self, space: Any, pairs: Pairs) -> Any:
         """What a source's modes are sought in: beside sums of splines one kernel is enough, and no index is needed."""
         rows = pairs.x.of("x")
         if not isinstance(space, str) or space != "auto" or rows.variable.is_tensor or len(pairs) < TREE_ROWS:
@@ -289,10 +270,8 @@ class SourceBlocks:
 
     def _n_learned(self) -> ModeCount:
         """All functions of y where they are few."""
-        table = self.y.space if isinstance(self.y, PartSpace) else self.y
-        if isinstance(table, TableSpace):
-            return max(1, min(len(table.shares) - 1, max(MODE_COUNTS)))
-        return "auto"
+        table = table_of(self.spaces["y"])
+        return "auto" if table is None else max(1, min(len(table.shares) - 1, max(MODE_COUNTS)))
 
     def counts(self, n_modes: ModeCount, first: bool) -> Sequence[int | None]:
         """The numbers of modes of a level to choose from; of finite y the first level tells all labels apart."""
@@ -300,32 +279,22 @@ class SourceBlocks:
         counts = Search.of(n_modes).counts
         return counts if first or n_modes != "auto" else [0, *counts]
 
-    # --- features of all rows, and the record
+    # --- features of all rows
 
     def features(self, wanted: Sequence[str]) -> Iterator[dict[str, Array]]:
-        """Features of all rows, by the blocks that they carry: those wanted, and y."""
+        """Features of all rows, by the blocks that they carry, of those wanted."""
         for group, names in self.data.groups():
-            index = self.judging(group)
-            if not len(index):
-                continue
-            rows = self.data.take(index, *names)
-            chunk: dict[str, Array] = {}
-            for name in wanted:
-                if set(self.of[name]) <= set(names):
-                    chunk[name] = self._values(name, rows, index, chunk)
-            if "y" in names:
-                chunk["y"] = self.y(rows)
-            if chunk:
-                yield chunk
+            there, index = [name for name in wanted if set(self.of[name]) <= set(names)], self.judging(group)
+            if there and len(index):
+                yield self.features_of(there, index)
 
     def features_of(self, wanted: Sequence[str], index: np.ndarray) -> dict[str, Array]:
-        """Features of some rows that have y and all that is wanted; products come after what they are made of."""
-        sources = dict.fromkeys(source for name in wanted for source in self.of[name])
-        rows = self.data.take(index, *sources, "y")
+        """Features of some rows that have all that is wanted; products come after what they are made of."""
+        rows = self.data.take(index, *dict.fromkeys(source for name in wanted for source in self.of[name]))
         chunk: dict[str, Array] = {}
         for name in wanted:
             chunk[name] = self._values(name, rows, index, chunk)
-        return {**chunk, "y": self.y(rows)}
+        return chunk
 
     def judging(self, index: np.ndarray) -> np.ndarray:
         """Where there are networks, the rows that none of them was trained on."""
@@ -335,26 +304,23 @@ class SourceBlocks:
         if name in self.factors:  # products of what is already there
             factors = [np.hstack([map_(known_blocks[block]) for block, map_ in f]) for f in self.factors[name]]
             return products_of(factors)
-        if name not in self.own:
-            return self._evaluated(name, rows, index)
-        own_rows, own = self.own[name]
-        position = np.searchsorted(own_rows, index).clip(max=len(own_rows) - 1)
-        values, known = own[position], own_rows[position] == index
-        if not known.all():
-            others = np.flatnonzero(~known)
-            values[others] = self.spaces[name](rows.take(others))
-        return values
-
-    def _evaluated(self, name: str, rows: Parts, index: np.ndarray) -> Array:
-        """Features of a block at some rows; few rows are evaluated once and for all, as several groups ask for them."""
         if len(self.data) > KEPT_ROWS:
-            return self.spaces[name](rows)
+            return self._evaluated(name, rows, index)
         if name not in self.kept:
             having = self.data.having(*self.of[name])
-            values = self.spaces[name](self.data.take(having, *self.of[name]))
+            values = self._evaluated(name, self.data.take(having, *self.of[name]), having)
             self.kept[name] = np.full((len(self.data), values.shape[1]), np.nan)
             self.kept[name][having] = values
         return self.kept[name][index]
+
+    def _evaluated(self, name: str, rows: Parts, index: np.ndarray) -> Array:
+        """Features of a block at some rows; of those of the fit by what was learned without them."""
+        values = self.spaces[name](rows)
+        if name in self.own:
+            own_rows, own = self.own[name]
+            _, here, there = np.intersect1d(index, own_rows, assume_unique=True, return_indices=True)
+            values[here] = own[there]
+        return values
 
 
 def _apart(data: Incomplete, training: Training, seed: int) -> np.ndarray:
@@ -366,9 +332,3 @@ def _apart(data: Incomplete, training: Training, seed: int) -> np.ndarray:
         rare = min(2 * len(index) // 3, FEWEST_APART_OF_A_KIND) if len(index) < len(data) / 4 else 1
         chosen.append(rng.permutation(index)[: max(round(share * len(index)), rare)])
     return np.sort(np.concatenate(chosen))
-
-
-def _is_table(space: Any, rows: Rows) -> bool:
-    if not isinstance(space, str) or rows.variable.is_tensor:
-        return space is TABLE
-    return space == "table" or (space == "auto" and is_finite(rows))

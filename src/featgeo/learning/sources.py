@@ -13,22 +13,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
 
-from featgeo.features.combined import PartSpace
 from featgeo.features.space import Space
-from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Parts
 from featgeo.geometry.incomplete import span_problem
-from featgeo.geometry.spans import COLLINEAR, Metric, SpanModes
+from featgeo.geometry.spans import COLLINEAR, Metric, Patterns, SpanModes
 from featgeo.geometry.validation import Array
-from featgeo.learning.closed import NO_RIDGE, clearness
+from featgeo.learning.closed import clearness
 from featgeo.learning.data import rows_by_pattern
+from featgeo.learning.exact import table_of
 from featgeo.learning.learned import N_FOLDS, Component, from_solution
 from featgeo.learning.setting import RIDGES, Block, ModeCount, Setting, Step
-from featgeo.learning.solve import MODE_COUNTS, Candidate, Folds, Search, Solution, preferred, solve
+from featgeo.learning.solve import (
+    MODE_COUNTS,
+    Candidate,
+    Folds,
+    HeldOut,
+    Search,
+    Solution,
+    is_within_an_error,
+    preferred,
+    solve,
+)
 from featgeo.learning.source_blocks import Group, SourceBlocks
 from featgeo.schema import NOT_SAVED, saved
 
@@ -42,42 +50,31 @@ MOST_JOINT = 1  # groups whose functions are learned jointly: each takes as long
 CLEAR = 3.0  # standard errors by which trees must see something left over; groups are many, so more than two
 
 
-@dataclass(frozen=True)
-class _Tried:
-    """A group, the energy that its products add on held-out rows with its standard error, and what trees still see."""
-
-    group: Group
-    gain: float
-    error: float
-    left_over: float
-
-
 def worthwhile(blocks: SourceBlocks, groups: Sequence[Group]) -> list[str]:
     """Blocks of those groups of one order that held-out rows want, the most useful first; at least of one group."""
     if blocks.exact:
         return [name for group in groups for name in blocks.of_group(group)]
-    tried = sorted((_tried(blocks, group) for group in groups), key=lambda one: -one.gain)
+    tried = sorted((_tried(blocks, group) for group in groups), key=lambda one: -one[0].score)
     names: list[str] = []
-    n_functions = 0
-    for one in tried:
-        (name,) = blocks.products(one.group)
-        n_functions += blocks.n_products(name)
-        if not names or (one.gain > one.error and n_functions <= MOST_FUNCTIONS):
-            names.append(name)
-    joint = sorted((one for one in tried if one.left_over > CLEAR), key=lambda one: -one.left_over)
-    return names + [name for one in joint[:MOST_JOINT] for name in blocks.joint(one.group)]
+    n_functions = 0.0
+    for found, _ in tried:
+        n_functions += found.cost
+        is_clear = not is_within_an_error(found, Candidate(found.what, 0, 0 * found.scores))
+        if not names or (is_clear and n_functions <= MOST_FUNCTIONS):
+            names.append(blocks.products(found.what))
+    joint = sorted((one for one in tried if one[1] > CLEAR), key=lambda one: -one[1])
+    return names + [blocks.joint(found.what) for found, _ in joint[:MOST_JOINT]]
 
 
-def _tried(blocks: SourceBlocks, group: Group) -> _Tried:
+def _tried(blocks: SourceBlocks, group: Group) -> tuple[Candidate[Group], float]:
+    """A group, by its number of products and the energy that they add on held-out rows; and what trees still see."""
     index = blocks.some(blocks.judging(blocks.data.having(*group, "y")), SCREEN_ROWS)
     before = [name for name, of in blocks.of.items() if set(of) < set(group)]
-    (products,) = blocks.products(group)
-    features = blocks.features_of([*before, products], index)
+    products = blocks.products(group)
+    features = blocks.features_of([*before, products, "y"], index)
     folds = Folds.from_chunks([features], SCREEN_FOLDS, blocks.seed)
     searches = [BEFORE, Search((0, *MODE_COUNTS), blocks.plan.ridges(SCREEN_RIDGES))]
     solution = solve(folds, [(before, "y"), ([*before, products], "y")], searches)
-    gains = solution.held_out_energies(-1)
-    error = float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
     left_over = 0.0
     if blocks.may_join(group) and blocks.data.rows[group[0]].variable.is_tensor:
         left_over = np.inf  # networks learn together what they learn at all
@@ -85,7 +82,7 @@ def _tried(blocks: SourceBlocks, group: Group) -> _Tried:
         probed = blocks.some(np.arange(len(index)), PROBE_ROWS)
         rows = blocks.data.take(index[probed], *group).of(*group)
         left_over = clearness(rows, _residuals(solution, features)[probed], blocks.seed)
-    return _Tried(group, float(gains.mean()), error, left_over)
+    return Candidate(group, features[products].shape[1], solution.held_out_energies(-1)), left_over
 
 
 def _residuals(solution: Solution, features: dict[str, Array]) -> Array:
@@ -156,11 +153,8 @@ class SourceFeatures:
         return result
 
     def _known(self, name: str, rows: Parts) -> np.ndarray:
-        space = self.spaces[name]
-        table = space.space if isinstance(space, PartSpace) else space
-        if isinstance(table, TableSpace):
-            return np.asarray(table.index(rows.of(*self.of[name])) >= 0)
-        return np.ones(len(rows), dtype=bool)
+        table = table_of(self.spaces[name])
+        return np.ones(len(rows), dtype=bool) if table is None else table.index(rows.of(*self.of[name])) >= 0
 
     def _values(self, rows: Parts, names: list[str]) -> Array:
         features: dict[str, Array] = {}
@@ -220,18 +214,15 @@ def learn_sources(
         blocks: Where the functions come from.
         n_modes: How many modes of each order at most, "auto" or "all".
     """
-    return tuple(_learned(blocks, _levels(blocks, team), n_modes[: len(team)]) for team in teams)
+    return tuple(_learned(blocks, team, n_modes[: len(team)]) for team in teams)
 
 
-def _levels(blocks: SourceBlocks, orders: Sequence[Sequence[Group]]) -> tuple[tuple[str, ...], ...]:
-    """The blocks that each order adds: all of single sources, and those interactions that are worth it."""
+def _learned(blocks: SourceBlocks, orders: Sequence[Sequence[Group]], n_modes: Sequence[ModeCount]) -> LearnedSources:
+    # All blocks of single sources, and those interactions that are worth it.
     first = tuple(name for group in orders[0] for name in blocks.of_group(group))
-    return (first, *(tuple(worthwhile(blocks, groups)) for groups in orders[1:]))
-
-
-def _learned(blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes: Sequence[ModeCount]) -> LearnedSources:
+    levels = (first, *(tuple(worthwhile(blocks, groups)) for groups in orders[1:]))
     names = sum(levels, ())
-    folds = Folds.from_chunks(blocks.features(names), N_FOLDS, blocks.seed)
+    folds = Folds.from_chunks(blocks.features((*names, "y")), N_FOLDS, blocks.seed)
     spans = [(sum(levels[: i + 1], ()), "y") for i in range(len(levels))]
     solution, exact = _solved(blocks, folds, spans, n_modes)
     of = {name: blocks.of[name] for name in names}
@@ -239,14 +230,21 @@ def _learned(blocks: SourceBlocks, levels: tuple[tuple[str, ...], ...], n_modes:
     steps = tuple(Step(n_modes[i], level, ("y",) if i == 0 else ()) for i, level in enumerate(levels))
     setting = Setting({n: Block(None, of=g) for n, g in of.items()}, {"y": Block(None, of=("y",))}, steps)
     solver = "exact" if exact else "neural" if blocks.networks else "closed"
-    record = from_solution(solution, setting, {**spaces, "y": blocks.y}, ("", ""), solver, None)
+    record = from_solution(solution, setting, {**spaces, "y": blocks.spaces["y"]}, ("", ""), solver, None)
     record = record.without_harm(setting)
     modes = [part.first(len(component)) for part, component in zip(solution.levels, record.components, strict=True)]
     weight = np.hstack([part.f.weight for part in modes])
     reach = [names if exact else read for read, _ in spans]
     filled_from = tuple((len(part), tuple(read)) for part, read in zip(modes, reach, strict=True))
     return LearnedSources(
-        SourceFeatures(of, spaces, solution.problem.x, weight, filled_from, _tau_ridge(solution, exact, levels[0])),
+        SourceFeatures(
+            of,
+            spaces,
+            solution.problem.x,
+            weight,
+            filled_from,
+            0.0 if exact else projection_ridge(solution, levels[0]),
+        ),
         record.components,
         tuple(np.ones(len(m)) if exact else solution.amplitudes(i)[: len(m)] for i, m in enumerate(modes)),
         levels,
@@ -265,13 +263,14 @@ def _solved(
 ) -> tuple[Solution, bool]:
     """The modes of each level, and whether they are those of the counts themselves."""
     if blocks.exact:
-        counts = solve(folds, levels, [Search.of("all" if isinstance(n, str) else n, NO_RIDGE) for n in n_modes])
+        # All functions of a finite alphabet are equal: none is smoother than another, and there is no ridge.
+        counts = solve(folds, levels, [Search.of("all" if isinstance(n, str) else n, (0.0,)) for n in n_modes])
         complete = len(folds.whole.parts) == 1
         if blocks.plan.solver == "exact" or (complete and counts.problem.removed < CONSISTENT):
             return counts, True
     # Interactions are often absent: then none is learned.
     searches = [Search(blocks.counts(n, first=i == 0), blocks.plan.ridges()) for i, n in enumerate(n_modes)]
-    tau_ridges = TAU_RIDGES if len(folds.whole.parts) > 1 else (None,)
+    tau_ridges = TAU_RIDGES if len(folds.whole.parts) > 1 else ()
     closed = solve(folds, levels, searches, tau_ridges=tau_ridges)
     # Counts of different rows that do not fit together have no exact answer, and rare symbols may have a wild one.
     fits = blocks.exact and counts.problem.removed < CONSISTENT
@@ -279,28 +278,18 @@ def _solved(
     return (counts, True) if fits and not wild else (closed, False)
 
 
-def _tau_ridge(solution: Solution, exact: bool, singles: Sequence[str]) -> float:
-    if exact:
-        return 0.0
-    return projection_ridge(solution, singles) if solution.tau_ridge is None else solution.tau_ridge
-
-
 def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
     """The ridge of conditional expectations: by H-scores of the first level from single blocks on held-out rows."""
-    if not solution.problems:
-        return 0.0
-    scores = np.zeros((len(RIDGES), len(solution.problems)))
-    for i, (problem, (first, *_)) in enumerate(zip(solution.problems, solution.parts, strict=True)):
-        unseen = solution.folds.parts[solution.held_out[i]].all
-        f, g = first.f.weight * first.sigma, first.g.weight  # what comes after the first level is not to change it
-        g_gram = g.T @ unseen.covariance("y") @ g
-        for name, ridge in product(singles, RIDGES):
-            if name in unseen.dims:
-                seen = problem.x.onto([name], f, ridge).weight
-                captured = np.sum(seen * (unseen.covariance(name, "y") @ g))
-                own = np.sum((seen.T @ unseen.covariance(name) @ seen) * g_gram)
-                scores[RIDGES.index(ridge), i] += captured - own / 2
-    return preferred([Candidate(ridge, 1, score) for ridge, score in zip(RIDGES, scores, strict=True)]).what
+    if solution.tau_ridge is not None or not solution.problems:
+        return solution.tau_ridge or 0.0
+    scores = []
+    for fold, problem in zip(solution.held_out, solution.problems, strict=True):
+        unseen = solution.folds.parts[fold].all
+        alone = Patterns({frozenset((name, "y")): unseen for name in singles if name in unseen.dims})
+        first = problem.best_directions(solution.choices)[:1]  # what comes after it is not to change it
+        scores.append([HeldOut.of(problem, alone, ridge).score(first) for ridge in RIDGES])
+    found = zip(RIDGES, np.array(scores).T, strict=True)
+    return preferred([Candidate(ridge, 1, by_fold) for ridge, by_fold in found]).what
 
 
 def _as_one(levels: Sequence[SpanModes], y_gram: Array) -> Array:

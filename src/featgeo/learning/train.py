@@ -31,7 +31,7 @@ from torch import nn
 
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.batches import Batch, Batches
-from featgeo.learning.checkpoint import go_on, on_cpu, write_checkpoint
+from featgeo.learning.checkpoint import go_on, write_checkpoint
 from featgeo.learning.setting import SMALLEST_BATCH, Training
 from featgeo.nesting import Nesting, nested_h_score
 from featgeo.watch import is_time_left, progress_bar
@@ -356,7 +356,7 @@ class Run:
                 "until then are returned.",
                 stacklevel=3,
             )
-        self.result.load_state_dict(self.best if self.best else on_cpu(self.model.state_dict()))
+        self.result.load_state_dict(self.best or self.model.state_dict())
         return Trained(self.result.eval(), tuple(self.history), self.best_epoch, interrupted)
 
     def _goes_on(self) -> bool:
@@ -382,7 +382,8 @@ class Run:
         # they are worse than the highest score by more than a standard error.
         loss = self.peak - held_out
         if len(loss) == 0 or loss.mean() <= loss.std(correction=0) / len(loss) ** 0.5:
-            self.best_epoch, self.best = epoch, on_cpu(self.model.state_dict())
+            state = self.model.state_dict().items()
+            self.best_epoch, self.best = epoch, {name: value.to("cpu", copy=True) for name, value in state}
 
     def _step(self, batch: Batch, progress: float) -> None:
         ranks = self.fabric.world_size
@@ -424,7 +425,6 @@ def fabric_of(options: Training) -> Fabric:
     """
     try:
         from lightning_fabric import Fabric
-        from safetensors import safe_open  # noqa: F401 (checkpoints are written with it; better to know at once)
     except ImportError as error:
         raise ImportError(f"Training networks needs more ({error}). Run: pip install 'featgeo[neural]'") from error
     logger = logging.getLogger("lightning_fabric")

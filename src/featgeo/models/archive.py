@@ -13,10 +13,11 @@ import io
 import json
 import math
 import os
-import stat
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from featgeo.files import write_whole
@@ -48,8 +49,7 @@ def damaged(reason: object) -> RefusedError:
 
 def write_archive(path: str | os.PathLike[str], manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
     """Write a model's parts to a file, all or nothing."""
-    listed = {name: {"size": len(content), "sha256": _sha256(content)} for name, content in members.items()}
-    head = {"format": "featgeo", "version": FORMAT_VERSION, **manifest, "members": listed}
+    head = {"format": "featgeo", "version": FORMAT_VERSION, **manifest, "members": _listed(members)}
     text = json.dumps(head, allow_nan=False).encode()
     if reason := _too_large(text):
         raise ValueError(f"This model has too many parts to be saved: {reason}. Fit it to fewer columns.")
@@ -64,61 +64,48 @@ def write_archive(path: str | os.PathLike[str], manifest: Mapping[str, Any], mem
         write_whole(path, buffer.getvalue())
 
 
-def read_archive(file: Readable) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The manifest and the members of a file that `write_archive` wrote.
+@contextmanager
+def opened(file: Readable) -> Iterator[IO[bytes]]:
+    """What a user wants to read a model from: a path, or a binary file that can be read and sought in."""
+    if isinstance(file, str | os.PathLike):
+        path = Path(file)
+        if path.is_dir():
+            raise IsADirectoryError(f"A model is a file, and {str(path)!r} is a folder. Add the name of the file.")
+        if not path.exists():
+            raise FileNotFoundError(f"There is no file {str(path)!r}. Correct the path.")
+        if not path.is_file():  # reading from a pipe or a device may never end
+            raise ValueError(f"{path} {damaged('a device, a pipe or a socket, not a regular file')}")
+        with path.open("rb") as found:
+            yield found
+    elif all(hasattr(file, name) for name in ("read", "seek", "tell")):
+        yield file
+    else:
+        raise TypeError(f"A model is read from a path or from a binary file, got a {type(file).__name__}. Pass a path.")
 
-    Args:
-        file: A path, or a binary file that can be read and sought in.
 
-    Raises:
-        RefusedError: If it is anything else.
-    """
-    if not isinstance(file, str | os.PathLike):
-        if not all(hasattr(file, name) for name in ("read", "seek", "tell")):
-            raise TypeError(
-                f"A model is read from a path or from a binary file, got a {type(file).__name__}. Pass a path."
-            )
-        return _read_members(file)
-    mode = os.stat(file).st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"A model is a file, and {os.fspath(file)!r} is a folder. Add the name of the file.")
-    if not stat.S_ISREG(mode):  # reading from a pipe or a device may never end
-        raise damaged("a device, a pipe or a socket, not a regular file")
-    with open(file, "rb") as opened:
-        return _read_members(opened)
+def read_archive(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The manifest and the members of a file that `write_archive` wrote; whatever goes wrong is the file's fault."""
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        infos = checked_members(archive, size)
+        if MANIFEST not in infos or infos[MANIFEST].file_size > MOST_MANIFEST_BYTES:
+            raise damaged(f"there is no {MANIFEST}, or one too large")
+        text = archive.read(MANIFEST)
+        manifest = parse(text)
+        _check_version(manifest)
+        if archive.comment.decode("latin-1") != f"{_COMMENT}{_sha256(text)}":
+            raise damaged("the manifest does not have its checksum")
+        members = {name: archive.read(name) for name in infos if name != MANIFEST}
+    if manifest.get("members") != _listed(members):
+        raise damaged("its members do not have the names, sizes and checksums of the manifest")
+    return manifest, members
 
 
 def parse(text: bytes) -> Any:
     """JSON as `write_archive` writes it: each name once, finite numbers, not too much of it."""
     if reason := _too_large(text):
         raise damaged(reason)
-    try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite)
-    except (ValueError, RecursionError) as error:
-        raise damaged(error) from error
-
-
-def _read_members(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    try:
-        size = file.seek(0, os.SEEK_END)
-        with zipfile.ZipFile(file) as archive:
-            infos = checked_members(archive, size)
-            if MANIFEST not in infos or infos[MANIFEST].file_size > MOST_MANIFEST_BYTES:
-                raise damaged(f"there is no {MANIFEST}, or one too large")
-            text = archive.read(MANIFEST)
-            manifest = parse(text)
-            _check_version(manifest)
-            if archive.comment.decode("latin-1") != f"{_COMMENT}{_sha256(text)}":
-                raise damaged("the manifest does not have its checksum")
-            members = {name: archive.read(name) for name in _listed(manifest, infos)}
-    except RefusedError:
-        raise
-    except Exception as error:  # zipfile has many ways to stumble over a file that is not what it should be
-        raise damaged(error) from error
-    for name, content in members.items():
-        if _sha256(content) != manifest["members"][name]["sha256"]:
-            raise damaged(f"{name!r} does not have the checksum of the manifest")
-    return manifest, members
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite)
 
 
 def checked_members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
@@ -155,15 +142,9 @@ def _check_version(manifest: Any) -> None:
         )
 
 
-def _listed(manifest: dict[str, Any], infos: Mapping[str, zipfile.ZipInfo]) -> dict[str, Any]:
-    """The members by name, once the list is that of the archive."""
-    listed = manifest.get("members")
-    if not isinstance(listed, dict) or listed.keys() != infos.keys() - {MANIFEST}:
-        raise damaged("its members are not those that the manifest lists")
-    for name, entry in listed.items():
-        if not isinstance(entry, dict) or entry.keys() != {"size", "sha256"} or entry["size"] != infos[name].file_size:
-            raise damaged(f"{name!r} does not have the size of the manifest")
-    return listed
+def _listed(members: Mapping[str, bytes]) -> dict[str, Any]:
+    """Size and checksum of each member."""
+    return {name: {"size": len(content), "sha256": _sha256(content)} for name, content in members.items()}
 
 
 def _too_large(text: bytes) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from types import ModuleType
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -36,6 +36,7 @@ from featgeo.learning.setting import Plan
 from featgeo.models.persistence import save
 from featgeo.nesting.scores import h_score_of_modes
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 
 
 def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, finite: bool | None = None) -> Support:
@@ -53,7 +54,8 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     if single and variable.columns[0].kind in ("label", "number"):
         kind = "labels" if variable.labels else "numbers"
     if kind == "numbers" and not (is_finite(rows) if finite is None else finite):
-        return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)))
+        order = None if rows.device.type == "cpu" else rows.numbers[:, 0].argsort().cpu().numpy()  # a GPU sorts sooner
+        return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)), order)
     if kind != "rows" or (not variable.is_tensor and is_finite(rows)):
         _, first, counts = np.unique(symbol_keys(rows.table), axis=0, return_index=True, return_counts=True)
         kept = rows.take(first)
@@ -96,7 +98,6 @@ def _values(kept: Rows, kind: str) -> np.ndarray:
 
 
 SHOWN = 5  # singular values in a line of a report
-ERRORS = 2.0  # standard errors by which held-out rows must differ before that counts
 
 
 class FitWarning(UserWarning):
@@ -147,7 +148,7 @@ class DependenceComponent(Shown):
         )
         if abs(self.held_out_energy_) > len(self.singular_values_):
             return f"{found}, more than {len(self.singular_values_)} modes can hold: a few rows make it"
-        most = self.held_out_energy_ + ERRORS * self.held_out_energy_error_
+        most = self.held_out_energy_ + in_force.get().doubt_errors * self.held_out_energy_error_
         if most < 0:
             return f"{found}, less than without any mode"
         return f"{found}, less than half of it" if most < self.energy_ / 2 else None
@@ -306,16 +307,14 @@ def diagnose(
 ) -> Report:
     """Put together what the engine knows and what a sample of the rows shows, for the last component."""
     sample = data.sample(SAMPLE_ROWS, seed)
-    component = learned.components[-1]
+    component, shown = learned.components[-1], list(components.values())[-1]
     f, g = component.f(sample.x), component.g(sample.y)
-    folds = component.held_out_sigma
-    held_out, error = mean_and_error(folds)
-    blocks = _blocks(component.sigma, folds)
+    blocks = _blocks(component.sigma, component.held_out_sigma)
     return Report(
         sigma=component.sigma,
-        held_out_sigma=held_out,
-        held_out_error=error,
-        held_out_score=float(component.held_out_energies.mean() / 2) if len(folds) else float("nan"),
+        held_out_sigma=shown.held_out_singular_values_,
+        held_out_error=shown.held_out_errors_,
+        held_out_score=shown.held_out_energy_ / 2,
         effective_rows=np.minimum(_effective(f), _effective(g)) * (len(data) / max(len(f), 1)),
         blocks=tuple((block[0] + 1, block[-1] + 1) for block in blocks),
         agreement=np.array([_agreement(component.rotations, block) for block in blocks]),
@@ -332,33 +331,25 @@ def diagnose(
 def panel(rows: Rows | Parts, features: FeatureFunction, seed: int) -> Panel:
     """Features of a variable over its values, or of a sample of its rows."""
     column = rows.variable.columns[0] if isinstance(rows, Rows) and len(rows.variable.columns) == 1 else None
-    if isinstance(rows, Rows) and column is not None and column.kind == "number":
+    if isinstance(rows, Parts) or column is None or column.kind == "date":
+        kept = np.random.default_rng(seed).choice(len(rows), min(len(rows), CURVE_POINTS), replace=False)
+        return Panel("rows", np.arange(len(kept), dtype=np.float64), features(rows.take(np.sort(kept))))
+    if column.kind == "number":
         numbers, first = np.unique(rows.table.numbers[:, 0], return_index=True)
         some = np.unique(np.linspace(0, len(numbers) - 1 - np.isnan(numbers[-1]), CURVE_POINTS).astype(int))
         # What no float can hold is shown from its smallest value on.
         return Panel("curve", replace(column, origin=0).as_came(numbers[some]), features(rows.take(first[some])))
-    if isinstance(rows, Rows) and column is not None and column.kind == "label":
-        codes, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
-        frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_BARS])
-        names = [*column.categories, None]
-        labels = np.array([names[code] for code in codes[frequent]] + [None], dtype=object)[:-1]
-        return Panel("bars", labels, features(rows.take(first[frequent])))
-    rng = np.random.default_rng(seed)
-    kept = rows.take(np.sort(rng.choice(len(rows), min(len(rows), CURVE_POINTS), replace=False)))
-    values = features(kept)
-    return Panel("rows", np.arange(len(values), dtype=np.float64), values)
+    codes, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
+    frequent, names = np.sort(np.argsort(-counts, kind="stable")[:MOST_BARS]), [*column.categories, None]
+    labels = np.array([names[code] for code in codes[frequent]] + [None], dtype=object)[:-1]
+    return Panel("bars", labels, features(rows.take(first[frequent])))
 
 
 def _blocks(sigma: Array, folds: Array) -> list[range]:
     """Neighbours whose difference is within two standard errors of zero, the error read from the folds."""
-    if len(sigma) == 0:
-        return []
-    gaps = sigma[:-1] - sigma[1:]
-    if len(folds) > 1:
-        error = (folds[:, :-1] - folds[:, 1:]).std(axis=0, ddof=1) / np.sqrt(len(folds))
-    else:
-        error = np.zeros(len(gaps))
-    edges = [0, *(np.flatnonzero(gaps > ERRORS * error + 1e-8) + 1).tolist(), len(sigma)]
+    _, error = mean_and_error(folds[:, :-1] - folds[:, 1:])
+    apart = sigma[:-1] - sigma[1:] > in_force.get().doubt_errors * np.nan_to_num(error) + 1e-8
+    edges = dict.fromkeys([0, *(np.flatnonzero(apart) + 1).tolist(), len(sigma)])  # without modes there is one alone
     return [range(a, b) for a, b in pairwise(edges)]
 
 
@@ -411,7 +402,16 @@ class Decomposition(BaseEstimator):
     support_: Support = field(init=False)
 
     counts: ClassVar[Mapping[str, tuple[str, ...]]] = {"n_modes": ("auto",)}  # arguments, and words that they may be
+    component_name: ClassVar[str] = "{}"  # in words
     feature_name: ClassVar[str] = "{}{}"  # of a component's name and a position
+
+    if not TYPE_CHECKING:  # who knows all attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Whoever asks for what a fit leaves, before one, is told so."""
+            if name.endswith("_") and not name.startswith("_"):
+                check_is_fitted(self)
+            return object.__getattribute__(self, name)  # the error of Python, or that of a property
 
     def _begin(self) -> Plan:
         """What every fit begins with: arguments are checked, and nothing is left of an earlier fit."""
@@ -424,13 +424,19 @@ class Decomposition(BaseEstimator):
 
     @property
     @abstractmethod
-    def components_(self) -> Mapping[Any, DependenceComponent]:
+    def _names(self) -> Iterable[Any]:
+        """What the components are called, in order."""
+
+    @property
+    def components_(self) -> dict[Any, DependenceComponent]:
         """The components of the dependence, by name."""
+        named = zip(self._names, self._parts, strict=True)
+        return {name: DependenceComponent.of(self.component_name.format(name), part) for name, part in named}
 
     @property
     def solver_(self) -> str:
         """The solver that was used."""
-        return str(self.learned_.solver)
+        return str(self._learned[0].solver)
 
     @property
     def spaces_(self) -> tuple[str, str]:
@@ -439,12 +445,11 @@ class Decomposition(BaseEstimator):
 
     def report(self) -> Any:
         """What each component holds, on seen and on held-out rows, and what these have against the fit."""
-        check_is_fitted(self)
-        return ComponentsReport(tuple(self.components_.values()), self.solver_, self.learned_.dropped)
+        dropped = tuple(sentence for learned in self._learned for sentence in learned.dropped)
+        return ComponentsReport(tuple(self.components_.values()), self.solver_, dropped)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features, in the order of the columns of `transform`."""
-        check_is_fitted(self)
         return np.array(list(self._feature_names()), dtype=object)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -453,13 +458,18 @@ class Decomposition(BaseEstimator):
         save(self, path)
 
     def _feature_names(self) -> Iterable[str]:
-        for name, part in zip(self.components_, self._parts, strict=True):
+        for name, part in zip(self._names, self._parts, strict=True):
             yield from (self.feature_name.format(name, i + 1) for i in range(len(part)))
+
+    @property
+    def _learned(self) -> tuple[Any, ...]:
+        """What the engine handed on, of one solution or of several."""
+        return self.learned_ if isinstance(self.learned_, tuple) else (self.learned_,)
 
     @property
     def _parts(self) -> tuple[Component, ...]:
         """The components as they were learned, in order."""
-        return tuple(self.learned_.components)
+        return tuple(part for learned in self._learned for part in learned.components)
 
     @property
     def _sigma(self) -> Array:

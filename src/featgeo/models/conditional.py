@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.conditional import FEWEST_ROWS, Link
+from featgeo.assembly.conditional import Link
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
 from featgeo.features.columns import counted
 from featgeo.features.recipes import is_finite
@@ -46,6 +45,7 @@ from featgeo.models.given_s import (
     products_block,
 )
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 from featgeo.watch import watched
 
 # The least that 1 + f_markov.g_markov is taken to be where it is estimated: pairs of x and s that are observed are
@@ -108,6 +108,7 @@ class ConditionalDecomposition(Decomposition):
     posterior_: Posterior = field(init=False)
 
     counts: ClassVar[Mapping[str, tuple[str, ...]]] = {"n_modes": ("auto",), "n_markov_modes": ("auto",)}
+    _names: ClassVar[tuple[str, ...]] = ("markov", "conditional")
 
     @watched
     def fit(self, X: Any, y: Any, S: Any, sample_weight: Any = None) -> ConditionalDecomposition:
@@ -142,12 +143,6 @@ class ConditionalDecomposition(Decomposition):
         return self
 
     @property
-    def components_(self) -> dict[str, DependenceComponent]:
-        """The Markov and the conditional component, by name."""
-        parts = zip(("markov", "conditional"), self._parts, strict=True)
-        return {name: DependenceComponent.of(name, part) for name, part in parts}
-
-    @property
     def markov_(self) -> DependenceComponent:
         """What S explains."""
         return self.components_["markov"]
@@ -163,12 +158,10 @@ class ConditionalDecomposition(Decomposition):
 
     def transform(self, X: Any) -> Array:
         """Features of X, (n, k_markov + k): those of the Markov component, then those of the conditional one."""
-        check_is_fitted(self)
         return self._f(self.x_variable_.rows(X))
 
     def conditional_values(self, S: Any, y: Any) -> Array:
         """Normalised features g(s, y) of the conditional component, (n, k), of mean 0 given s."""
-        check_is_fitted(self)
         return self._parts[1].g(self._side(S, y))
 
     def given(self, X: Any, S: Any, prior: Any = None, calibrated: bool = True) -> Conditional:
@@ -192,7 +185,6 @@ class ConditionalDecomposition(Decomposition):
             prior: Another distribution of Y than that of the fit.
             calibrated: As in `given`.
         """
-        check_is_fitted(self)
         f = as_features(features, "features").cpu().numpy()
         if f.shape[1] != len(self._sigma):
             raise ValueError(
@@ -209,7 +201,6 @@ class ConditionalDecomposition(Decomposition):
 
     def score(self, X: Any, y: Any, S: Any, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""
-        check_is_fitted(self)
         X, y, S = counted(sample_weight, X=X, Y=y, S=S)
         part = self._parts[1]
         return h_score_on(self._side(S, y), part.f(self.x_variable_.rows(X)), part.g, part.sigma)
@@ -250,7 +241,7 @@ class ConditionalDecomposition(Decomposition):
         position = None if support.continuous else happened(data.y.of("y"), support)
         folds = [_judging(fold, unseen, position) for fold in unseen.left_out[: None if exact else 1]]
         judged = np.concatenate([np.empty(0, dtype=int), *(fold.index for fold in folds)])
-        if len(judged) < FEWEST_ROWS:
+        if len(judged) < in_force.get().calibrating_rows:
             return
         alone, formula = np.concatenate([self._without(fold, data, unseen, model) for fold in folds], axis=1)
         ways: dict[Way, Array] = {"formula": formula}

@@ -15,21 +15,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from sklearn.base import clone, is_regressor
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_predict
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import Calibration, MassLink, Recalibration, Support, best_share, losses
 from featgeo.card import Card, Shown
-from featgeo.features.centred import CentredSpace
 from featgeo.features.combined import ProductSpace, SideBySide, two_dimensional
 from featgeo.features.recipes import Recipe, is_finite, recipes
+from featgeo.features.regression import CentredSpace
 from featgeo.features.space import Space
 from featgeo.features.spaces import Encoding, FeatureFunction, KernelSpace, SpanFunction, SplineSpace
 from featgeo.features.variables import Parts, Rows, symbol_keys
@@ -44,13 +44,10 @@ PAIRS_AT_ONCE = 100_000
 
 def over_pairs(function: FeatureFunction, s: Rows, y: Rows) -> Array:
     """Values at each pair, (rows of s, rows of y, k); rows of s that repeat are computed once."""
-    if s.variable.is_tensor:
-        return _at_pairs(function, s, y)
-    _, first, where = np.unique(symbol_keys(s.table), axis=0, return_index=True, return_inverse=True)
-    return _at_pairs(function, s.take(first), y)[where.reshape(-1)]
-
-
-def _at_pairs(function: FeatureFunction, s: Rows, y: Rows) -> Array:
+    if not s.variable.is_tensor:
+        _, first, where = np.unique(symbol_keys(s.table), axis=0, return_index=True, return_inverse=True)
+        if len(first) < len(s):
+            return over_pairs(function, s.take(first), y)[where.reshape(-1)]
     if isinstance(function, SpanFunction) and isinstance(function.space, SideBySide):
         *others, last = function.space.spaces
         if isinstance(last, ProductSpace):
@@ -125,7 +122,8 @@ def _factors(argument: str, space: Any, rows: Rows, n_features: int) -> list[Rec
     """Spaces of a few functions of a variable, for products with those of another."""
     if _is_table(space, rows):
         return recipes("table", rows)
-    smooth = Recipe("kernel", lambda rows, seed: _small_kernel(rows, n_features, seed))
+    small = partial(KernelSpace.fit, features=n_features)
+    smooth = Recipe("kernel", lambda rows, seed: replace(small(rows, seed=seed), additive=None))
     if isinstance(space, str) and space == "kernel":
         return [smooth]
     if not isinstance(space, str) or space != "auto":
@@ -136,10 +134,6 @@ def _factors(argument: str, space: Any, rows: Rows, n_features: int) -> list[Rec
     splines = SplineSpace.fit(rows)(rows.take(slice(0, 1))).shape[1]
     additive = "spline" if splines <= MOST_ADDITIVE else "linear"
     return [*recipes(additive, rows), smooth]
-
-
-def _small_kernel(rows: Rows, n_features: int, seed: int) -> Space:
-    return replace(KernelSpace.fit(rows, seed=seed, features=n_features), additive=None)
 
 
 def _centred(y: Recipe, side: Any, seed: int) -> Space:
@@ -252,14 +246,6 @@ def fitted_model(model: Any, s: Rows, y: Rows) -> Any:
     if not _is_fitted(model):
         return clone(model).fit(s.raw if hasattr(model, "given") else two_dimensional(s), y.raw)
     return copy.deepcopy(model)  # the user may fit it again
-
-
-def _is_fitted(model: Any) -> bool:
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True
 
 
 def mass_given(model: Any, s: Rows, support: Support) -> Array:

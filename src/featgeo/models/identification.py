@@ -24,14 +24,14 @@ from scipy.stats import t as student
 
 from featgeo.card import Card, Shown
 from featgeo.features.columns import present, rows_of, stacked, taken
-from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Variable
 from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.learned import N_FOLDS
 from featgeo.learning.solve import MODE_COUNTS, Search, solve
 from featgeo.learning.sources import BEFORE, LearnedSources
-from featgeo.models.base import mean_and_error
+from featgeo.models.base import check_varying, mean_and_error
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 
 RESERVED = ("y", "prior")
 MARKS = (" + ", " x ", ", ", "(", ")")  # what names of components are made with
@@ -54,26 +54,25 @@ def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -
     n_rows = [n_rows_of(part, f" in the data set at position {i}") for i, part in enumerate(datasets)]
     rows, where = {}, {}
     for name in names:
-        pieces, positions, start = [], [np.full(n, -1) for n in n_rows], 0
-        for i, part in enumerate(datasets):
-            if name not in part:
-                continue
-            values = rows_of(part[name], shown(name))
-            there = np.flatnonzero(_present(values, name, masks.get(name)))
-            positions[i][there] = start + np.arange(len(there))
-            start += len(there)
-            if len(there):
-                pieces.append(values if len(there) == n_rows[i] else taken(values, there))
+        came = [rows_of(part[name], shown(name)) if name in part else None for part in datasets]
+        has = [
+            np.zeros(n, dtype=bool) if values is None else _present(values, name, masks.get(name))
+            for values, n in zip(came, n_rows, strict=True)
+        ]
+        pieces = [
+            values if there.all() else taken(values, np.flatnonzero(there))
+            for values, there in zip(came, has, strict=True)
+            if there.any()
+        ]
         if not pieces:
             raise ValueError(
                 f"{shown(name)} is missing in every row: nothing can be learned from it. "
                 + ("Pass rows of Y." if name == "y" else "Leave it out.")
             )
-        values = stacked(pieces, shown(name))
-        variable = Variable.seen(values, shown(name))
-        rows[name], where[name] = variable.rows(values), np.concatenate(positions)
-        if not variable.is_tensor:
-            check_not_constant(rows[name].table, shown(name))
+        values, there = stacked(pieces, shown(name)), np.concatenate(has)
+        rows[name] = Variable.seen(values, shown(name)).rows(values)
+        where[name] = np.where(there, np.cumsum(there) - 1, -1)
+    check_varying(**{shown(name): part for name, part in rows.items()})
     Pairs(rows["y"], rows["y"]).check_y()
     return Incomplete(rows, where).in_order()
 
@@ -107,8 +106,11 @@ def _present(values: Any, name: str, mask: Any) -> np.ndarray:
 
 
 def _check_names(names: list[str]) -> None:
-    bad = [name for name in names if not isinstance(name, str) or not name or name == "prior"]
-    bad += [name for name in names if isinstance(name, str) and any(mark in name for mark in MARKS)]
+    bad = [
+        name
+        for name in names
+        if not isinstance(name, str) or not name or name == "prior" or any(mark in name for mark in MARKS)
+    ]
     if bad:
         raise ValueError(
             f"Sources need names that are texts other than {RESERVED}, without any of {MARKS}, got {bad[0]!r}. "
@@ -171,10 +173,6 @@ class Team:
         whole = order == len(self.sources)
         return " x ".join(self.sources) if whole else f"interactions of {order} in {' + '.join(self.sources)}"
 
-    def knows(self, group: Group) -> bool:
-        """Whether functions of these sources together are among them."""
-        return any(group in groups for groups in self.orders)
-
     def knowledge(self, there: Group) -> tuple[int, int]:
         """How many functions of sources that are there it has, and how large it is: the better one answers."""
         known = sum(set(group) <= set(there) for groups in self.orders for group in groups)
@@ -196,12 +194,16 @@ def identify(data: Incomplete, sources: Group, max_order: int) -> tuple[tuple[Te
     found = {name: _verdict(name, rows(*group, "y"), (*group, "Y")) for name, group in groups.items()}
     with_y = tuple(source for source in sources if found[source].learned)
     friends = {a: {b for b in with_y if b != a and rows(a, b) >= FEWEST_ROWS} for a in with_y}
+    cliques: set[frozenset[str]] = {frozenset()}  # the largest sets of friends, of more and more sources
+    for source in with_y:
+        grown = cliques | {clique & friends[source] | {source} for clique in cliques}
+        cliques = {clique for clique in grown if not any(clique < other for other in grown)}
     teams = [
         _team(tuple(source for source in sources if source in clique), max_order, rows)
-        for clique in sorted(_cliques(friends, set(), set(with_y), set()), key=lambda team: (-len(team), team))
+        for clique in sorted(cliques if with_y else (), key=lambda team: (-len(team), sorted(team)))
     ]
     for name, group in groups.items():
-        known = found[name].learned and any(team.knows(group) for team in teams)
+        known = found[name].learned and any(group in order for team in teams for order in team.orders)
         alone = _team(group, max_order, rows) if set(group) <= set(with_y) and not known else None
         if alone is not None and len(alone.orders) == len(group):
             teams.append(alone)
@@ -236,9 +238,8 @@ def _team(members: Group, max_order: int, rows: Callable[..., int]) -> Team:
 
 
 def _verdict(name: str, n: int, needed: Group) -> Identified:
-    if n >= FEWEST_ROWS:
-        return Identified(name, True, n, f"{n} rows with {_listed(needed)}")
-    return Identified(name, False, n, f"it needs at least {FEWEST_ROWS} rows with {_listed(needed)} together, got {n}")
+    lacks = f"it needs at least {FEWEST_ROWS} rows with {_listed(needed)} together, got {n}"
+    return Identified(name, n >= FEWEST_ROWS, n, f"{n} rows with {_listed(needed)}" if n >= FEWEST_ROWS else lacks)
 
 
 def _missing_pair(sources: Group, with_y: Group, friends: dict[str, set[str]]) -> str:
@@ -251,19 +252,6 @@ def _missing_pair(sources: Group, with_y: Group, friends: dict[str, set[str]]) -
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _cliques(friends: dict[str, set[str]], chosen: set[str], left: set[str], done: set[str]) -> Iterator[Group]:
-    """All largest sets of sources that are friends pair by pair (Bron and Kerbosch)."""
-    if not left and not done:
-        if chosen:
-            yield tuple(sorted(chosen))
-        return
-    # Any largest set holds the source with the most friends, or one that is no friend of it.
-    pivot = max(sorted(left | done), key=lambda source: len(left & friends[source]))
-    for source in sorted(left - friends[pivot]):
-        yield from _cliques(friends, chosen | {source}, left & friends[source], done & friends[source])
-        left, done = left - {source}, done | {source}
 
 
 @saved
@@ -352,9 +340,9 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[Group]
     levels = [first, [*first, *more]] if first else [more]
     last = Search((None,)) if exact else Search((0, *MODE_COUNTS))
     searches = [Search((None,)) if exact else BEFORE] * (len(levels) - 1) + [last]
-    tau_ridge = None if exact else learned.features.ridge
-    solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=(tau_ridge,))
+    tau_ridges = () if exact else (learned.features.ridge,)
+    solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=tau_ridges)
     folds = solution.held_out_energies(-1)
     mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))
-    reach = float(student.ppf(0.975, max(len(folds) - 1, 1))) * error
+    reach = float(student.ppf((1 + in_force.get().confidence) / 2, max(len(folds) - 1, 1))) * error
     return Energy(name, beyond, solution.levels[-1].energy, mean, error, (mean - reach, mean + reach))

@@ -8,26 +8,22 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from featgeo.card import Card, Shown
 from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Variable
-from featgeo.geometry.validation import Array, as_real, check_same_rows, seed_of
+from featgeo.geometry.validation import Array, as_features, check_same_rows, seed_of
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import N_FOLDS
 from featgeo.learning.setting import Plan, Setting
+from featgeo.models.base import mean_and_error
 from featgeo.nesting.scores import h_score_of_modes
+from featgeo.tuning import in_force
 
 FEWEST_ROWS = 4 * N_FOLDS
-MANY_ROWS = 1000  # half of which teach enough
-LEVEL = 0.95  # of the upper limits
-# Share of the variance below which a combination of nearly collinear features counts as rounding. Erasers leave an
-# exact copy of what they erase in such combinations, too small for any use.
-ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,7 +88,7 @@ def leakage(features: Any, Z: Any, random_state: Any = 0) -> Leakage:
         Z: What they should not tell: numbers, labels, or several columns, of the same rows.
         random_state: Seed of folds and spaces.
     """
-    seed, values = seed_of(random_state), _numbers(features)
+    seed, values = seed_of(random_state), as_features(features, "features").cpu().numpy()
     if values.shape[1] == 0:
         return Leakage(0.0, 0.0, 0.0, 0.0, 0.0)  # no features tell nothing
     x, z = (Variable.seen(part, name).rows(part) for part, name in ((values, "features"), (Z, "Z")))
@@ -100,32 +96,12 @@ def leakage(features: Any, Z: Any, random_state: Any = 0) -> Leakage:
     data = Pairs(x, z)
     if len(data) < FEWEST_ROWS:
         raise ValueError(f"Leakage is measured on at least {FEWEST_ROWS} rows, got {len(data)}. Pass more.")
-    return Leakage(*_linear(values, Encoding.fit(z, "standard")(z), seed), *_nonlinear(data, seed))
-
-
-def _numbers(features: Any) -> Array:
-    try:
-        values = as_real(features, "features")
-    except ValueError as error:
-        raise ValueError(
-            f"Features must be numbers, (n, k). {error} Or measure what the columns tell by independence_test(X, Z), "
-            "which reads labels."
-        ) from error
-    values = values[:, None] if values.ndim == 1 else values
-    if values.ndim != 2:
-        raise ValueError(f"Features must have shape (n, k), got {values.shape}. Flatten each row to a vector.")
-    if not np.isfinite(values).all():
-        n_bad = np.count_nonzero(~np.isfinite(values).all(axis=1))
-        raise ValueError(
-            f"Features must be finite, got NaN or infinite values in {n_bad} of {len(values)} rows. Leave these rows "
-            "out of the features and of Z, or impute the values."
-        )
-    return values
+    return Leakage(*_linear(values, Encoding.fit(z, "standard")(z), data.folds(N_FOLDS, seed)), *_nonlinear(data, seed))
 
 
 def _upper(value: float, error: float) -> float:
     """What a share or a correlation is at most, by Student's t for a mean of few folds."""
-    return max(value, 0.0) + float(stats.t.ppf(LEVEL, N_FOLDS - 1)) * error
+    return max(value, 0.0) + float(stats.t.ppf(in_force.get().confidence, N_FOLDS - 1)) * error
 
 
 def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, float]:
@@ -134,40 +110,35 @@ def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, floa
     Everything is learned without the rows that judge it, down to the choice of the spaces: a choice on the same rows
     would find something where nothing is.
     """
-    n_parts = 2 if len(data) >= MANY_ROWS else 3
-    part_of_row = np.random.default_rng(seed).permutation(len(data)) % n_parts
-    gains, energies, products, pvalues = [], [], [], []
+    n_parts = 2 if len(data) >= in_force.get().halved_rows else 3  # half of so many teach enough
+    part_of_row = data.folds(n_parts, seed)
+    energies, pvalues, gain, product = [], [], np.zeros(len(data)), np.zeros(len(data))
     for part in range(n_parts):
-        train, test = (data.take(np.flatnonzero(rows)) for rows in (part_of_row != part, part_of_row == part))
-        (component,) = learn(train, Setting.bivariate("auto", "auto", "auto"), Plan(seed=seed)).components
-        f, g = component.f(test.x), component.g(test.y)
+        train, rows = (np.flatnonzero(chosen) for chosen in (part_of_row != part, part_of_row == part))
+        (component,) = learn(data.take(train), Setting.bivariate("auto", "auto", "auto"), Plan(seed=seed)).components
+        f, g = component.f(data.x.take(rows)), component.g(data.y.take(rows))
         energies.append(2 * h_score_of_modes(f, g, component.sigma))
-        product = (f - f.mean(axis=0)) * (g - g.mean(axis=0))
-        gains.append(2 * product @ component.sigma)
-        spread = f[:, :1].std(axis=0) * g[:, :1].std(axis=0)
-        first = np.divide(product[:, :1], spread, out=np.zeros((len(f), min(1, f.shape[1]))), where=spread > 0)
-        products.append(first.sum(axis=1))
-        correlation = float(products[-1].mean())
-        t = correlation * np.sqrt((len(test) - 2) / max(1 - correlation**2, 1e-12))
-        pvalues.append(float(stats.t.sf(t, len(test) - 2)))
-    gain, product = np.concatenate(gains), np.concatenate(products)
-    scale = 1 / np.sqrt(len(data))
+        together, spread = (f - f.mean(axis=0)) * (g - g.mean(axis=0)), f.std(axis=0) * g.std(axis=0)
+        gain[rows] = 2 * together @ component.sigma
+        correlated = np.divide(together, spread, out=np.zeros(f.shape), where=spread > 0)
+        product[rows] = correlated[:, :1].sum(axis=1)  # of the strongest mode, if there is one
+        r, freedom = float(product[rows].mean()), len(rows) - 2
+        pvalues.append(float(stats.t.sf(r * np.sqrt(freedom / max(1 - r**2, 1e-12)), freedom)))
+    errors = np.array([gain.std(), product.std()]) / np.sqrt(len(data))
     pvalue = min(1.0, n_parts * min(pvalues))
-    return (
-        float(np.mean(energies)),
-        float(gain.std() * scale),
-        float(product.mean()),
-        float(product.std() * scale),
-        pvalue,
-    )
+    return float(np.mean(energies)), float(errors[0]), float(product.mean()), float(errors[1]), pvalue
 
 
-def _linear(features: Array, targets: Array, seed: int) -> tuple[float, float]:
+def _linear(features: Array, targets: Array, fold_of_row: np.ndarray) -> tuple[float, float]:
     """Explained variance of all targets by least squares, on each fold from the others: mean and standard error."""
     shares = []
-    for train, test in KFold(N_FOLDS, shuffle=True, random_state=seed).split(features):
-        model = make_pipeline(StandardScaler(), Ridge(ROUNDING * len(train))).fit(features[train], targets[train])
-        residual = targets[test] - model.predict(features[test]).reshape(len(test), -1)
+    for fold in range(N_FOLDS):
+        train, test = fold_of_row != fold, fold_of_row == fold
+        model = make_pipeline(StandardScaler(), Ridge(in_force.get().erased_share * np.count_nonzero(train)))
+        residual = targets[test] - model.fit(features[train], targets[train]).predict(features[test]).reshape(
+            -1, targets.shape[1]
+        )
         total = np.square(targets[test] - targets[train].mean(axis=0)).sum()
         shares.append(1 - np.square(residual).sum() / total if total > 0 else 0.0)
-    return float(np.mean(shares)), float(np.std(shares, ddof=1) / np.sqrt(len(shares)))
+    mean, error = mean_and_error(np.array(shares)[:, None])
+    return float(mean[0]), float(error[0])

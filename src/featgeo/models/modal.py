@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import Calibration, Link, Recalibration, Support
@@ -104,32 +105,24 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice.
         """
         plan = self._begin()
-        if y is None and Z is not None:
-            raise ValueError("Z needs all rows in memory: pass fit(X, Y, Z), or make Z columns of the batches of X.")
-        if y is None and sample_weight is not None:
-            raise ValueError("Weights need all rows in memory: pass fit(X, Y), or repeat rows in the batches of X.")
-        if y is not None:
-            X, y, Z = counted(sample_weight, X=X, Y=y, Z=Z)
+        if y is None and not (Z is None and sample_weight is None):
+            raise ValueError(
+                "Weights need all rows in memory, and so does Z: pass fit(X, Y, Z). In batches repeat rows, and make Z "
+                "columns of X."
+            )
+        X, y, Z = counted(sample_weight, X=X, Y=y, Z=Z)
         seed, data = plan.seed, self._stream(X) if y is None else self._pairs(X, y, Z)
         head = data.head if isinstance(data, Stream) else data
         head.check_y()
         check_varying(X=head.x.of("x"), Y=head.y.of("y"))
         self.learned_ = learn(data, self._setting(), plan)
-        self.support_ = self._support(head.y.of("y"), seed)
+        self.support_ = self._support(head.y.of("y").on(torch.device(plan.device)), seed)
         self._calibrate(head.y.of("y"))
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
         self.report_ = diagnose(self.learned_, self.components_, self._own_support, head, seed)
         sample = head.sample(PANEL_ROWS, seed)
         self.panels_ = panel(sample.x, self._main.f, seed), panel(sample.y, self._main.g, seed)
         return self
-
-    @property
-    def components_(self) -> dict[str, DependenceComponent]:
-        """All of the dependence in "modes", or, with given features, what they hold in "aligned" and what is beyond
-        them in "orthogonal".
-        """
-        names = ("modes",) if len(self._parts) == 1 else ("aligned", "orthogonal")
-        return {name: DependenceComponent.of(name, part) for name, part in zip(names, self._parts, strict=True)}
 
     @property
     def singular_values_(self) -> Array:
@@ -168,22 +161,19 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             y: Rows of Y.
             Z: Rows of Z, where the fit had them.
         """
-        check_is_fitted(self)
         f = self._main.f(self._x_side(X, Z))
         return f if y is None else (f, self._main.g(self.y_variable_.rows(self._as_y(y))))
 
     def transform_aligned(self, X: Any, Z: Any = None) -> Array:
         """Normalised features in the span of the given ones, (n, k_aligned), strongest first."""
-        check_is_fitted(self)
         self._component("aligned")
-        return self.learned_.components[0].f(self._x_side(X, Z))
+        return self._parts[0].f(self._x_side(X, Z))
 
     def score(self, X: Any, y: Any, Z: Any = None, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that the modes capture there."""
-        check_is_fitted(self)
+        main = self._main
         X, y, Z = counted(sample_weight, X=X, Y=y, Z=Z)
-        f = self._main.f(self._x_side(X, Z))
-        return h_score_on(self.y_variable_.rows(self._as_y(y)), f, self._main.g, self.singular_values_)
+        return h_score_on(self.y_variable_.rows(self._as_y(y)), main.f(self._x_side(X, Z)), main.g, main.sigma)
 
     def given(
         self, X: Any, prior: Any = None, Z: Any = None, aligned: bool = False, calibrated: bool = True
@@ -201,16 +191,15 @@ class ModalDecomposition(TransformerMixin, Decomposition):
                 P(y) (1 + sum_i sigma_i f_i(x) g_i(y)), the nearest density where it goes below zero. The same where
                 `solver_` is "exact", where Y has several columns, or where fewer than 50 rows were held out.
         """
-        check_is_fitted(self)
         check_flag(aligned, "aligned")
         check_flag(calibrated, "calibrated")
-        rows = self._x_side(X, Z)
-        if not aligned:
-            calibration = self.calibration_ if calibrated else Calibration()
-            return calibration.given(self._own_support, self._main.f(rows) * self.singular_values_, prior)
-        self._component("aligned")
-        calibration = self.aligned_calibration_ if calibrated else Calibration()
-        return calibration.given(self.support_, self._f(rows) * self._sigma, prior)
+        if aligned:
+            self._component("aligned")
+        rows, parts = self._x_side(X, Z), self._parts if aligned else self._parts[-1:]
+        f = np.hstack([part.f(rows) * part.sigma for part in parts])
+        learned = self.aligned_calibration_ if aligned else self.calibration_
+        calibration = learned if calibrated else Calibration()
+        return calibration.given(self.support_ if aligned else self._own_support, f, prior)
 
     def leakage(self, X: Any, Z: Any = None, about: Any = None) -> Leakage:
         """How much the features tell about Z, linearly and in any way, on rows that were not fitted to.
@@ -221,7 +210,6 @@ class ModalDecomposition(TransformerMixin, Decomposition):
                 The given features themselves when None.
             about: Something else to measure instead of Z.
         """
-        check_is_fitted(self)
         rows = self._x_side(X, Z if hasattr(self, "z_variable_") else None)
         if about is None and Z is None:
             self._component("aligned")
@@ -231,12 +219,10 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def report(self) -> Report:
         """How far the fit can be trusted: held-out spectrum, stability, orthogonality, rows behind each mode."""
-        check_is_fitted(self)
         return self.report_
 
     def plot(self, what: Literal["modes", "spectrum"] = "modes") -> Figure:
         """A matplotlib figure of the modes f_i and g_i, or of the spectrum on seen and held-out rows."""
-        check_is_fitted(self)
         check_choice(what, "what", ("modes", "spectrum"))
         if what == "spectrum":
             return figures().spectrum(self.report_.sigma, self.report_.held_out_sigma, self.report_.held_out_error)
@@ -245,6 +231,10 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             for letter, variable, part in zip("fg", (self.x_variable_, self.y_variable_), self.panels_, strict=True)
         ]
         return figures().modes(sides, self.singular_values_)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return ("modes",) if len(self._parts) == 1 else ("aligned", "orthogonal")
 
     def _feature_names(self) -> list[str]:
         return [f"f{i + 1}" for i in range(self.n_modes_)]
@@ -269,10 +259,9 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     @property
     def _main(self) -> Component:
-        return self.learned_.components[-1]
+        return self._parts[-1]
 
     def _component(self, name: str) -> DependenceComponent:
-        check_is_fitted(self)
         if name not in self.components_:
             raise AttributeError(
                 f"There is no {name} component: the model was fitted without given features. Pass orthogonal_to, or "

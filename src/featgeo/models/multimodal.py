@@ -9,14 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.features.columns import counted, present, rows_of, taken
 from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.validation import Array, check_count, check_same_rows, check_whole
 from featgeo.learning.data import Incomplete, rows_by_pattern
-from featgeo.learning.learned import Component
 from featgeo.learning.setting import Solver
 from featgeo.learning.source_blocks import SourceBlocks
 from featgeo.learning.sources import LearnedSources, learn_sources
@@ -144,12 +142,12 @@ class MultimodalDecomposition(Decomposition):
             )
         if "y" in sources:
             raise ValueError("'y' is what Y is called, and cannot be a source as well. Rename the source.")
-        if sample_weight is None:
-            return self._fit([{**sources, "y": y}], present)
-        rows, masks = {**sources, "y": y}, dict(present or {})
-        values = counted(sample_weight, **rows, **{f"present {name}": mask for name, mask in masks.items()})
-        masks = dict(zip(masks, values[len(rows) :], strict=True))
-        return self._fit([dict(zip(rows, values[: len(rows)], strict=True))], masks)
+        rows, masks = {**sources, "y": y}, {} if present is None else present
+        if sample_weight is not None:
+            named = {**rows, **{f"present {name}": mask for name, mask in masks.items()}}
+            rows = dict(zip(named, counted(sample_weight, **named), strict=True))
+            masks = {name: rows.pop(f"present {name}") for name in masks}
+        return self._fit([rows], masks)
 
     def fit_datasets(self, datasets: Sequence[Mapping[str, Any]]) -> MultimodalDecomposition:
         """Learn from separate sets of rows, each with variables of its own.
@@ -166,22 +164,12 @@ class MultimodalDecomposition(Decomposition):
             or not all(isinstance(part, Mapping) for part in datasets)
         ):
             raise ValueError("`datasets` must be a list of mappings from name to rows, one for each set of rows.")
-        return self._fit([dict(part) for part in datasets if part], None)
-
-    @property
-    def components_(self) -> dict[str, DependenceComponent]:
-        """The components that were learned, by name."""
-        named = zip(self.strengths_, self._parts, strict=True)
-        return {name: DependenceComponent.of(name, part) for name, part in named}
+        return self._fit([dict(part) for part in datasets if part], {})
 
     @property
     def strengths_(self) -> dict[str, Array]:
         """For each component how strong its modes are on held-out rows, as a share of what they seem to be, (k,)."""
-        return {
-            team.name(order): strength
-            for team, learned in zip(self.teams_, self.learned_, strict=True)
-            for order, strength in enumerate(learned.amplitudes, start=1)
-        }
+        return dict(zip(self._names, (part for learned in self._learned for part in learned.amplitudes), strict=True))
 
     @property
     def orders_(self) -> tuple[DependenceComponent, ...]:
@@ -196,11 +184,6 @@ class MultimodalDecomposition(Decomposition):
     def removed_(self) -> float:
         """Share of energy by which moments of different rows did not fit together."""
         return max(learned.removed for learned in self.learned_)
-
-    @property
-    def solver_(self) -> str:
-        """The solver that was used."""
-        return self.learned_[0].solver
 
     @property
     def bivariate_(self) -> DependenceComponent:
@@ -235,27 +218,38 @@ class MultimodalDecomposition(Decomposition):
                 others, and rows of which all miss by the prior. Names that are no identifiers go in a mapping:
                 given(**{"left half": A}).
         """
-        check_is_fitted(self)
         if not sources and prior is not None:
             raise ValueError("Sources come by name: write given(a=..., b=...), or given(**sources) for a mapping.")
         sigma = self._sigma * np.concatenate(list(self.strengths_.values())) if calibrated else self._sigma
-        return Conditional(self.support_, self._features(sources) * sigma, prior)
+        return Conditional(self.support_, self.transform(sources) * sigma, prior)
 
     def transform(self, sources: Mapping[str, Any]) -> Array:
         """Normalised features, (n, k): those of the bivariate component, then those of each order of interaction.
 
-        Where sources miss, conditional expectations of the features given the others.
+        Where sources miss, conditional expectations of the features given the others. Each row speaks through the first
+        team that knows all it has.
         """
-        check_is_fitted(self)
-        return self._features(sources)
+        names = self._named(sources)
+        values = {name: rows_of(sources[name], name) for name in names}
+        n_rows_of(values)
+        has = np.stack([present(values[name], shown(name)) for name in names], axis=1)
+        ends = np.cumsum([0, *(learned.features.weight.shape[1] for learned in self.learned_)])
+        result = np.zeros((len(has), ends[-1]))
+        for pattern, index in rows_by_pattern(has):
+            there = tuple(name for name, is_there in zip(names, pattern, strict=True) if is_there)
+            if not there:
+                continue
+            team = self._team(there)
+            rows = Parts({name: self.variables_[name].rows(taken(values[name], index)) for name in there})
+            result[index, ends[team] : ends[team + 1]] = self.learned_[team].features(rows)
+        return result
 
     def score(self, sources: Mapping[str, Any], y: Any, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that is captured there, from what they have."""
-        check_is_fitted(self)
         if sample_weight is not None:
             *values, y = counted(sample_weight, **sources, y=y)
             sources = dict(zip(sources, values, strict=True))
-        f, values = self._features(sources), rows_of(y, "Y")
+        f, values = self.transform(sources), rows_of(y, "Y")
         check_same_rows(sources=f, Y=values)
         there = np.flatnonzero(present(values, "Y"))
         if not len(there):
@@ -291,7 +285,6 @@ class MultimodalDecomposition(Decomposition):
 
         Computed when first asked for, and kept.
         """
-        check_is_fitted(self)
         if self.energies_ is None:
             rows: dict[str, Energy] = {}
             for team, learned in zip(self.teams_, self.learned_, strict=True):
@@ -302,17 +295,14 @@ class MultimodalDecomposition(Decomposition):
 
     def report(self) -> ComponentsReport:
         """What was learned, how strong it is on held-out rows, and what was left out as they did not confirm it."""
-        check_is_fitted(self)
+        report = super().report()
         mended = f"moments of different rows mended by {self.removed_:.1e} of their energy"
         strengths = [f"strengths of {name}: {np.round(part, 2).tolist()}" for name, part in self.strengths_.items()]
         absent = [str(verdict) for verdict in self.identified_.values() if not verdict.learned]
-        dropped = tuple(sentence for learned in self.learned_ for sentence in learned.dropped)
-        notes = (mended, *strengths, *absent)
-        return ComponentsReport(tuple(self.components_.values()), self.solver_, dropped, notes)
+        return replace(report, notes=(mended, *strengths, *absent))
 
     def plot(self) -> Figure:
         """A matplotlib figure of the energies on seen and on held-out rows."""
-        check_is_fitted(self)
         rows = list(self.energies())
         return figures().energies(
             [row.name for row in rows],
@@ -329,9 +319,9 @@ class MultimodalDecomposition(Decomposition):
     # --- the fit
 
     @watched
-    def _fit(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any] | None) -> MultimodalDecomposition:
+    def _fit(self, datasets: list[dict[str, Any]], masks: Mapping[str, Any]) -> MultimodalDecomposition:
         plan, max_order = self._begin(), check_whole(self.max_order, "max_order", 1, "Use 2.")
-        data = read_rows(datasets, {} if masks is None else masks)
+        data = read_rows(datasets, masks)
         self.sources_ = tuple(name for name in data.rows if name != "y")
         _check_groups(len(self.sources_), max_order)
         self.variables_ = {name: data.rows[name].variable for name in self.sources_}
@@ -365,28 +355,11 @@ class MultimodalDecomposition(Decomposition):
         return {name: self.spaces.get(name, "auto") for name in self.sources_}
 
     @property
-    def _parts(self) -> tuple[Component, ...]:
-        return tuple(part for learned in self.learned_ for part in learned.components)
+    def _names(self) -> tuple[str, ...]:
+        of_teams = zip(self.teams_, self._learned, strict=True)
+        return tuple(team.name(i + 1) for team, learned in of_teams for i in range(len(learned.components)))
 
     # --- rows that come later
-
-    def _features(self, sources: Mapping[str, Any]) -> Array:
-        """Features of all teams side by side, (n, k); each row speaks through the first team that knows all it has."""
-        names = self._named(sources)
-        values = {name: rows_of(sources[name], name) for name in names}
-        n_rows_of(values)
-        has = np.stack([present(values[name], shown(name)) for name in names], axis=1)
-        ends = np.cumsum([0, *(learned.features.weight.shape[1] for learned in self.learned_)])
-        result = np.zeros((len(has), ends[-1]))
-        for pattern, index in rows_by_pattern(has):
-            there = tuple(name for name, is_there in zip(names, pattern, strict=True) if is_there)
-            if not there:
-                continue
-            team = self._team(there)
-            whole = len(index) == len(has)
-            rows = Parts({n: self.variables_[n].rows(values[n] if whole else taken(values[n], index)) for n in there})
-            result[index, ends[team] : ends[team + 1]] = self.learned_[team].features(rows)
-        return result
 
     def _named(self, sources: Mapping[str, Any], every: bool = False) -> list[str]:
         """The sources that were passed, in the order of the fit."""
@@ -418,7 +391,6 @@ class MultimodalDecomposition(Decomposition):
         )
 
     def _component(self, order: int) -> DependenceComponent:
-        check_is_fitted(self)
         if order < len(self.orders_):
             return self.orders_[order]
         everything = " + ".join(self.sources_)

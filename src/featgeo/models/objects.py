@@ -31,18 +31,18 @@ NAMES = frozenset({*CLASSES, SPLINE})
 
 def plain(value: Any) -> tuple[str, dict[str, Any]] | None:
     """Name and state of an object that can be made from plain values again; None for all others."""
-    cls = type(value)
-    if cls is BSpline:
+    if type(value) is BSpline:
         return SPLINE, {"t": value.t, "c": value.c, "k": value.k, "extrapolate": value.extrapolate}
-    if cls not in LEARNED:
+    if type(value) not in LEARNED:
         return None
     parameters = value.get_params(deep=False)
     learned = {name: part for name, part in vars(value).items() if name not in parameters}
-    if not _are_plain([*parameters.values(), *learned.values()]) or parameters.get("n_jobs") is not None:
+    found = type(value).__name__, {"parameters": parameters, "learned": learned}
+    try:
+        rebuilt(*found)
+    except (KeyError, TypeError, ValueError):
         return None
-    if cls is LinearRegression and np.ndim(learned.get("coef_", [0.0])) != 1:
-        return None
-    return cls.__name__, {"parameters": parameters, "learned": learned}
+    return found
 
 
 def rebuilt(name: str, state: dict[str, Any]) -> Any:
@@ -51,7 +51,7 @@ def rebuilt(name: str, state: dict[str, Any]) -> Any:
         return BSpline(state["t"], state["c"], state["k"], extrapolate=state["extrapolate"])
     cls = CLASSES[name]
     parameters, learned = state["parameters"], state["learned"]
-    if parameters.get("n_jobs") is not None or not _are_plain([*parameters.values(), *learned.values()]):
+    if parameters.get("n_jobs") is not None or not _is_plain([*parameters.values(), *learned.values()]):
         raise ValueError(f"parameters of a {name}")
     if any(not part.isidentifier() or hasattr(cls, part) for part in learned) or (learned and not LEARNED[cls]):
         raise ValueError(f"attributes of a {name}")
@@ -64,17 +64,12 @@ def rebuilt(name: str, state: dict[str, Any]) -> Any:
     return made
 
 
-def _are_plain(values: list[Any]) -> bool:
-    for value in values:
-        if isinstance(value, list | tuple):
-            if not _are_plain(list(value)):
-                return False
-        elif isinstance(value, np.ndarray):
-            if value.dtype.kind not in "biufOU":
-                return False
-        elif value is not None and not isinstance(value, bool | int | float | str | np.generic | BSpline):
-            return False
-    return True
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biufOU"
+    return isinstance(value, None | bool | int | float | str | np.generic | BSpline)
 
 
 def _check_learned(name: str, learned: dict[str, Any]) -> None:

@@ -27,11 +27,12 @@ from sklearn.base import BaseEstimator
 
 from featgeo.features import networks
 from featgeo.models import foreign, objects
-from featgeo.models.archive import Readable, RefusedError, damaged, parse, read_archive, write_archive
+from featgeo.models.archive import Readable, RefusedError, damaged, opened, parse, read_archive, write_archive
 from featgeo.schema import SAVED, filled, is_saved, made, saved_fields
 
 _TENSORS = "tensors.safetensors"
 FROM_TEXT: dict[str, Any] = {"float": float, "bytes": bytes.fromhex, "datetime": datetime.fromisoformat}
+LISTS: dict[str, Any] = {"tuple": tuple, "list": list}
 PLAIN = None | bool | int | float | str
 LONG = 64  # lists of more plain values than this are kept among the tensors, where they take less
 
@@ -66,19 +67,16 @@ def load(file: Readable, modules: Mapping[str, Any] | None = None, trusted: Sequ
     if isinstance(trusted, str):
         raise ValueError(f"`trusted` must be a list of names, got {trusted!r}. Pass trusted=[{trusted!r}].")
     names = {kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}" for kind in trusted}
-    try:
-        manifest, members = read_archive(file)
+    with opened(file) as source:
         try:
+            manifest, members = read_archive(source)
             tensors = safetensors.numpy.load(members[_TENSORS])
             return _Reader(members, tensors, dict(modules or {}), names).model(manifest)
-        except (RefusedError, _NotGivenError):
+        except _NotGivenError:
             raise
         except Exception as error:  # whatever a file makes go wrong is that file's fault
-            raise damaged(f"{type(error).__name__}: {error}") from error
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file {str(name)!r}. Correct the path.") from None
-    except RefusedError as error:
-        raise ValueError(f"{name} {error}") from error
+            refused = error if isinstance(error, RefusedError) else damaged(f"{type(error).__name__}: {error}")
+            raise ValueError(f"{name} {refused}") from error
 
 
 class _NotGivenError(ValueError):
@@ -91,8 +89,7 @@ class _Writer:
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
         self.members: dict[str, bytes] = {}
-        self._known: dict[int, Any] = {}  # objects that several parts share are written once
-        self._alive: list[Any] = []
+        self._known: dict[int, tuple[Any, Any]] = {}  # objects that several parts share are written once
 
     def encode(self, value: Any) -> Any:
         match value:
@@ -117,9 +114,8 @@ class _Writer:
             case np.random.RandomState() | np.random.Generator():
                 return None  # where it stood is not part of what was learned
         if id(value) not in self._known:
-            self._alive.append(value)
-            self._known[id(value)] = self._encode_object(value)
-        return self._known[id(value)]
+            self._known[id(value)] = value, self._encode_object(value)  # kept alive, so that its id stays its own
+        return self._known[id(value)][1]
 
     def _encode_object(self, value: Any) -> Any:
         match value:
@@ -206,53 +202,50 @@ class _Reader:
         return filled(SAVED[kind](**self.decode(value["parameters"])), self.decode(value["attributes"]))
 
     def decode(self, value: Any) -> Any:
-        if isinstance(value, list):
-            raise damaged("a list where none is written")
-        if not isinstance(value, dict):
+        if isinstance(value, PLAIN):
             return value
-        match tuple(sorted(value)):
-            case ("float" | "bytes" | "datetime" as kind,):
-                return FROM_TEXT[kind](value[kind])
-            case ("tuple",):
-                return tuple(self.decode(part) for part in _a_list(value["tuple"]))
-            case ("list",):
-                return [self.decode(part) for part in _a_list(value["list"])]
-            case ("dict",):
-                return {self.decode(key): self.decode(part) for key, part in _a_list(value["dict"])}
-            case ("json", "lengths", "long", "text"):
-                return {"tuple": tuple, "list": list}[value["long"]](self._texts(value))
-            case ("json", "labels", "lengths", "shape", "text"):
-                dtype = {"O": np.object_, "U": np.str_, "S": np.bytes_}[value["labels"]]
-                return np.array(self._texts(value), dtype=dtype).reshape(_a_shape(value["shape"]))
-            case ("array", "shape"):
-                return self.tensors[value["array"]].reshape(_a_shape(value["shape"]))
-            case ("dtype", "times"):
-                return self.decode(value["times"]).view(_time(value["dtype"]))
-            case ("tensor",):
-                return torch.from_numpy(self.decode(value["tensor"]))
-            case ("object", "state") if value["object"] in objects.NAMES:
-                return objects.rebuilt(value["object"], self.decode(value["state"]))
-            case ("foreign",):
-                return self._foreign(value["foreign"])
-            case ("module", "state"):
-                return self._module(value)
-            case ("attributes", "model", "parameters"):
+        match sorted(value.items()):
+            case [("float" | "bytes" | "datetime" as kind, text)]:
+                return FROM_TEXT[kind](text)
+            case [("tuple", list(parts))]:
+                return tuple(map(self.decode, parts))
+            case [("list", list(parts))]:
+                return [self.decode(part) for part in parts]
+            case [("dict", list(pairs))]:
+                return {self.decode(key): self.decode(part) for key, part in pairs}
+            case [("json", as_json), ("lengths", lengths), ("long", "tuple" | "list" as kind), ("text", text)]:
+                return LISTS[kind](self._texts(text, lengths, as_json))
+            case [("json", as_json), ("labels", kind), ("lengths", lengths), ("shape", shape), ("text", text)] if (
+                kind in ("O", "U", "S") and min(shape, default=0) >= 0
+            ):
+                return np.array(self._texts(text, lengths, as_json), dtype=kind).reshape(shape)
+            case [("array", name), ("shape", shape)] if min(shape, default=0) >= 0:
+                return self.tensors[name].reshape(shape)
+            case [("dtype", str(kind)), ("times", times)] if np.dtype(kind).kind in "mM":
+                return self.decode(times).view(kind)
+            case [("tensor", array)]:
+                return torch.from_numpy(self.decode(array))
+            case [("object", name), ("state", state)] if name in objects.NAMES:
+                return objects.rebuilt(name, self.decode(state))
+            case [("foreign", name)]:
+                return self._foreign(name)
+            case [("module", config), ("state", state)]:
+                return self._module(config, state)
+            case [("attributes", _), ("model", _), ("parameters", _)]:
                 return replace(self, inside=f"{self.inside}y_given_s.").model(value)
-            case ("function",) if value["function"] == "orthogonal_to":
+            case [("function", "orthogonal_to")]:
                 return self._handed_in("orthogonal_to", "a function of your own", "the same one")
-            case ("fields", "record"):
-                return self._record(value)
+            case [("fields", fields), ("record", name)]:
+                return self._record(SAVED[name], fields)
         raise damaged(f"a value that featgeo never writes: {str(value)[:80]}")
 
-    def _texts(self, value: dict[str, Any]) -> list[Any]:
-        content, lengths = self.tensors[value["text"]].tobytes(), self.tensors[value["lengths"]]
-        if (lengths < 0).any() or lengths.sum() != len(content):
+    def _texts(self, text: str, lengths: str, as_json: bool) -> list[Any]:
+        content, sizes = self.tensors[text].tobytes(), self.tensors[lengths]
+        if (sizes < 0).any() or sizes.sum() != len(content):
             raise damaged("texts of other lengths")
-        ends = np.cumsum(lengths).tolist()
-        parts = (content[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True))
-        if value["json"] is True:
-            return [self.decode(parse(part)) for part in parts]
-        return [part.decode("utf-8", "surrogatepass") for part in parts]
+        ends = np.cumsum(sizes).tolist()
+        parts = [content[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
+        return [self.decode(parse(part)) if as_json else part.decode("utf-8", "surrogatepass") for part in parts]
 
     def _foreign(self, name: str) -> Any:
         if name not in self.objects:
@@ -267,49 +260,28 @@ class _Reader:
             )
         return self.modules[name]
 
-    def _record(self, value: dict[str, Any]) -> Any:
-        cls, fields = SAVED[value["record"]], dict(value["fields"])
+    def _record(self, cls: type, fields: dict[str, Any]) -> Any:
         parts = {}
         for name, part in fields.items():
             named_by = saved_fields(cls)[name].metadata.get("named_by")
-            parts[name] = self.decode(part) if named_by is None else self._module(part, fields[named_by])
+            parts[name] = self.decode(part) if named_by is None else self._module(**part, side=fields[named_by])
         return made(cls, parts)
 
-    def _module(self, value: dict[str, Any], side: str | None = None) -> torch.nn.Module | None:
+    def _module(self, module: Any, state: Mapping[str, Any], side: str | None = None) -> torch.nn.Module | None:
         """A network with its parameters; one of the user must be handed in, or stays out where it was a mere option."""
-        state = {name: torch.from_numpy(self.decode(part)) for name, part in value["state"].items()}
-        if value["module"] is not None:
-            return networks.rebuild(value["module"], state).eval()
+        tensors = {name: torch.from_numpy(self.decode(part)) for name, part in state.items()}
+        if module is not None:
+            return networks.rebuild(module, tensors).eval()
         if side is None:
             return None
         where = self.inside + side
-        module: torch.nn.Module = copy.deepcopy(
+        own: torch.nn.Module = copy.deepcopy(
             self._handed_in(where, "a network of your own", "one of the same architecture")
         )
         try:
-            module.load_state_dict(state)
+            own.load_state_dict(tensors)
         except RuntimeError as error:
             raise _NotGivenError(
                 f"The module for {where!r} has another architecture than the saved one: {error}. Pass one of the same."
             ) from error
-        return module.eval()
-
-
-def _a_list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise damaged(f"a {type(value).__name__} where a list is written")
-    return value
-
-
-def _time(name: Any) -> np.dtype[Any]:
-    dtype = np.dtype(name)
-    if dtype.kind not in "mM":
-        raise damaged(f"times of type {dtype}")
-    return dtype
-
-
-def _a_shape(value: Any) -> list[int]:
-    shape = _a_list(value)
-    if not all(type(size) is int and size >= 0 for size in shape):
-        raise damaged(f"a shape {str(shape)[:40]}")
-    return shape
+        return own.eval()

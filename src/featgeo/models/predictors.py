@@ -90,11 +90,10 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
 
     def _as_y(self, y: Any) -> Any:
         """Labels of the fit."""
-        labels = _labels(y)
-        check_same_family(labels, self.classes_)
-        unknown = ~np.isin(labels, self.classes_)
-        if unknown.any():
-            raise ValueError(f"The fit never saw the label {labels[unknown][0]!r}. Its labels are {self.classes_}.")
+        labels, known = _labels(y), set(self.classes_.tolist())
+        unknown = [label for label in labels.tolist() if label not in known]
+        if unknown:
+            raise ValueError(f"The fit never saw the label {unknown[0]!r}. Its labels are {self.classes_}.")
         return labels
 
     def _seen_y(self, y: Any) -> Any:
@@ -175,7 +174,7 @@ def _one_column(y: Any) -> np.ndarray:
     """Labels or numbers as an array (n,)."""
     values = rows_of(y, "y")
     shape = shape_of(values, "y")
-    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+    if shape[1:] not in ((), (1,)):
         raise ValueError(f"y must have one value a row, (n,), got shape {shape}. Pass a single column.")
     if len(shape) == 2:
         warnings.warn(
@@ -183,8 +182,7 @@ def _one_column(y: Any) -> np.ndarray:
             DataConversionWarning,
             stacklevel=3,
         )
-    columns, _ = columns_of(values, "y")
-    (column,) = columns.values()
+    (column,) = columns_of(values, "y")[0].values()
     return column.values
 
 
@@ -207,13 +205,6 @@ def _labels(y: Any) -> np.ndarray:
             f"y must hold labels of one kind, got {' and '.join(sorted(map(str, kinds)))}s. Convert them to text."
         )
     return plain if plain.dtype.kind in "biuf" else labels
-
-
-def check_same_family(labels: np.ndarray, classes: np.ndarray) -> None:
-    """Refuse texts where the fit had numbers, and the like."""
-    new, known = family_of(labels.tolist()[0]), family_of(classes.tolist()[0])
-    if new != known:
-        raise ValueError(f"The labels of the fit were {known}s such as {classes[0]!r}, got {new}s. Convert them.")
 
 
 def _example(values: np.ndarray) -> str:

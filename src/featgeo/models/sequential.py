@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import Calibration, LinearLink, best_share
-from featgeo.features.columns import Column, RawColumn, column_of, is_missing, repeats
+from featgeo.features.columns import Column, RawColumn, column_of, missing_in, repeats
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import MOST_SYMBOLS, check_not_constant
 from featgeo.features.variables import Parts, Rows, Variable, symbol_keys
@@ -24,15 +23,14 @@ from featgeo.learning.exact import AMPLE_COUNT, learn_histories
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Learned
 from featgeo.learning.setting import Block, Plan, Setting, Solver, Step
-from featgeo.models.base import Decomposition, DependenceComponent, h_score_on, happened, support_of, warn_of_doubts
+from featgeo.models.base import Decomposition, h_score_on, happened, support_of, warn_of_doubts
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 from featgeo.watch import watched
 
-ROWS_A_HISTORY = 1.25  # with fewer, next to none of the histories ever come back
-SMALLEST_SHARE = 1e-9  # of the prior: no symbol of the alphabet is impossible
+# For time:
 MOST_ORDER = 10**6  # steps back; sequences are shorter
 MOST_WORK = 10**9  # multiplications of the decomposition of a table
-
 MOST_STEPS = 1000  # of all networks together: 20 lengths, with 210 steps, take half a minute, and time grows with steps
 
 
@@ -76,6 +74,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
     calibration_: Calibration = field(init=False)
 
     counts: ClassVar[Mapping[str, tuple[str, ...]]] = {"n_modes": ("auto", "all")}
+    component_name: ClassVar[str] = "order {}"
     feature_name: ClassVar[str] = "order{}_f{}"
 
     @watched
@@ -91,25 +90,20 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         """
         plan = self._begin()
         self.orders_ = self._lengths()
-        arrays = _counted(_as_sequences(sequences, self.texts), sample_weight)
+        arrays = _as_sequences(sequences, self.texts, sample_weight)
         self.y_variable_ = Variable("next symbol", (_symbol(arrays),))
         windows = _windows(arrays, max(self.orders_) + 1)
         histories, following = self._histories(windows[:, :-1]), self.y_variable_.rows(windows[:, -1])
         check_not_constant(following.table, "The sequence")
         if self._has_tables(histories, following):
-            self._fit_tables(histories, following, self._symbols(arrays), plan)
+            values = np.unique(np.concatenate(arrays)) if self.alphabet_ is None else self.alphabet_
+            self._fit_tables(histories, following, self.y_variable_.rows(values), plan)
         else:
             self.learned_ = learn(Pairs(histories, following), self._setting(histories, following), plan)
             self.support_ = support_of(following.variable, following, self._g, plan.seed)
             self.calibration_ = self._calibration(following)
         warn_of_doubts(self.components_.values(), "`given` is the distribution of all symbols")
         return self
-
-    @property
-    def components_(self) -> dict[int, DependenceComponent]:
-        """The component of each level, by its length of history."""
-        parts = zip(self.orders_, self._parts, strict=True)
-        return {order: DependenceComponent.of(f"order {order}", part) for order, part in parts}
 
     @property
     def energies_(self) -> Array:
@@ -137,7 +131,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         Args:
             histories: The steps before the one of interest, oldest first, (n, at least the longest order).
         """
-        check_is_fitted(self)
         return self._f(self._histories(self._last_steps(histories)))
 
     def given(self, histories: Any, calibrated: bool = True) -> Conditional:
@@ -148,7 +141,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
             calibrated: Whether distributions are set right as held-out rows want it, and nothing is called impossible
                 that the sample merely did not show; else they are the plain formula.
         """
-        check_is_fitted(self)
         calibration = self.calibration_ if calibrated else Calibration()
         return calibration.given(self.support_, self.transform(histories) * self._sigma)
 
@@ -163,8 +155,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
             y: Nothing; there for scikit-learn.
             sample_weight: How often each sequence counts, as in `fit`.
         """
-        check_is_fitted(self)
-        arrays = _counted(_as_sequences(sequences, self.texts), sample_weight)
+        arrays = _as_sequences(sequences, self.texts, sample_weight)
         windows = _windows(arrays, max(self.orders_) + 1)
         following = self.y_variable_.rows(windows[:, -1])
         if self.support_.continuous:
@@ -181,21 +172,21 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         with np.errstate(divide="ignore"):
             return float(np.log(probability).mean())
 
+    @property
+    def _names(self) -> tuple[int, ...]:
+        return self.orders_
+
     def _has_tables(self, histories: Parts, following: Rows) -> bool:
         """Whether the longest histories come back often enough, and are few enough, for a table."""
         if self.solver != "auto" or not is_finite(following):
             return self.solver == "exact"
         n_histories = self._n_histories(histories, max(self.orders_))
         m = len(np.unique(symbol_keys(following.table)))
-        return n_histories <= len(following) / ROWS_A_HISTORY and n_histories * m * min(n_histories, m) <= MOST_WORK
+        most = len(following) / max(in_force.get().rows_a_history, 1.0)
+        return n_histories <= most and n_histories * m * min(n_histories, m) <= MOST_WORK
 
     def _n_histories(self, histories: Parts, order: int) -> int:
         return len(np.unique(symbol_keys(histories.of(*self._steps(order)).table), axis=0))
-
-    def _symbols(self, arrays: list[np.ndarray]) -> Rows:
-        """A row of each symbol."""
-        values = np.unique(np.concatenate(arrays)) if self.alphabet_ is None else self.alphabet_
-        return self.y_variable_.rows(values)
 
     def _fit_tables(self, histories: Parts, following: Rows, symbols: Rows, plan: Plan) -> None:
         setting = self._levels({f"last {order}": Block("table", of=self._steps(order)) for order in self.orders_})
@@ -204,7 +195,9 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         seen = np.flatnonzero(mass)
         self.support_ = replace(support, values=support.values[seen], mass=mass[seen], g=support.g[seen])
         if self.n_modes == "all":
-            self.calibration_ = Calibration(LinearLink(SMALLEST_SHARE if self.solver == "auto" else 0.0))
+            self.calibration_ = Calibration(
+                LinearLink(in_force.get().least_probability if self.solver == "auto" else 0.0)
+            )
         else:
             self.calibration_ = self._calibration(following)
 
@@ -213,11 +206,11 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         unseen, support = self.learned_.unseen, self.support_
         if unseen is None:
             return Calibration() if support.continuous else Calibration(LinearLink(1.0))
-        rows = following.take(unseen.rows)
-        if support.continuous:
-            return Calibration.fit(support, unseen.f, rows.single_numbers)
-        share = best_share(Conditional(support, unseen.f).proba(), support.mass, happened(rows, support), support)
-        return Calibration(LinearLink(max(share, 1 / (1 + len(rows)))))  # so many rows cannot call a symbol impossible
+        at, link = happened(following.take(unseen.rows), support), None
+        if not support.continuous:  # so many rows cannot call a symbol impossible
+            share = best_share(Conditional(support, unseen.f).proba(), support.mass, at, support)
+            link = LinearLink(max(share, 1 / (1 + len(at))))
+        return Calibration.fit(support, unseen.f, at, link)
 
     def _setting(self, histories: Parts, following: Rows) -> Setting:
         blocks = {
@@ -226,10 +219,13 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         }
         learned = [order for order, block in zip(self.orders_, blocks.values(), strict=True) if block.space == "causal"]
         if sum(learned) > MOST_STEPS:
+            some = sorted(
+                {learned[-1], *(1 << i for i in range(learned[-1].bit_length()))}
+            )  # each twice the one before
             raise ValueError(
                 f"The {len(learned)} lengths of history from {learned[0]} to {learned[-1]} take a network each, of "
                 f"{sum(learned)} steps in all, and at most {MOST_STEPS} can be learned. Name only some of the lengths, "
-                f"such as order={[*_some_lengths(learned)]}, or use a smaller `order`."
+                f"such as order={some}, or use a smaller `order`."
             )
         return self._levels(blocks)
 
@@ -240,11 +236,10 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
 
     def _space(self, histories: Parts, following: Rows, order: int) -> str:
         """A network, or a table of short histories where counts are ample on average."""
-        if self.solver == "auto" and is_finite(following):
-            m = len(np.unique(symbol_keys(following.table)))
-            if self._n_histories(histories, order) * m <= min(MOST_SYMBOLS, len(following) / AMPLE_COUNT):
-                return "table"
-        return "causal"
+        if self.solver != "auto" or not is_finite(following):
+            return "causal"
+        cells = self._n_histories(histories, order) * len(np.unique(symbol_keys(following.table)))
+        return "table" if cells <= min(MOST_SYMBOLS, len(following) / AMPLE_COUNT) else "causal"
 
     @staticmethod
     def _steps(order: int) -> tuple[str, ...]:
@@ -258,23 +253,18 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         return Parts({v.name: v.rows(column) for v, column in zip(variables, histories.T[::-1], strict=True)})
 
     def _last_steps(self, histories: Any) -> np.ndarray:
-        values = histories.detach().cpu().numpy() if hasattr(histories, "detach") else histories
-        symbols = self.y_variable_.columns[0].categories
+        symbols, longest = self.y_variable_.columns[0].categories, max(self.orders_)
         letters = all(isinstance(symbol, str) and len(symbol) == 1 for symbol in symbols)
-        if not isinstance(values, str) and letters and _all_strings(values):
-            values = [list(part) for part in values]
-        longest = max(self.orders_)
-        listed = isinstance(values, list | tuple)
-        if listed and all(np.ndim(part) == 1 and len(part) >= longest for part in values):
-            values = [part[len(part) - longest :] for part in values]  # what is further back says nothing
-        lengths = sorted({np.size(part) for part in values}) if listed else []
-        if len(lengths) > 1 or np.ndim(values) != 2 or np.shape(values)[1] < longest:
-            found = f"histories of {lengths[:5]} steps" if len(lengths) > 1 else f"shape {np.shape(values)}"
+        several = isinstance(histories, list | tuple) and np.ndim(histories[0] if len(histories) else 0) == 1
+        several = several or getattr(histories, "ndim", 1) > 1 or (letters and _all_strings(histories))
+        steps = _as_sequences(histories, letters) if several else []
+        if not steps or min(map(len, steps)) < longest:
+            found = f"some of {sorted(set(map(len, steps)))[:5]}" if steps else f"shape {np.shape(histories)}"
             raise ValueError(
                 f"Histories must have at least {longest} steps each, oldest first, shape (n, {longest}); got {found}. "
                 "Leave out the short ones; for a single history pass [history]."
             )
-        return np.asarray(values)[:, -longest:]
+        return np.stack([part[len(part) - longest :] for part in steps])  # what is further back says nothing
 
     def _lengths(self) -> tuple[int, ...]:
         """The lengths of history, from the arguments; with what else is special to them."""
@@ -285,8 +275,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         if isinstance(self.order, Integral):
             orders = tuple(range(1, check_whole(self.order, "order", 1, "Use 3.", MOST_ORDER) + 1))
         else:
-            listed = isinstance(self.order, Sequence) or (isinstance(self.order, np.ndarray) and self.order.ndim == 1)
-            orders = tuple(self.order) if listed else ()  # type: ignore[arg-type]
+            orders = tuple(self.order) if isinstance(self.order, Iterable) else ()
         if not orders or any(not is_whole(order) or order < 1 for order in orders):
             raise ValueError(f"`order` must be a whole number, at least 1, or a list of them, got {self.order!r}.")
         if list(orders) != sorted(set(orders)):
@@ -294,34 +283,22 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         return tuple(int(order) for order in orders)
 
 
-def _some_lengths(lengths: list[int]) -> list[int]:
-    """Each twice the one before, and the longest."""
-    doubling = [1 << i for i in range(lengths[-1].bit_length())]
-    return [*(length for length in doubling if length < lengths[-1]), lengths[-1]]
-
-
-def _counted(arrays: list[np.ndarray], sample_weight: Any) -> list[np.ndarray]:
-    """Each sequence as often as it counts."""
-    return arrays if sample_weight is None else [arrays[i] for i in repeats(sample_weight, len(arrays))]
-
-
-def _as_sequences(sequences: Any, texts: bool | None) -> list[np.ndarray]:
+def _as_sequences(sequences: Any, texts: bool | None, sample_weight: Any = None) -> list[np.ndarray]:
+    """What a user handed in as one-dimensional arrays, each as often as it counts."""
     values = sequences.detach().cpu().numpy() if hasattr(sequences, "detach") else sequences
     values = [values] if isinstance(values, str) else values
     if not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0 or len(values) == 0:
         raise ValueError(f"Sequences must be a list or an array of symbols or of sequences, got {values!r}. Pass some.")
     if _all_strings(values):
         values = _letters_or_symbols(values, texts)
-    nested = isinstance(values, list | tuple) and np.ndim(values[0]) == 1
-    arrays = [np.asarray(part) for part in values] if nested else [np.asarray(values)]
-    if not nested and arrays[0].ndim == 2:
-        arrays = list(arrays[0])
+    values = values if isinstance(values, list | tuple) else np.asarray(values)
+    arrays = [np.asarray(part) for part in (values if np.ndim(values[0]) == 1 else [values])]
     if any(array.ndim != 1 for array in arrays):
         raise ValueError(
             f"Sequences must have one symbol a step, (length,) or (n, length), got shape {np.shape(values)}. Pass a "
             "list of one-dimensional sequences."
         )
-    return arrays
+    return arrays if sample_weight is None else [arrays[i] for i in repeats(sample_weight, len(arrays))]
 
 
 def _all_strings(values: Any) -> bool:
@@ -345,20 +322,15 @@ def _letters_or_symbols(strings: Any, texts: bool | None) -> Any:
 def _symbol(arrays: list[np.ndarray]) -> Column:
     """What a step holds. Whole numbers and truth values are symbols; other numbers are numbers."""
     values = np.concatenate(arrays)
-    if values.dtype.kind in "biu":
-        return Column("next symbol", "label", tuple(np.unique(values).tolist()))
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(
-            f"Numbers in a sequence must be finite, got {np.count_nonzero(~np.isfinite(values))} that are not (NaN or "
-            "infinite). Fill the gaps, or cut the sequence there and pass the parts as a list."
-        )
-    present = [value for value in values.tolist() if not is_missing(value)]
-    if values.dtype == object and present and all(isinstance(value, Integral) for value in present):
-        return Column("next symbol", "label", tuple(sorted(set(present))), missing=len(present) < len(values))
-    column = column_of("next symbol", RawColumn(values), "The sequence")
+    values = values if values.dtype == object else np.unique(values)
+    present = values[~missing_in(values)].tolist()
+    whole = bool(present) and values.dtype.kind in "biuO" and all(isinstance(value, Integral) for value in present)
+    came = RawColumn(values, tuple(sorted(set(present))) if whole else None)
+    column = column_of("next symbol", came, "The sequence")
     if column.kind != "label" and column.missing:
         raise ValueError(
-            "Numbers in a sequence must be finite, got some that miss (None). Fill the gaps, or cut there."
+            "Numbers in a sequence must be finite, got some that miss (NaN or None). Fill the gaps, or cut there and "
+            "pass the parts as a list."
         )
     return column
 

@@ -143,16 +143,6 @@ class Nesting:
         from_level_on = np.cumsum(self.weights[::-1])[::-1]
         return _read_only(from_level_on[np.maximum.outer(self.level_of, self.level_of)])
 
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self.levels)
-
-    def __hash__(self) -> int:
-        return self._hash  # computed once: a nesting is looked up in every training step
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Nesting, (self.levels,)  # without the hash, which differs from process to process
-
     def __repr__(self) -> str:
         return f"Nesting([{', '.join(map(repr, self.levels))}])"
 

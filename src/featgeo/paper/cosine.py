@@ -16,8 +16,19 @@ from featgeo.geometry import Modes, Moments, decompose
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import kernel_error, root_mean_square, strengths, uniform
-from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, curves, figure
+from featgeo.paper.record import (
+    Experiment,
+    Number,
+    Outcome,
+    Pairs,
+    about,
+    curves,
+    figure,
+    kernel_error,
+    root_mean_square,
+    strengths,
+    uniform,
+)
 from featgeo.report.panels import Map
 
 SAMPLES = 50_000
@@ -79,11 +90,10 @@ def fast(data: Pairs, seed: int) -> Learned:
 
 def published(data: Pairs, seed: int) -> Learned:
     """Softplus networks with two layers of 32."""
-    x, y, grid = (recipe.column(values) for values in (data.x, data.y, GRID))
-    with recipe.seeded(seed):
-        f, g = (recipe.mlp(1, 32, 32, MODES) for _ in range(2))
-    modes = recipe.trained_modes((f, x), (g, y), (grid, grid), MODES, seed)
-    return _assembled(modes, recipe.modes((f, x), (g, y), (x, y)).g, data.y)
+    sides = [(recipe.column(own), recipe.column(np.concatenate([GRID, own]))) for own in data]
+    both = recipe.trained_modes(lambda: [recipe.mlp(1, 32, 32, MODES) for _ in sides], sides, MODES, seed)
+    m = len(GRID)
+    return _assembled(Modes(both.sigma, both.f[:m], both.g[:m]), both.g[m:], data.y)
 
 
 def optimum(data: Pairs) -> Learned:

@@ -6,21 +6,41 @@ decomposition of its counts. The distance between the two is sampling error alon
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import nn
 
 from featgeo.geometry import FiniteJoint, Modes
+from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
+from featgeo.paper import SEED, record
 from featgeo.paper import published as recipe
-from featgeo.paper.alphabets import counted, drawn, random_law
-from featgeo.paper.compare import kernel_error, relative_error, strengths, turned
 from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, bars, figure, subscript
 
 SAMPLES = 30_000
 SHAPE = (8, 6)
 MODES = 3
 MINIBATCH = 128
+
+
+def random_law(shape: tuple[int, ...], names: Sequence[str]) -> FiniteJoint:
+    """The paper's random distribution of symbols: uniform numbers, normalised."""
+    return FiniteJoint(np.random.RandomState(SEED).rand(*shape), names=names)
+
+
+def drawn(law: FiniteJoint, seed: int, n: int) -> tuple[np.ndarray, ...]:
+    """Symbols of n rows, (n,) for each variable."""
+    mass = law.probability()
+    cells = np.random.default_rng(seed).choice(mass.size, n, p=mass.ravel())
+    return np.unravel_index(cells, mass.shape)
+
+
+def counted(symbols: Sequence[np.ndarray], shape: tuple[int, ...]) -> Array:
+    """How many rows have each combination of symbols, as an array of this shape."""
+    cells = np.ravel_multi_index(tuple(symbols), shape)
+    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape).astype(float)
 
 
 def distribution() -> FiniteJoint:
@@ -41,11 +61,10 @@ def fast(data: Pairs, seed: int) -> Modes:
 
 def published(data: Pairs, seed: int) -> Modes:
     """One linear layer on each side, of indicators."""
-    with recipe.seeded(seed):
-        f, g = (nn.Linear(size, MODES) for size in SHAPE)
-    x, y = recipe.one_hot(data.x, SHAPE[0]), recipe.one_hot(data.y, SHAPE[1])
-    symbols = torch.eye(SHAPE[0]), torch.eye(SHAPE[1])
-    return recipe.trained_modes((f, x), (g, y), symbols, MODES, seed, minibatch=MINIBATCH)
+    sides = [(recipe.one_hot(own, size), torch.eye(size)) for own, size in zip(data, SHAPE, strict=True)]
+    return recipe.trained_modes(
+        lambda: [nn.Linear(size, MODES) for size in SHAPE], sides, MODES, seed, minibatch=MINIBATCH
+    )
 
 
 def optimum(data: Pairs) -> Modes:
@@ -57,15 +76,15 @@ def compare(data: Pairs, learned: Modes, best: Modes) -> Outcome:
     """Strengths and functions beside those of the distribution, and of the sample's own."""
     law = distribution()
     truth, masses = law.modes(MODES), (law.probability("x"), law.probability("y"))
-    found = turned(learned, truth, *masses)
+    found = record.turned(learned, truth, *masses)
     sides = (("f", "x", found.f, truth.f, masses[0]), ("g", "y", found.g, truth.g, masses[1]))
     numbers = [
-        Number("kernel of three modes, relative error", kernel_error(learned, truth.kernel(), *masses)),
-        *strengths(truth.sigma, learned.sigma, [0.02] * MODES),
+        Number("kernel of three modes, relative error", record.kernel_error(learned, truth.kernel(), *masses)),
+        *record.strengths(truth.sigma, learned.sigma, [0.02] * MODES),
         *(
             Number(f"{side}{subscript(i + 1)}, relative error", float(error))
             for side, _, values, true, mass in sides
-            for i, error in enumerate(relative_error(values, true, mass))
+            for i, error in enumerate(record.relative_error(values, true, mass))
         ),
         Number("σ, from the sample's own", float(np.abs(learned.sigma - best.sigma).max()), bound=1e-10),
     ]

@@ -16,10 +16,21 @@ from torch import nn
 from featgeo.geometry import Modes, Moments, decompose
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
-from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import decorrelation, strengths, turned
-from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, bars, curves, figure, subscript
+from featgeo.paper.record import (
+    Experiment,
+    Number,
+    Outcome,
+    Pairs,
+    about,
+    bars,
+    curves,
+    decorrelation,
+    figure,
+    strengths,
+    subscript,
+    turned,
+)
 
 RHO = 0.8
 SAMPLES = 50_000
@@ -55,12 +66,10 @@ def fast(data: Pairs, seed: int) -> Modes:
 
 def published(data: Pairs, seed: int) -> Modes:
     """Networks with batch normalisation; the gradient of each level stops at the levels before it."""
-    x, y, grid = (recipe.column(values) for values in (data.x, data.y, GRID))
-    with recipe.seeded(seed):
-        f, g = _network(), _network()
-    nesting, schedule = Nesting.modes(MODES), {"minibatch": MINIBATCH, "epochs": EPOCHS}
-    recipe.maximise_nested([(f, x)], [(g, y)], nesting, seed, "sequential", **schedule)
-    return recipe.modes((f, x), (g, y), (grid, grid))
+    sides = [(recipe.column(own), recipe.column(GRID)) for own in data]
+    return recipe.trained_modes(
+        lambda: [_network() for _ in sides], sides, MODES, seed, "sequential", minibatch=MINIBATCH, epochs=EPOCHS
+    )
 
 
 def _network() -> nn.Module:

@@ -15,9 +15,9 @@ from torch import nn
 from featgeo.geometry import Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
+from featgeo.paper import SEED
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import aligned, decorrelation, uniform
-from featgeo.paper.record import SEED, Experiment, Number, Outcome, about, curves, figure
+from featgeo.paper.record import Experiment, Number, Outcome, about, aligned, curves, decorrelation, figure, uniform
 
 DIMENSIONS = 10
 SAMPLES, FRESH = 50_000, 10_000
@@ -73,9 +73,8 @@ def published(data: Sample, seed: int) -> Modes:
     """The networks of appendix D: two layers of 32 for x, one linear layer for the label."""
     x, fresh = (recipe.rows(values) for values in (data.X, data.fresh))
     y, labels = (recipe.one_hot(values == 1, 2) for values in (data.y, LABELS))
-    with recipe.seeded(seed):
-        f, g = recipe.mlp(DIMENSIONS, 32, 32, 1), nn.Linear(2, 1)
-    return recipe.trained_modes((f, x), (g, y), (fresh, labels), 1, seed)
+    sides = (x, fresh), (y, labels)
+    return recipe.trained_modes(lambda: (recipe.mlp(DIMENSIONS, 32, 32, 1), nn.Linear(2, 1)), sides, 1, seed)
 
 
 def optimum(data: Sample) -> Modes:

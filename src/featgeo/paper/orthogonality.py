@@ -17,9 +17,19 @@ from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import aligned, decorrelation, relative_error
 from featgeo.paper.cosine import GRID, MASS, SAMPLES, SIGMA, Function, draw, sinusoids
-from featgeo.paper.record import Experiment, Number, Outcome, Pairs, about, curves, figure
+from featgeo.paper.record import (
+    Experiment,
+    Number,
+    Outcome,
+    Pairs,
+    about,
+    aligned,
+    curves,
+    decorrelation,
+    figure,
+    relative_error,
+)
 
 GIVEN: dict[str, Function] = {"x": lambda x: x, "x²": lambda x: x**2}
 TRUTH: dict[str, Function] = {

@@ -181,7 +181,26 @@ def modes(x: Part, y: Part, at: tuple[Tensor, Tensor]) -> Modes:
     return Modes(f_norm * g_norm, f_at, g_at)
 
 
-def trained_modes(x: Part, y: Part, at: tuple[Tensor, Tensor], k: int, seed: int, **schedule: int) -> Modes:
-    """Train a network of x and one of y to maximise the nested H-score of k modes; arguments as above."""
-    maximise_nested([x], [y], Nesting.modes(k), seed, "joint", **schedule)
-    return modes(x, y, at)
+def trained_modes(
+    networks: Callable[[], Iterable[nn.Module]],
+    sides: Iterable[tuple[Tensor, Tensor]],
+    k: int,
+    seed: int,
+    mode: Mode = "joint",
+    **schedule: int,
+) -> Modes:
+    """Modes of two networks that are trained to maximise the nested H-score of k modes.
+
+    Args:
+        networks: Makes the network of x and that of y, untrained.
+        sides: For x and for y the inputs of the sample, and those where the modes are wanted.
+        k: How many modes.
+        seed: Of the networks and of the shuffles.
+        mode: As in `nested_h_score`.
+        schedule: Minibatches and epochs as in `maximise`.
+    """
+    (x, x_at), (y, y_at) = sides
+    with seeded(seed):
+        f, g = networks()
+    maximise_nested([(f, x)], [(g, y)], Nesting.modes(k), seed, mode, **schedule)
+    return modes((f, x), (g, y), (x_at, y_at))

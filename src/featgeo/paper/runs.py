@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from featgeo.files import make_folder, write_whole
-from featgeo.paper.record import AnyExperiment, Number, Recipe
+from featgeo.paper import Recipe
+from featgeo.paper.record import AnyExperiment, Number
 from featgeo.report.panels import Plot, as_plain, from_plain
 from featgeo.schema import made
 
@@ -50,19 +51,18 @@ def known_or_new(
     folder: Path, experiment: AnyExperiment, recipe: Recipe, seed: int, version: str, fresh: bool = False
 ) -> Run:
     """The run that a folder has; where there is none of this version, or it is to be fresh, it is done and kept."""
-    known = None if fresh else kept(folder, experiment.name, recipe, seed, version)
-    if known is not None:
-        return known
-    done = run(experiment, recipe, seed, version)
-    save(folder, done)
+    done = None if fresh else kept(folder, experiment.name, recipe, seed, version)
+    if done is None:
+        done = run(experiment, recipe, seed, version)
+        save(folder, done)
     return done
 
 
 def run(experiment: AnyExperiment, recipe: Recipe, seed: int, version: str) -> Run:
     """Draw, learn and compare."""
-    data = experiment.draw(seed)
+    data, learn = experiment.draw(seed), experiment.fast if recipe == "fast" else experiment.published
     start = time.process_time()
-    learned = experiment.learn(recipe, data, seed)
+    learned = learn(data, seed)
     seconds = time.process_time() - start
     outcome = experiment.measure(data, learned)
     return Run(experiment.name, recipe, seed, version, seconds, outcome.numbers, outcome.plots)
@@ -108,8 +108,7 @@ def _read(path: Path) -> Run:
         number.allowed  # noqa: B018 (refuses one that cannot be judged)
     if len({plot.slug for plot in plots}) < len(plots):
         raise ValueError("two figures have the same name")
-    done: Run = made(Run, plain | {"numbers": numbers, "plots": plots})
-    return done
+    return made(Run, plain | {"numbers": numbers, "plots": plots})
 
 
 def medians(runs: Sequence[Run]) -> list[Number]:

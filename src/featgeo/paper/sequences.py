@@ -18,8 +18,7 @@ from featgeo.geometry import FiniteJoint, Modes
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.paper import published as recipe
-from featgeo.paper.compare import decorrelation, turned, uniform
-from featgeo.paper.record import Experiment, Number, Outcome, about, figure
+from featgeo.paper.record import Experiment, Number, Outcome, about, decorrelation, figure, turned, uniform
 from featgeo.report.panels import Cells, Points
 
 LENGTHS = (40, 30)
@@ -81,11 +80,10 @@ def fast(data: Sample, seed: int) -> Modes:
 
 def published(data: Sample, seed: int) -> Modes:
     """An embedding, 32 convolutions of width 4, their average over positions, and a linear layer."""
-    sides = [recipe.rows(part) for part in (data.x, data.y, data.fresh_x, data.fresh_y)]
-    x, y, fresh_x, fresh_y = (torch.stack([1 - part, part], dim=1) for part in sides)
-    with recipe.seeded(seed):
-        f, g = _network(), _network()
-    return recipe.trained_modes((f, x), (g, y), (fresh_x, fresh_y), 1, seed, minibatch=MINIBATCH)
+    parts = [recipe.rows(part) for part in (data.x, data.fresh_x, data.y, data.fresh_y)]
+    x, fresh_x, y, fresh_y = (torch.stack([1 - part, part], dim=1) for part in parts)
+    sides = (x, fresh_x), (y, fresh_y)
+    return recipe.trained_modes(lambda: (_network(), _network()), sides, 1, seed, minibatch=MINIBATCH)
 
 
 def _network() -> nn.Module:

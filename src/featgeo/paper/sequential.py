@@ -13,9 +13,9 @@ from torch import nn
 from featgeo.geometry import FiniteJoint
 from featgeo.geometry.validation import Array
 from featgeo.models import SequentialDecomposition
-from featgeo.nesting import Nesting, nested_h_score
+from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
-from featgeo.paper.alphabets import counted
+from featgeo.paper.discrete import counted
 from featgeo.paper.record import Experiment, Number, Outcome, about, bars, figure
 from featgeo.report.panels import Cells, Panel
 
@@ -87,43 +87,32 @@ def _published(sequence: np.ndarray, seed: int) -> Array:
     past, following = windows[:, :-1].flip(1), windows[:, -1]
     with recipe.seeded(seed):
         network = _CausalTransformer()
-        tables = nn.ModuleList(nn.Embedding(2, WIDTH) for _ in range(ORDERS))
-        nesting = Nesting([WIDTH] * ORDERS)
-
-        def features(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            g = torch.cat([table(following[rows]) for table in tables], dim=1)
-            return network(past[rows]).flatten(1), g
-
+        g = torch.cat([table[following] for table in _tables()], dim=1)
         # Inside, for the network drops some of its units at random while it learns.
-        recipe.maximise(
-            (network,), lambda rows: nested_h_score(*features(rows), nesting), [len(windows)], seed, minibatch=MINIBATCH
-        )
-    network.eval()
-    with torch.no_grad():
-        f, g = (part - part.mean(dim=0) for part in features(torch.arange(len(windows))))
-    levels = [slice(WIDTH * i, WIDTH * (i + 1)) for i in range(ORDERS)]
-    energies = [float(((f[:, at].T @ f[:, at]) * (g[:, at].T @ g[:, at])).sum()) for at in levels]
-    return np.array(energies) / len(windows) ** 2
+        levels = Nesting([WIDTH] * ORDERS)
+        recipe.maximise_nested([(network, past)], [(nn.Identity(), g)], levels, seed, minibatch=MINIBATCH)
+    sides = (np.split(side, ORDERS, axis=1) for side in (recipe.values(network, past), g.numpy()))
+    return np.array([np.sum(np.cov(f.T, bias=True) * np.cov(g.T, bias=True)) for f, g in zip(*sides, strict=True)])
+
+
+def _tables() -> list[torch.Tensor]:
+    """A table of symbols for each order, at its random start."""
+    return [nn.Embedding(2, WIDTH).weight.detach() for _ in range(ORDERS)]
 
 
 class _CausalTransformer(nn.Module):
-    """Features of the last one, two and three symbols, (n, 3) -> (n, 3, WIDTH)."""
-
-    embedding: torch.Tensor
-    mask: torch.Tensor
+    """Features of the last one, two and three symbols, (n, 3) -> (n, 3 WIDTH)."""
 
     def __init__(self) -> None:
         super().__init__()
-        start = torch.stack([nn.Embedding(2, WIDTH).weight.detach() for _ in range(ORDERS)])
-        self.register_buffer("embedding", start)
+        self.tables, self.mask = _tables(), nn.Transformer.generate_square_subsequent_mask(ORDERS)
         layer = nn.TransformerEncoderLayer(WIDTH, nhead=1, dim_feedforward=WIDTH, batch_first=True)
         self.encoder = nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
-        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(ORDERS))
 
     def forward(self, past: torch.Tensor) -> torch.Tensor:
         """Position i reads the last i + 1 symbols only."""
-        embedded = torch.stack([self.embedding[i, past[:, i]] for i in range(ORDERS)], dim=1)
-        return self.encoder(embedded, mask=self.mask, is_causal=True)
+        embedded = torch.stack([table[symbols] for table, symbols in zip(self.tables, past.T, strict=True)], dim=1)
+        return self.encoder(embedded, mask=self.mask, is_causal=True).flatten(1)
 
 
 def optimum(data: Sample) -> Learned:

@@ -53,12 +53,13 @@ def _width(panel: Panel, columns: int) -> float:
 
 def _height(panel: Panel, width: float) -> float:
     """Inches of a panel of this width."""
-    if isinstance(panel, Cells):
-        return 0.55 + 0.23 * len(panel.rows)
-    if isinstance(panel, Map):
-        return width
-    if isinstance(panel, Points):
-        return 0.95 * width
+    match panel:
+        case Cells(rows=rows):
+            return 0.55 + 0.23 * len(rows)
+        case Map():
+            return width
+        case Points():
+            return 0.95 * width
     return float(np.clip(0.75 * width, 1.9, 2.8))
 
 
@@ -80,10 +81,6 @@ def _colours(panel: Panel) -> object:
     return (tuple(panel.range), panel.diverging) if isinstance(panel, Map) else None
 
 
-def _square(panel: Panel) -> object:
-    return (tuple(panel.extent), tuple(panel.labels)) if isinstance(panel, Map) else None
-
-
 def share_heights(places: Sequence[Place]) -> None:
     """One vertical scale for neighbours on the same axis, unless it would flatten one of them to less than half."""
     for run in _neighbours(places, _axis):
@@ -96,15 +93,11 @@ def share_heights(places: Sequence[Place]) -> None:
 
 
 def join_maps(places: Sequence[Place]) -> None:
-    """Neighbours on the same square name its sides once: at the left, and below unless the colours change."""
-    for run in _neighbours(places, _square):
-        for place in run[1:]:
-            place.axes.tick_params(labelleft=False)
-            place.axes.set_ylabel("")
-    for run in _neighbours(places, lambda panel: _colours(panel) and (_square(panel), _colours(panel)), down=True):
-        for place in run[:-1]:
-            place.axes.tick_params(labelbottom=False)
-            place.axes.set_xlabel("")
+    """Maps that all show the same square name its sides once, at the left and below."""
+    squares = [(panel.extent, panel.labels) for _, _, panel, _ in places if isinstance(panel, Map)]
+    if len(squares) == len(places) and len(set(squares)) == 1:
+        for place in places:
+            place.axes.label_outer()
 
 
 def add_colour_bars(figure: Figure, places: Sequence[Place]) -> None:

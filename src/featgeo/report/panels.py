@@ -159,15 +159,14 @@ def from_plain(plain: Mapping[str, Any]) -> Plot:
 
 def _check_sizes(panel: Panel) -> None:
     """Lengths that belong together are the same."""
-    if isinstance(panel, Curves):
-        sizes = [len(panel.at), len(panel.theory), *map(len, panel.learned.values())]
-    elif isinstance(panel, Bars):
-        sizes = [len(panel.symbols), len(panel.theory), *map(len, panel.learned.values())]
-    elif isinstance(panel, Map):
-        sizes = [len(row) for row in panel.values]
-    elif isinstance(panel, Points):
-        sizes = [2, *(len(point) for group in panel.groups.values() for point in group)]
-    else:  # rows of cells have lengths of their own
-        sizes = [min(1, len(row)) for row in panel.rows.values()]
+    match panel:
+        case Curves(at=along) | Bars(symbols=along):
+            sizes = [len(along), len(panel.theory), *map(len, panel.learned.values())]
+        case Map(values=rows):
+            sizes = [len(row) for row in rows]
+        case Points(groups=groups):
+            sizes = [2, *(len(point) for group in groups.values() for point in group)]
+        case Cells(rows=named):  # of lengths of their own
+            sizes = [min(1, len(row)) for row in named.values()]
     if not sizes or min(sizes) < 1 or len(set(sizes)) > 1:
         raise ValueError(f"a panel of kind {type(panel).__name__} with lengths {sorted(set(sizes))[:5]}")

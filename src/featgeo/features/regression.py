@@ -1,0 +1,535 @@
+"""E[h|s]: the one regression on S, of tests given S and of functions that are to have mean 0 given S.
+
+It is kernel ridge regression beside terms that go without a penalty. With K = U diag(lambda) U^T the centred kernel
+matrix of S, a target t is predicted by U diag(lambda / (lambda + ridge)) U^T t: one decomposition serves every target
+and every ridge. The ridge of each target is a tenth of the one that minimises its generalised cross-validation: that
+one balances the error's variance, which products of residuals forgive, with its bias, which X and Y may have in common.
+
+A penalty leaves a share of the same function of S in X and in Y, which then look dependent, and a kernel on a few
+hundred rows would miss most of many labels. So what is simple and often there goes without one, as eigenvectors of
+infinite eigenvalue:
+
+- lines in the numbers as they are and, where these differ, in their normal scores; the mean of each label;
+- waves along *indices* of the targets: combinations of lines, or of curves of single columns where rows allow, chosen
+  so that waves along them explain most, since many variables follow one combination of others, in whatever way;
+- waves along single columns, more of them as rows allow;
+- jumps along columns and indices that are too clear for chance.
+
+All of them are spaces, and what is found is a function in their span: it has values at other rows, moves to devices and
+is kept in files as every function is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from featgeo.features.combined import PartSpace, SideBySide
+from featgeo.features.scored import (
+    Ranks,
+    RankSpace,
+    Scored,
+    SymbolSpace,
+    cosines_of,
+    frequent,
+    joint_symbols,
+    landmark_features,
+    landmarks,
+    mid_ranks,
+    orthonormal,
+    scored_columns,
+    whitening,
+)
+from featgeo.features.space import Space, normal_quantile
+from featgeo.features.spaces import SpanFunction
+from featgeo.features.variables import Rows
+from featgeo.geometry.spans import COLLINEAR, AffineFeatures
+from featgeo.geometry.validation import Array
+from featgeo.schema import saved
+
+SINGLE_WIDTHS = (0.3, 1.0)  # of the Gaussian kernels of one column, in normal scores: rows suffice for both
+SYMBOL_DISTANCE = 4.0  # squared, between two symbols: two deviations of a number
+INDEX_WIDTH, INDEX_SHARE = 0.2, 0.5  # of the narrow kernel along an index, beside the wide ones
+INDEX_GRID = np.arange(-9, 10) * 0.3  # of points along an index, in normal scores: the step is about the width
+
+Column = RankSpace | SymbolSpace
+
+
+@saved
+@dataclass(eq=False, repr=False)
+class LineSpace(Space):
+    """Lines in numbers, in their normal scores where these are others, and indicators of labels.
+
+    Attributes:
+        columns: What is read.
+        frequent: Of symbols those that have an indicator; of a number, one 0 where its scores are another line.
+    """
+
+    columns: tuple[Column, ...]
+    frequent: tuple[np.ndarray, ...]
+
+    def forward(self, rows: Rows) -> Tensor:
+        """All of them, (n, d)."""
+        blocks = []
+        for i, column in enumerate(self.columns):
+            if isinstance(column, SymbolSpace):
+                blocks.append((column.forward(rows) == self.tensor("frequent", i)).double())
+                continue
+            blocks.append(column.of.forward(rows).nan_to_num())
+            if len(self.frequent[i]):
+                blocks.append(scored(column, rows))
+        return torch.cat(blocks, dim=1)
+
+
+@saved
+@dataclass(eq=False, repr=False)
+class LandmarkSpace(Space):
+    """The kernel of smooth functions of S, sums of functions of single columns foremost, with some points.
+
+    Attributes:
+        columns: What is read.
+        points: Normal scores, and positions of symbols, (m, columns).
+        widths: Of the Gaussian kernels where there is one column, in normal scores; those of several have width 1.
+    """
+
+    columns: tuple[Column, ...]
+    points: Array
+    widths: tuple[float, ...]
+
+    def forward(self, rows: Rows) -> Tensor:
+        """The kernel of each row and each point, (n, m)."""
+        additive = total = torch.zeros((), dtype=torch.float64, device=rows.device)
+        for column, point in zip(self.columns, self.tensor("points").T, strict=True):
+            at = scored(column, rows)
+            ranked = isinstance(column, RankSpace)
+            distance = (at - point).square() if ranked else SYMBOL_DISTANCE * (at != point).double()
+            additive, total = additive + gaussian(distance), total + distance
+        if len(self.columns) == 1:
+            return torch.stack([gaussian(total, width) for width in self.widths]).sum(dim=0)
+        return additive / len(self.columns) + gaussian(total / len(self.columns))
+
+
+@saved
+@dataclass(eq=False, repr=False)
+class AlongSpace(Space):
+    """Functions of a rank.
+
+    Attributes:
+        rank: Along a column or an index.
+        waves: How many half-waves.
+        powers: Whether the square and the cube of the normal score are there.
+        narrow: Whether features of a narrow kernel are.
+        jump: The rank beyond which an indicator is 1; None for no indicator.
+    """
+
+    rank: RankSpace
+    waves: int = 0
+    powers: bool = False
+    narrow: bool = False
+    jump: float | None = None
+
+    def forward(self, rows: Rows) -> Tensor:
+        """All of them, (n, d)."""
+        return along(self.rank.forward(rows), self.waves, self.powers, self.narrow, self.jump)
+
+
+def along(
+    rank: Tensor, waves: int = 0, powers: bool = False, narrow: bool = False, jump: float | None = None
+) -> Tensor:
+    """Functions of a rank, (n, 1), as `AlongSpace` has them."""
+    half_waves = torch.arange(1, waves + 1, dtype=rank.dtype, device=rank.device)
+    blocks = [(math.sqrt(2) * torch.cos(math.pi * half_waves * rank)).nan_to_num()]
+    score = normal_quantile(rank).nan_to_num() if powers or narrow else rank
+    if powers:
+        blocks += [score**2, score**3]
+    if narrow:
+        grid = torch.as_tensor(INDEX_GRID, device=rank.device)
+        root = torch.linalg.cholesky(gaussian((grid[:, None] - grid).square(), INDEX_WIDTH))  # of their own kernel
+        at_grid = gaussian((score - grid).square(), INDEX_WIDTH)
+        blocks.append(math.sqrt(INDEX_SHARE) * torch.linalg.solve_triangular(root, at_grid.T, upper=False).T)
+    if jump is not None:
+        blocks.append((~(rank <= jump)).double())
+    return torch.cat(blocks, dim=1)
+
+
+def scored(column: Column, rows: Rows) -> Tensor:
+    """Where a standard normal has the ranks, a missing number counts as average; or positions of symbols; (n, 1)."""
+    at = column.forward(rows)
+    return normal_quantile(at).nan_to_num() if isinstance(column, RankSpace) else at
+
+
+def gaussian(squared_distances: Tensor, width: float = 1.0) -> Tensor:
+    """The kernel of some width, from squared distances."""
+    return torch.exp(squared_distances / (-2 * width**2))
+
+
+RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue
+UNDERSMOOTHING = 2  # steps of the ridge, each a factor of about 3
+HARDLY = 0.05  # share of an eigenvector that a regression takes out
+MOST_DEGREES = 0.5  # of freedom, over n: beyond it cross-validation mistakes interpolation for a good fit
+MOST_FREE = 0.25  # terms, over n; beyond it the rarest labels of a column count as one
+SAME = 0.97  # squared correlation of a number and its normal score from which one of them does
+INDEX_WAVES = 5  # half-waves: a curve that turns up to four times
+COLUMN_WAVES = 8  # at most: what is rougher is left to the kernel
+ROWS_PER_WAVE = 80  # along a column
+CURVE_WAVES = 4  # of the columns whose sum is an index
+ROWS_PER_CURVE = 50  # of each: with fewer a combination of them follows the noise
+NARROW_ROWS = 500  # from so many on, functions along indices may be narrow
+STEPS = 5  # of Gauss and Newton, at most; it bounds the time
+NEGLIGIBLE = 1e-3  # share of an error, or of the energy of a step, that products of residuals forgive
+MOST_JUMPS = 4  # of a target: more are no longer simple
+JUMP_ROWS = 5  # on either side of a jump, at least
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Functions of S.
+
+    Attributes:
+        values: At the rows, (n, d); of a rank (n,).
+        made: Their space, for other rows, once it is asked for.
+    """
+
+    values: Array
+    made: Callable[[], Any]
+
+    @cached_property
+    def space(self) -> Any:
+        """The space of the functions."""
+        return self.made()
+
+    def along(self, **functions: Any) -> Known:
+        """Functions of a rank, as `AlongSpace` has them."""
+        values = along(torch.from_numpy(self.values)[:, None], **functions).numpy()
+        return Known(values, lambda: AlongSpace(self.space, **functions))
+
+    def mapped(self, affine: AffineFeatures) -> Known:
+        """Other functions in their span."""
+        values = affine.offset + (self.values - affine.centre) @ affine.weight
+        return Known(values, lambda: SpanFunction(self.space, affine))
+
+
+def side_by_side(*parts: Known) -> Known:
+    """Functions of all parts."""
+    values = np.hstack([part.values for part in parts])
+    return Known(values, lambda: SideBySide(tuple(part.space for part in parts)))
+
+
+def spanned(*parts: Known) -> Known:
+    """An orthonormal basis of the span of several, the strongest functions first."""
+    together = side_by_side(*parts)
+    return together.mapped(whitening(together.values)[0])
+
+
+class Condition:
+    """S, with all that regressions on it share.
+
+    Args:
+        rows: Its rows.
+        seed: Of the kernel's landmarks.
+        columns: Those to read, that vary; each by itself when None.
+        widths: Of the kernels of a single column, in normal scores.
+    """
+
+    def __init__(
+        self, rows: Rows, seed: int, columns: list[Scored] | None = None, widths: tuple[float, ...] = SINGLE_WIDTHS
+    ) -> None:
+        self.rows, self.seed, self.widths = rows, seed, widths
+        self.columns = scored_columns(rows.table) if columns is None else columns
+
+    def known(self, space: Space) -> Known:
+        """The functions of a space."""
+        return Known(space(self.rows), lambda: space)
+
+    @cached_property
+    def numbers(self) -> list[Known]:
+        """Ranks along each column that is a number, (n,)."""
+        ranked = [column for column in self.columns if isinstance(column, Ranks)]
+        return [Known(column.values, partial(getattr, column, "space")) for column in ranked]
+
+    @cached_property
+    def _spaces(self) -> tuple[Any, ...]:
+        return tuple(column.space for column in self.columns)
+
+    @cached_property
+    def lines(self) -> Known:
+        """An orthonormal basis of its lines and labels, (n, r)."""
+        most, chosen = max(1, int(MOST_FREE * len(self.rows)) // len(self.columns)), []
+        for column in self.columns:
+            if isinstance(column, Ranks):
+                likeness = np.corrcoef(np.nan_to_num(column.numbers), column.scores)[0, 1] ** 2
+                chosen.append(np.zeros(int(likeness <= SAME)))
+            else:
+                chosen.append(frequent(column, min(column.size - 1, most)))
+        return spanned(self.known(LineSpace(self._spaces, tuple(chosen))))
+
+    @cached_property
+    def curves(self) -> Known | None:
+        """One of lines and curves of single columns, (n, c); None where rows are too few, or no column is a number."""
+        waves = min(CURVE_WAVES, len(self.rows) // len(self.columns) // ROWS_PER_CURVE)
+        if waves < 2 or not self.numbers:
+            return None
+        return spanned(self.lines, *(number.along(waves=waves, powers=True) for number in self.numbers))
+
+    @cached_property
+    def kernel(self) -> Known:
+        """Features of the kernel of its smooth functions, (n, m)."""
+        chosen = landmarks(len(self.rows), self.seed)
+        at = [column.scores if isinstance(column, Ranks) else column.codes for column in self.columns]
+        kernel = self.known(LandmarkSpace(self._spaces, np.column_stack(at)[chosen].astype(np.float64), self.widths))
+        return kernel.mapped(landmark_features(kernel.values, chosen))
+
+    def indices(self, target: Array) -> list[Known]:
+        """Ranks along the combinations of columns that a target, (n,), follows: of lines, and of sums of curves."""
+        if len(self.columns) == 1 and self.numbers:
+            return self.numbers
+        straight = index_of(self.lines, target, even=True)
+        return [straight] if self.curves is None else [straight, index_of(self.curves, target, even=False)]
+
+    def free_terms(self, indices: Sequence[Known], target: Array) -> Known:
+        """All that goes without penalty for the sake of a target, (n,): an orthonormal basis, (n, r)."""
+        n, width = len(self.rows), len(self.columns)
+        most = int(MOST_FREE * n) - self.lines.values.shape[1]
+        waves = max(0, min(INDEX_WAVES, most // len(indices)))
+        rest = most - waves * len(indices)
+        single = max(0, min(COLUMN_WAVES, n // (ROWS_PER_WAVE * width), rest // width))
+        ranks = [(index, waves) for index in indices] + [(number, single) for number in self.numbers]
+        terms = spanned(self.lines, *(rank.along(waves=count) for rank, count in ranks))
+        if int(MOST_FREE * n) - terms.values.shape[1] < MOST_JUMPS:
+            return terms
+        jumps = jumps_of(terms, self.lines, self.numbers if width == 1 else [*self.numbers, *indices], target)
+        return spanned(terms, *jumps) if jumps else terms
+
+    def regress(self, targets: Array) -> tuple[Residuals, Known]:
+        """What S leaves of targets, (n, k), and their means given S.
+
+        For the sake of the first target terms go without penalty.
+        """
+        indices = self.indices(targets[:, 0])
+        narrow = indices if len(self.columns) > 1 and len(self.rows) >= NARROW_ROWS else []
+        smooth = side_by_side(self.kernel, *(index.along(narrow=True) for index in narrow))
+        free, centre = self.free_terms(indices, targets[:, 0]), smooth.values.mean(axis=0)
+        left, weight = residuals(smooth.values - centre, free.values, targets)
+        affine = AffineFeatures(np.append(np.zeros(free.values.shape[1]), centre), weight, targets.mean(axis=0))
+        return left, Known(targets - left.values, lambda: SpanFunction(side_by_side(free, smooth).space, affine))
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What a regression leaves of its targets.
+
+    Attributes:
+        values: Shape (n, k).
+        vectors: The constant and the eigenvectors of which it takes out more than hardly any, orthonormal, (n, r).
+        taken: The share that it takes out of the variance of each of them in each target, (r, k).
+        of_rows: The share that it takes out of the variance of each row in each target, (n, k).
+        error: The generalised cross-validation of all targets together.
+    """
+
+    values: Array
+    vectors: Array
+    taken: Array
+    of_rows: Array
+    error: float = 0.0
+
+
+def residuals(features: Array, free: Array, targets: Array) -> tuple[Residuals, Array]:
+    """Targets, centred, less what a regression predicts of them; and the weights of its predictions, (q + m, k).
+
+    Args:
+        features: Those of the kernel, centred, (n, m).
+        free: Terms without penalty, orthonormal, (n, q).
+        targets: Shape (n, k).
+    """
+    n, q, targets = len(free), free.shape[1], targets - targets.mean(axis=0)
+    shared = free.T @ features / n
+    rest = features - free @ shared
+    energies, rotation = np.linalg.eigh(rest.T @ rest)
+    # Of the others no ridge takes out more than hardly any; and what is close to rounding is nothing.
+    rounding = np.finfo(float).eps * np.square(features).sum()
+    kept = energies > max(HARDLY * RIDGES[0] * energies[-1], 1e3 * rounding)
+    rotation = rotation[:, kept] * np.sqrt(n / energies[kept])
+    eigenvalues = np.concatenate([np.full(q, np.inf), energies[kept]])
+    coefficients = np.vstack([free.T @ targets, rotation.T @ (rest.T @ targets)]) / n
+    left, error = _shares_left(eigenvalues, coefficients, np.square(targets).mean(axis=0), n)
+    predicted = (1 - left) * coefficients
+    smooth_weight = rotation @ predicted[q:]
+    values = targets - free @ predicted[:q] - rest @ smooth_weight
+    taken = 1 - left**2
+    seen = taken.max(axis=1) > HARDLY
+    # Single precision takes half the time, and six digits are enough for variances.
+    smooth = rest.astype(np.float32) @ rotation[:, seen[q:]].astype(np.float32)
+    vectors = np.hstack([np.ones((n, 1), np.float32), free.astype(np.float32), smooth])
+    taken = np.vstack([np.ones((1, taken.shape[1])), taken[seen]])
+    of_rows = (np.square(vectors) @ taken.astype(np.float32)).astype(np.float64) / n
+    weight = np.vstack([predicted[:q] - shared @ smooth_weight, smooth_weight])
+    return Residuals(values, vectors, taken, of_rows, error), weight
+
+
+def _shares_left(eigenvalues: Array, coefficients: Array, variances: Array, n: int) -> tuple[Array, float]:
+    """The share that the ridge of each target leaves of each eigenvector, (r, k), and the least criterion of all."""
+    ridges = RIDGES * np.max(eigenvalues, where=np.isfinite(eigenvalues), initial=1e-300)
+    left = ridges / (eigenvalues[:, None] + ridges)  # (r, ridges)
+    degrees = 1 + (1 - left).sum(axis=0)
+    unexplained = variances - (1 - left**2).T @ coefficients**2
+    allowed = (degrees <= MOST_DEGREES * n) | (ridges == ridges[-1])
+    criterion = unexplained / (1 - np.minimum(degrees / n, MOST_DEGREES))[:, None] ** 2
+    criterion = np.where(allowed[:, None], criterion, np.inf)
+    chosen = np.maximum(np.argmin(criterion, axis=0) - UNDERSMOOTHING, np.argmax(allowed))
+    return left[:, chosen], float(criterion.min(axis=0).sum())
+
+
+def index_of(terms: Known, target: Array, even: bool) -> Known:
+    """Ranks along the combination of orthonormal terms, (n, d), that waves along it explain best.
+
+    Gauss-Newton steps from the best straight fit, and, where rows suffice, from the direction of the strongest
+    curvature, which finds what is `even` along a line. (Curves are even themselves.)
+    """
+    z, (n, d) = terms.values, terms.values.shape
+    target = target - target.mean()
+    starts = [z.T @ target]
+    if even and n > 2 * d * d:
+        energies, axes = np.linalg.eigh((z * target[:, None]).T @ z)
+        starts.append(axes[:, np.argmax(np.abs(energies))])
+    best, least = np.zeros(d), np.inf
+    for direction in starts:
+        before = np.inf
+        for _ in range(STEPS + 1):
+            direction = direction / max(float(np.linalg.norm(direction)), _TINY)
+            along = z @ direction
+            order = np.argsort(along)
+            rising, sought = along[order], target[order]
+            twice = np.searchsorted(rising, rising) + np.searchsorted(rising, rising, side="right")  # the mid-ranks
+            waves, slopes = (values[twice] for values in wave_table(n))
+            # Ties may make waves collinear.
+            gram = waves.T @ waves + COLLINEAR * n * np.eye(INDEX_WAVES)
+            curve = np.linalg.solve(gram, waves.T @ sought)
+            rest = sought - waves @ curve
+            error = float(rest @ rest)
+            if error < least:
+                best, least = direction, error
+            if error >= (1 - NEGLIGIBLE) * before:
+                break
+            before = error
+            moves = (slopes @ curve * density(rising))[:, None] * z[order]
+            gram = moves.T @ moves
+            gram[np.diag_indices(d)] += NEGLIGIBLE * np.trace(gram) / d + _TINY
+            direction = direction + np.linalg.solve(gram, moves.T @ rest)
+    line = terms.mapped(AffineFeatures(np.zeros(d), best[:, None], np.zeros(1)))
+    ranks = mid_ranks(line.values[:, 0])
+    return Known(ranks, lambda: RankSpace.fit(line.space, line.values[:, 0], ranks))
+
+
+@lru_cache(maxsize=4)
+def wave_table(n: int) -> tuple[Array, Array]:
+    """Waves and their derivatives wherever mid-ranks of n rows may lie, (2 n, INDEX_WAVES) each."""
+    at, orders = np.arange(2 * n) / (2 * n), np.arange(1, INDEX_WAVES + 1)
+    return cosines_of(at, INDEX_WAVES), -np.sqrt(2) * np.pi * np.sin(np.pi * np.outer(at, orders)) * orders
+
+
+def density(rising: Array) -> Array:
+    """How fast ranks rise along values in order, (n,): neighbours on either side over the distance between them."""
+    n, reach = len(rising), int(np.sqrt(len(rising)))
+    low, high = (np.arange(n) - reach).clip(min=0), (np.arange(n) + reach).clip(max=n - 1)
+    rise: Array = (high - low) / n / np.maximum(rising[high] - rising[low], _TINY)
+    return rise
+
+
+def jumps_of(terms: Known, lines: Known, along: Sequence[Known], target: Array) -> list[Known]:
+    """Indicators of the rows beyond the clearest jumps of a target, (n,), along some ranks.
+
+    Jumps are sought in what lines leave of the target, where they are sharp, and taken where they explain what all
+    terms so far do not, more than the largest of as many chance jumps would.
+    """
+    n, bases, found = len(target), [terms.values, lines.values], []
+    before = np.arange(1, n)
+    weight = n / (before * (n - before))
+    weight[: JUMP_ROWS - 1] = weight[n - JUMP_ROWS :] = 0
+    orders = np.array([np.argsort(one.values) for one in along])
+    noise = np.square(_left(bases[0], target)).mean()
+    for _ in range(MOST_JUMPS if len(orders) else 0):
+        rest = _left(bases[1], target)
+        gains = np.square(np.cumsum(rest[orders], axis=1)[:, :-1]) * weight
+        which, where = map(int, np.unravel_index(np.argmax(gains), gains.shape))
+        beyond = np.ones((n, 1))
+        beyond[orders[which, : where + 1]] = 0
+        new = _left(bases[0], beyond[:, 0])
+        if (new @ target) ** 2 / max(float(new @ new), _TINY) < 2 * np.log(n * len(orders)) * noise:
+            break
+        edge = float(np.nanmean(along[which].values[orders[which, where : where + 2]]))
+        found.append(replace(along[which].along(jump=edge), values=beyond))  # ties in the order in which they came
+        bases = [orthonormal(np.hstack([basis, beyond]))[0] for basis in bases]
+    return found
+
+
+def _left(basis: Array, target: Array) -> Array:
+    """What an orthonormal basis leaves of a target, centred, (n,)."""
+    centred = target - target.mean()
+    rest: Array = centred - basis @ (basis.T @ centred) / len(basis)
+    return rest
+
+
+WIDTHS = (SINGLE_WIDTHS, (0.1,))
+MOST_ROWS = 20_000  # that means are learned from; it bounds the time
+SMALLEST = 1e-8  # relative to the largest: smaller directions are rounding
+
+
+def mean_given(name: str, side: Any, targets: Array, seed: int) -> SpanFunction:
+    """Conditional means given a variable; those of its symbols where they are few.
+
+    Args:
+        name: The variable that is given, among those of a side.
+        side: Rows of the side.
+        targets: Functions on the same rows, (n, k).
+        seed: Of the choice of rows and of landmarks.
+    """
+    rows: Rows = side.of(name)
+    if len(rows) > MOST_ROWS:
+        some = np.random.default_rng(seed).choice(len(rows), MOST_ROWS, replace=False)
+        rows, targets = rows.take(some), targets[some]
+    # Uncorrelated functions of equal variance, each with a ridge of its own: so the error of every sum of the
+    # targets is small beside that very sum.
+    left, scale, right = np.linalg.svd(targets - targets.mean(axis=0), full_matrices=False)
+    unit = left[:, scale > SMALLEST * scale[0]] * np.sqrt(len(left))
+    back = (scale[:, None] * right)[scale > SMALLEST * scale[0]] / np.sqrt(len(left))
+    symbols = joint_symbols(rows.table)
+    conditions = [Condition(rows, seed, None if symbols is None else [symbols], widths) for widths in WIDTHS]
+    _, mean = min((one.regress(unit) for one in conditions), key=lambda found: found[0].error)
+    found = mean.space.affine
+    affine = AffineFeatures(found.centre, found.weight @ back, found.offset @ back + targets.mean(axis=0))
+    return SpanFunction(PartSpace((name,), mean.space.space), affine)
+
+
+@saved
+@dataclass(eq=False, repr=False)
+class CentredSpace(Space):
+    """Functions of a side less their means given one of its variables.
+
+    What depends on Y given S must not be mistaken for a function of s, however fine.
+
+    Attributes:
+        space: The functions.
+        mean: Their means.
+    """
+
+    space: Space
+    mean: SpanFunction
+
+    @classmethod
+    def fit(cls, space: Space, name: str, side: Any, seed: int) -> Space:
+        """Learn the means, from rows of the side; images and sequences are no variables to regress on."""
+        if side.of(name).variable.is_tensor:
+            return space
+        return cls(space, mean_given(name, side, space(side), seed))
+
+    def forward(self, rows: Any) -> Tensor:
+        """Features of mean 0 given the variable, (n, d)."""
+        return self.space.forward(rows) - self.mean.forward(rows)
