@@ -8,10 +8,9 @@ Spaces are dataclasses, and their fields are all that a file keeps of them. Fiel
 each array or float has a buffer beside it that moves with the module. Exported graphs read these buffers, too: ONNX
 would make Python's own numbers single precision.
 
-Searches, interpolation and normal quantiles on tensors.
-
-ONNX has neither a sorted search nor the normal quantile function. So graphs that are exported search by bisection, with
-a fixed number of steps, and approximate the function to double precision.
+What spaces look up in tables they find by searches and interpolation on tensors. ONNX has neither a sorted search nor
+the normal quantile function: graphs that are exported search by bisection, with a fixed number of steps, and
+approximate the function to double precision.
 """
 
 from __future__ import annotations

@@ -2,23 +2,20 @@
 
 A variable is an array, a tensor, a data frame, a series or a list. Up to two dimensions it is a *table*: each column
 holds numbers (NaN stands for a missing value), or labels, or dates, which become numbers. With three or more dimensions
-it is a *tensor*: images or sequences, for networks.
+it is a *tensor*: images or sequences, for networks. What was seen in the fit is kept: the same columns in the same
+order are due later. A label that was not seen then has code -1, and every space answers it with what is true on
+average: it says nothing.
 
-What was seen in the fit is kept: the same columns in the same order are due later. A label that was not seen then has
-code -1, and every space answers it with what is true on average: it says nothing.
+A side of a dependence may have several variables (`Parts`), read apart, or side by side as one. In learning with side
+information the second side is (S, Y); beside given features Z the first is (X, Z); a history is made of one variable
+for each step back. A space reads the parts that it is a function of.
 
-Several variables on one side of a dependence: read apart, or side by side as one.
-
-In learning with side information the second side is (S, Y); beside given features Z the first is (X, Z); a history is
-made of one variable for each step back. A space reads the parts that it is a function of.
-
-Rows dealt into folds, copies of a row into the same one.
-
-A row that was copied is known to whoever has seen one of its copies: were they dealt apart, held-out rows would praise
-whatever memorises. But rows may also be equal by right, where columns take few values or have favourite ones. So equal
-rows count as copies only where some column is continuous, x never comes with another y, and chance would hardly make
-two such rows: with columns that were independent of each other, there would be none. Labels repeat by right, and so
-does a number that they determine, such as the size of the firm that a row is about.
+Rows are dealt into folds, and what is learned from some folds tells the rows of the others (`cross_fitted`). A row that
+was copied is known to whoever has seen one of its copies: were they dealt apart, held-out rows would praise whatever
+memorises. But rows may also be equal by right, where columns take few values or have favourite ones. So equal rows
+count as copies only where some column is continuous, x never comes with another y, and chance would hardly make two
+such rows: with columns that were independent of each other, there would be none. Labels repeat by right, and so does a
+number that they determine, such as the size of the firm that a row is about.
 """
 
 from __future__ import annotations

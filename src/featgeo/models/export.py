@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from featgeo.assembly.conditional import ExponentialLink, LinearLink
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.space import Fields, Space, interpolated
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import Rows, Table, Variable
 from featgeo.files import write_whole
 
 if TYPE_CHECKING:
@@ -188,7 +188,8 @@ class _OfInputs(Fields):
             n_numbers = len(self.order) - len(self.missing_codes)
             numbers, codes = inputs.double()[:, self.order].tensor_split([n_numbers], dim=1)
             codes = torch.where(torch.isnan(codes), self.tensor("missing_codes"), codes).long()
-            rows.__dict__.update(tensor=numbers, numbers=numbers, codes=codes)
+            as_read: Any = (numbers, codes)
+            rows.__dict__.update(tensor=numbers, table=Table(*as_read))
         return self.function.forward(rows)
 
 
