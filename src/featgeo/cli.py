@@ -98,9 +98,8 @@ def reproduce_command(
 
 def _table(chapters: list[Chapter], width: int) -> Table:
     """An experiment has a row of its own, and its figures follow; a narrow terminal gets errors and chapters alone."""
-    shown = {"theory": "4g", "learned": "4g", "error": "2g", "floor": "2g", "allowed": "2g"}
-    if width < ROOM_FOR_ALL:
-        shown = {"error": "2g"}
+    every = {"theory": "4g", "learned": "4g", "error": "2g", "floor": "2g", "allowed": "2g"}
+    shown = every if width >= ROOM_FOR_ALL else {"error": "2g"}
     table = Table("figure", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in shown:
         table.add_column(name, justify="right", no_wrap=True)

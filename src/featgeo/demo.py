@@ -38,7 +38,10 @@ def hair_and_eyes() -> Section:
     given_sex = joint.conditional("hair", "eye", "sex").conditional
     hair, eye, _ = joint.categories or ()
     shares = modes.sigma**2 / modes.energy
-    rows = [["sigma", *(f"{sigma:.4f}" for sigma in modes.sigma)], ["share of the dependence", *_percent(shares)]]
+    rows = [
+        ["sigma", *(f"{sigma:.4f}" for sigma in modes.sigma)],
+        ["share of the dependence", *(f"{share:.1%}" for share in shares)],
+    ]
     rows += [[f"f({label} hair)", *_signed(values)] for label, values in zip(hair, modes.f, strict=True)]
     rows += [[f"g({label} eyes)", *_signed(values)] for label, values in zip(eye, modes.g, strict=True)]
     return Section(
@@ -146,10 +149,6 @@ print(model.report())
 given = model.given([20, 25, 30, 35])
 given.mean(), given.interval(0.8), given.mean(lambda y: y > 200)
 model.plot()"""
-
-
-def _percent(values: np.ndarray) -> list[str]:
-    return [f"{value:.1%}" for value in values]
 
 
 def _signed(values: np.ndarray) -> list[str]:

@@ -52,8 +52,7 @@ def reproduce(
     if unknown:
         raise ValueError(f"There is no experiment {', '.join(unknown)}. The names are: {', '.join(EXPERIMENTS)}.")
     experiments = [experiment for name, experiment in EXPERIMENTS.items() if not names or name in names]
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"The output must be a folder, and {folder} is a file. Choose another name.")
+    make_folder(folder)
     chapters = []
     with progress_bar("starting", len(experiments) * len(seeds), wanted=progress) as show:
         for experiment in experiments:
@@ -79,7 +78,7 @@ def _write(folder: Path, chapters: Sequence[Chapter], facts: Mapping[str, str]) 
         for chapter in chapters
     }
     results = json.dumps({**facts, "experiments": experiments}, indent=1, ensure_ascii=False)
-    write_whole(make_folder(folder) / "results.json", results + "\n")
+    write_whole(folder / "results.json", results + "\n")
     write_page(
         folder / "report.html",
         "report.html.j2",

@@ -139,6 +139,9 @@ PARAMETERS = [
 ]
 
 TRAINING = [
+    Case("Options: more_pairs -1", lambda: fg.Options(more_pairs=-1), raises="`more_pairs`"),
+    Case("Options: more_pairs 'x'", lambda: fg.Options(more_pairs="x"), raises="`more_pairs`"),
+    Case("options: finite_values nan", lambda: fg.options(finite_values=float("nan")).__enter__(), raises="`finite_values`"),
     Case("Training: max_epochs 0", lambda: fg.Training(max_epochs=0), raises="`max_epochs`"),
     Case("Training: max_epochs True", lambda: fg.Training(max_epochs=True), raises="`max_epochs`"),
     Case("Training: batch_size 1", lambda: fg.Training(batch_size=1), raises="`batch_size`"),

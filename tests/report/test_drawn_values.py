@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from sklearn.datasets import load_diabetes
 
 from featgeo import FiniteJoint, ModalDecomposition, datasets, demo
-from featgeo.report import drawing, figures, layout, mode_figures
+from featgeo.report import drawing, figures, layout
 from featgeo.report.panels import Bars, Cells, Curves, Map, Plot, Points
 
 
@@ -171,7 +171,7 @@ def test_a_legend_takes_as_many_rows_as_it_needs(n_labels, width, columns):
 
 def test_the_spectrum_shows_two_standard_errors():
     sigma, held_out, error = np.array([0.9, 0.5]), np.array([0.8, 0.3]), np.array([0.05, np.nan])
-    (axes,) = mode_figures.spectrum(sigma, held_out, error).axes
+    (axes,) = figures.spectrum(sigma, held_out, error).axes
     assert [bar.get_height() for bar in axes.patches] == [0.9, 0.5]
     np.testing.assert_array_equal([bar.get_x() + bar.get_width() / 2 for bar in axes.patches], [1, 2])
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[1, 0.8], [2, 0.3]])
@@ -182,7 +182,7 @@ def test_the_spectrum_shows_two_standard_errors():
 
 def test_energies_show_their_intervals_from_top_to_bottom():
     held_out, interval = np.array([0.4, 0.1]), np.array([[0.3, 0.6], [0.0, 0.15]])
-    (axes,) = mode_figures.energies(["a", "b"], np.array([0.5, 0.2]), held_out, interval).axes
+    (axes,) = figures.energies(["a", "b"], np.array([0.5, 0.2]), held_out, interval).axes
     assert [bar.get_width() for bar in axes.patches] == [0.5, 0.2]
     assert [bar.get_y() + bar.get_height() / 2 for bar in axes.patches] == [1, 0]
     ends = [segment[:, 0] for segment in axes.collections[0].get_segments()]
@@ -197,18 +197,16 @@ def test_modes_are_drawn_as_curves_bars_or_counts():
     at, values = np.linspace(0, 1, 5), np.arange(10.0).reshape(5, 2)
     labels = np.array([f"l{i}" for i in range(40)])
     heights = np.random.default_rng(0).standard_normal((40, 2))
-    figure = mode_figures.modes(
-        [("f", "X", "curve", at, values), ("g", "Y", "bars", labels, heights)], np.array([0.9, 0.4])
-    )
+    figure = figures.modes([("f", "X", "curve", at, values), ("g", "Y", "bars", labels, heights)], np.array([0.9, 0.4]))
     f_1, f_2, g_1, g_2 = figure.axes
     np.testing.assert_array_equal(f_2.lines[0].get_xydata(), np.column_stack([at, values[:, 1]]))
     assert "0.400" in f_2.get_title()
     assert (f_1.get_xlabel(), g_1.get_xlabel()) == ("X", "Y")
-    strongest = np.sort(np.argsort(-np.abs(heights[:, 1]))[: mode_figures.MOST_BARS])
+    strongest = np.sort(np.argsort(-np.abs(heights[:, 1]))[: figures.MOST_BARS])
     np.testing.assert_array_equal([bar.get_height() for bar in g_2.patches], heights[strongest, 1])
     assert [label.get_text() for label in g_2.get_xticklabels()] == labels[strongest].tolist()
-    many = mode_figures.modes([("f", "X", "rows", at, np.tile(values, 4))], np.linspace(1, 0.1, 8))
-    assert len(many.axes) == mode_figures.MOST_MODES
+    many = figures.modes([("f", "X", "rows", at, np.tile(values, 4))], np.linspace(1, 0.1, 8))
+    assert len(many.axes) == figures.MOST_MODES
     assert sum(bar.get_height() for bar in many.axes[1].patches) == 5  # a histogram of all rows
 
 

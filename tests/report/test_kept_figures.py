@@ -12,7 +12,7 @@ import pytest
 from pictures import assert_same_picture, needs_the_version_of_the_kept
 
 from featgeo import demo
-from featgeo.report import mode_figures
+from featgeo.report import figures
 from featgeo.report.drawing import draw
 from featgeo.report.figures import svg
 from featgeo.report.panels import Cells, Map, Plot, Points
@@ -26,7 +26,7 @@ def _modes() -> str:
     curves, bars = np.column_stack([at, at**2]), np.array([[1.0, -0.5], [-2.0, 0.5], [0.3, 1.5]])
     rows = np.column_stack([np.arange(40.0) % 7, np.arange(40.0) % 3])
     sides = [("f", "X", "curve", at, curves), ("g", "Y", "bars", LABELS, bars), ("h", "Z", "rows", at, rows)]
-    return svg(mode_figures.modes(sides, np.array([0.9, 0.4])))
+    return svg(figures.modes(sides, np.array([0.9, 0.4])))
 
 
 def _panels() -> str:
@@ -43,10 +43,10 @@ def _points() -> str:
 
 FIGURES = {
     "spectrum": lambda: svg(
-        mode_figures.spectrum(np.array([0.9, 0.5, 0.1]), np.array([0.8, 0.4, -0.1]), np.array([0.02, 0.05, np.nan]))
+        figures.spectrum(np.array([0.9, 0.5, 0.1]), np.array([0.8, 0.4, -0.1]), np.array([0.02, 0.05, np.nan]))
     ),
     "energies": lambda: svg(
-        mode_figures.energies(
+        figures.energies(
             LABELS, np.array([0.5, 0.2, 0.1]), np.array([0.4, 0.1, 0.0]), np.array([[0.3, 0.6], [0, 0.2], [-0.1, 0.1]])
         )
     ),

@@ -72,9 +72,8 @@ class Package(NamedTuple):
 
 def cache_folder() -> Path:
     """Return the folder under which fetched files are kept; it need not exist yet."""
-    if chosen := os.environ.get("FEATGEO_CACHE"):
-        return Path(chosen).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "featgeo"
+    own, everybodys = os.environ.get("FEATGEO_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    return Path(own or f"{everybodys or '~/.cache'}/featgeo").expanduser()
 
 
 def fetch(package: Package, checksums: Mapping[str, str]) -> dict[str, bytes]:

@@ -119,12 +119,9 @@ class Alphabet:
                     f"{MOST_SUBSETS} are too many. Name smaller groups, or fewer of them."
                 )
             closure = {part for names in listed for k in range(len(names) + 1) for part in combinations(names, k)}
-            result.append([*sorted(closure - seen, key=self._order)])
+            result.append([*sorted(closure - seen, key=lambda part: (len(part), *map(self._axis, part)))])
             seen |= closure
         return result
-
-    def _order(self, names: tuple[str, ...]) -> tuple[int, ...]:
-        return (len(names), *map(self._axis, names))
 
     def _size(self, piece: _Piece) -> int:
         if isinstance(piece, tuple):

@@ -163,7 +163,8 @@ class FiniteJoint:
             cells.sum_duplicates()
             as_mass(cells.data)
             cells.eliminate_zeros()
-            table = _dense_if_small(cells)
+            # The probabilities of one variable are never too many.
+            table = cells.toarray() if cells.ndim == 1 or math.prod(cells.shape) <= _DENSE_CELLS else cells
         if not sparse.issparse(table):
             table = as_mass(as_real(table, "table"))
         self.total = float(table.sum())
@@ -178,14 +179,13 @@ class FiniteJoint:
 
         The joint is dense while the alphabet is small and sparse beyond.
         """
-        arrays = {name: _as_column(column) for name, column in columns.items()}
-        lengths = {name: array.shape for name, array in arrays.items()}
+        coded = {name: _coded(column, name) for name, column in columns.items()}
+        lengths = {name: codes.shape for name, (_, codes) in coded.items()}
         if len({*lengths.values()}) != 1 or any(len(shape) != 1 for shape in lengths.values()):
             raise ValueError(f"Samples must be columns of the same length, got shapes {lengths}. Align their rows.")
-        uniques, codes = zip(*(_coded(array, name) for name, array in arrays.items()), strict=True)
-        shape = tuple(len(unique) for unique in uniques)
-        cells = sparse.coo_array((np.ones(len(codes[0])), codes), shape=shape)
-        return cls(cells, names=tuple(arrays), categories=[unique.tolist() for unique in uniques])
+        labels, codes = zip(*coded.values(), strict=True)
+        cells = sparse.coo_array((np.ones(len(codes[0])), codes), shape=tuple(map(len, labels)))
+        return cls(cells, names=tuple(coded), categories=[unique.tolist() for unique in labels])
 
     @property
     def is_sparse(self) -> bool:
@@ -395,11 +395,6 @@ class FiniteJoint:
         return SeenJoint.from_cells(sparse.coo_array(self.marginal(*x_names, *y_names).table), x_names, y_names)
 
 
-def _dense_if_small(cells: sparse.coo_array) -> Array | sparse.coo_array:
-    single = len(cells.shape) == 1  # the probabilities of one variable are never too many
-    return cells.toarray() if single or math.prod(cells.shape) <= _DENSE_CELLS else cells
-
-
 def _at_most(modes: Modes, k: int | None) -> Modes:
     return modes if k is None else modes.first(check_mode_count(k, k))
 
@@ -437,21 +432,16 @@ def _symbol_labels(
     return result
 
 
-def _as_column(values: Any) -> np.ndarray:
-    """Labels as they are: left to itself, numpy would turn a missing label among texts into the text "nan"."""
+def _coded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct labels of a column, and for each row the position of its label."""
     if hasattr(values, "dtype"):
         column = np.asarray(values)
     elif isinstance(values, Iterable) and not isinstance(values, str | Mapping):
-        column = np.fromiter(values, dtype=object)
+        column = np.fromiter(values, dtype=object)  # left to itself, numpy would make a missing label the text "nan"
     else:
         raise ValueError(f"Samples must be columns of labels, got {type(values).__name__}. Pass lists or arrays.")
     if column.dtype.kind == "V":
         raise ValueError(f"Samples must be columns of labels, got {column.dtype}. Pass each field as a column.")
-    return column
-
-
-def _coded(column: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct labels of a column, and for each row the position of its label."""
     unequal_to_itself, is_none = column != column, column == None  # noqa: E711 - elementwise
     if np.any(unequal_to_itself | is_none):
         raise ValueError(f"Column {name!r} has missing values. Drop these rows, or give missing values a label.")

@@ -114,16 +114,12 @@ def _metric(datasets: Sequence[FiniteJoint], y: str, sources: FiniteJoint | None
                 f"Each table must hold {y!r} and at least one source, got {dataset.names}. Add what misses."
             )
     names = tuple(dict.fromkeys(name for dataset in datasets for name in dataset.names if name != y))
-    if sources is not None:
-        if set(sources.names) != set(names):
-            raise ValueError(f"`sources` must be a table of exactly {names}, got {sources.names}. Use its marginal.")
-        x_mass = sources.probability(*names)
-    else:
-        complete = [dataset for dataset in datasets if set(dataset.names) == {*names, y}]
-        if not complete:
-            raise ValueError(f"No table sees all of {names} together. Pass their joint distribution as `sources`.")
-        x_mass = _pooled(complete, names)
-    return Alphabet(names, x_mass), Alphabet((y,), _pooled(datasets, (y,)))
+    if sources is not None and set(sources.names) != set(names):
+        raise ValueError(f"`sources` must be a table of exactly {names}, got {sources.names}. Use its marginal.")
+    complete = [table for table in datasets if set(table.names) == {*names, y}] if sources is None else [sources]
+    if not complete:
+        raise ValueError(f"No table sees all of {names} together. Pass their joint distribution as `sources`.")
+    return Alphabet(names, _pooled(complete, names)), Alphabet((y,), _pooled(datasets, (y,)))
 
 
 def _pooled(tables: Sequence[FiniteJoint], names: tuple[str, ...]) -> Array:

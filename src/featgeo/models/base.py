@@ -517,7 +517,7 @@ def h_score_on(side: Rows | Parts, f: Array, g: FeatureFunction, sigma: Array) -
 def figures() -> ModuleType:
     """The figures of models, where matplotlib is there."""
     try:
-        from featgeo.report import mode_figures
+        from featgeo.report import figures
     except ModuleNotFoundError as error:
         raise ImportError(f"Plots need {error.name}. Run: pip install 'featgeo[plot]'") from error
-    return mode_figures
+    return figures

@@ -119,10 +119,7 @@ class Truth:
 
     def features(self, x1: Array, x2: Array) -> list[Array]:
         """Of the bivariate component and, where the law has one, of the interaction; each of mean 0 and variance 1."""
-        return self.completed(x1, x2, self.half(x1) + self.half(x2))
-
-    def completed(self, x1: Array, x2: Array, alone: Array) -> list[Array]:
-        """The same from h(x1) + h(x2)."""
+        alone = self.half(x1) + self.half(x2)
         parts = (alone, self.posterior(x1, x2) - self.prior - alone)
         return [part / scale for part, scale in zip(parts, self.scales, strict=False)]
 

@@ -173,12 +173,12 @@ def modes(x: Part, y: Part, at: tuple[Tensor, Tensor]) -> Modes:
         y: One of y.
         at: Inputs where the modes are wanted.
     """
-    sides = []
-    for (network, own), wanted in zip((x, y), at, strict=True):
-        seen = values(network, own)
-        sides.append(((values(network, wanted) - seen.mean(axis=0)) / seen.std(axis=0), seen.std(axis=0)))
-    (f_at, f_norm), (g_at, g_norm) = sides
-    return Modes(f_norm * g_norm, f_at, g_at)
+    seen = [values(*part) for part in (x, y)]
+    f, g = (
+        (values(network, wanted) - own.mean(axis=0)) / own.std(axis=0)
+        for (network, _), wanted, own in zip((x, y), at, seen, strict=True)
+    )
+    return Modes(seen[0].std(axis=0) * seen[1].std(axis=0), f, g)
 
 
 def trained_modes(

@@ -51,9 +51,7 @@ def draw(seed: int, n: int = LENGTH) -> Sample:
 
 def theory(order: int) -> Array:
     """Energies of a chain, (ORDERS,)."""
-    energies = np.zeros(ORDERS)
-    energies[order - 1] = ENERGY
-    return energies
+    return ENERGY * (np.arange(1, ORDERS + 1) == order)
 
 
 def exact_energies(sequence: np.ndarray, orders: int = ORDERS) -> Array:

@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 import torch
+from sklearn.linear_model import LinearRegression
 from torch import Tensor, nn
 
-from featgeo.geometry import Moments, decompose
 from featgeo.geometry.validation import Array
 from featgeo.models import MultimodalDecomposition
 from featgeo.nesting import Nesting, h_score
@@ -157,31 +157,27 @@ def optimum(data: Samples) -> AllLearned:
 
 
 def _optimum(law: str, data: Sample) -> Learned:
-    """What one source says of the other's part is known here too: tau halves cos(2 pi x), and sends the rest to 0."""
-    exact = truth(law)
+    """Of two labels, features are regressions of one: on functions of single sources, then on the interaction as well.
 
-    def spans(x1: Array, x2: Array) -> dict[str, Array]:
-        alone = np.stack([exact.half(x1), exact.half(x2)], axis=1)
-        interaction = [part[:, None] for part in exact.completed(x1, x2, alone.sum(axis=1))[1:]]
-        return dict(zip(("alone", "both"), [alone, *interaction], strict=False))
-
-    own, grid = spans(data.x1, data.x2), spans(GRID_1, GRID_2)
-    names = tuple(own)
-    levels = [(names[: i + 1], "y") for i in range(len(names))]
-    found = decompose(Moments.from_features(own | {"y": data.y[:, None].astype(float)}), levels)
-    on_grid = np.hstack(list(grid.values()))
-    features = [level.f(on_grid)[:, 0] for level in found]
-    prior, deviation = float(np.mean(data.y == 1)), float(np.std(data.y == 1))
-    # Strengths in units of P(Y=1), with the sign that g gives to the label 1.
-    shares = [deviation * np.sign(level.g(np.ones((1, 1))).item()) * level.sigma[0] for level in found]
-    units = np.eye(on_grid.shape[1])
-    weights = (found[0].f(units) - found[0].f(0 * units))[:2, 0]  # of the two halves in f_bar
-    halves = exact.half(GRID), exact.expected_half(GRID)
+    What one source says of the other's part is known here too: tau halves cos(2 pi x), and sends the rest to 0.
+    """
+    exact, label = truth(law), data.y == 1
+    own, grid = (
+        np.stack([exact.half(x1), exact.half(x2), *exact.features(x1, x2)[1:]], axis=1)
+        for x1, x2 in ((data.x1, data.x2), (GRID_1, GRID_2))
+    )
+    levels = [LinearRegression().fit(own[:, :k], label) for k in range(2, own.shape[1] + 1)]
+    of_rows, of_grid = (
+        np.diff([level.predict(part[:, : level.n_features_in_]) for level in levels], axis=0, prepend=label.mean())
+        for part in (own, grid)
+    )
+    scales = of_rows.std(axis=1)
+    half, expected = exact.half(GRID), exact.expected_half(GRID)
     return Learned(
-        features,
-        prior + sum(share * f for share, f in zip(shares, features, strict=True)),
-        [prior + shares[0] * (own * halves[0] + other * halves[1]) for own, other in (weights, weights[::-1])],
-        [float(level.sigma[0]) for level in found],
+        list(of_grid / scales[:, None]),
+        label.mean() + of_grid.sum(axis=0),
+        [label.mean() + own * half + other * expected for own, other in (levels[0].coef_, levels[0].coef_[::-1])],
+        list(scales / label.std()),
     )
 
 
@@ -222,16 +218,14 @@ def judged(law: str, learned: Learned) -> list[Number]:
 def _maps(law: str, data: Sample, learned: Learned) -> Plot:
     """Learned features and posterior, the true ones below; where there is an interaction, the density before them."""
     exact = truth(law)
-    pairs = [
+    pairs = [_densities(data)] if exact.interacting else []
+    pairs += [
         _above_and_below(f"${name}(x_1, x_2)$", aligned(values, true, WEIGHTS), true, (-2, 2))
         for (*_, name), values, true in zip(MARKS, learned.features, exact.features(GRID_1, GRID_2), strict=False)
     ]
     posterior = exact.posterior(GRID_1, GRID_2)
     pairs.append(_above_and_below("$P(Y{=}1\\,|\\,x_1, x_2)$", learned.posterior, posterior, (0, 1)))
-    name = "multimodal-pairwise"
-    if exact.interacting:
-        name = "multimodal-complete"
-        pairs.insert(0, _densities(data))
+    name = "multimodal-complete" if exact.interacting else "multimodal-pairwise"
     return figure(name, [panel for row in zip(*pairs, strict=True) for panel in row], f"multimodal-{law}", law=law)
 
 

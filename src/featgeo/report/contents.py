@@ -52,11 +52,9 @@ class Number:
         cls, name: str, theory: float, learned: float, *, bound: float | None = None, optimum: float | None = None
     ) -> Number:
         """A value with its theory, and with what the exact optimum of the sample says."""
-        theory, learned = float(theory), float(learned)
-        number = cls(name, abs(learned - theory), theory, learned, bound)
-        if optimum is None:
-            return number
-        return replace(number, floor=abs(float(optimum) - theory), optimum=float(optimum))
+        floor = None if optimum is None else float(abs(optimum - theory))
+        best = None if optimum is None else float(optimum)
+        return cls(name, float(abs(learned - theory)), float(theory), float(learned), bound, floor, best)
 
     def beside(self, best: Number) -> Number:
         """The same number with that of the sample's exact optimum.

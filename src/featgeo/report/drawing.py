@@ -39,7 +39,7 @@ def draw(plot: Plot) -> str:
     handles: Handles = {}
     for place in places:
         handles |= draw_panel(place.panel, place.axes)
-        place.axes.set_title(_text(place.panel.title))
+        place.axes.set_title(place.panel.title)
     share_heights(places)
     join_maps(places)
     add_colour_bars(figure, places)
@@ -47,10 +47,6 @@ def draw(plot: Plot) -> str:
         figure.legend(handles.values(), handles.keys(), loc="outside lower center",
                       ncols=_legend_columns(list(handles), figure.get_figwidth()))  # fmt: skip
     return svg(figure)
-
-
-def _text(label: str) -> str:
-    return label.replace(r"\mathbb", r"\mathrm")  # few fonts of readers hold open letters
 
 
 def _legend_columns(labels: Sequence[str], width: float) -> int:
@@ -76,7 +72,7 @@ def _curves(panel: Curves, axes: Any) -> Handles:
     for i, (name, values) in enumerate(panel.learned.items()):
         (handles[name],) = axes.plot(panel.at, values, color=SERIES[i % len(SERIES)], linewidth=1.6,
                                      linestyle=LINES[i % len(LINES)], zorder=3)  # fmt: skip
-    axes.set(xlabel=_text(panel.x_label), xmargin=0.02, ymargin=0.08)
+    axes.set(xlabel=panel.x_label, xmargin=0.02, ymargin=0.08)
     axes.locator_params(**FEW)
     return handles
 
@@ -95,7 +91,7 @@ def _bars(panel: Bars, axes: Any) -> Handles:
     crowded = longest * len(panel.symbols) > 30
     axes.set_xticks(at, panel.symbols, **({"rotation": 40, "ha": "right"} if crowded else {}))
     axes.tick_params(axis="x", length=0)
-    axes.set(xlabel=_text(panel.x_label), ymargin=0.08)
+    axes.set(xlabel=panel.x_label, ymargin=0.08)
     axes.locator_params("y", **FEW)
     return handles
 
@@ -108,8 +104,8 @@ def _map(panel: Map, axes: Any) -> Handles:
         origin="lower", extent=(low, high, low, high), vmin=panel.range[0], vmax=panel.range[1],
         cmap="RdBu_r" if panel.diverging else "viridis", interpolation="none",
     )  # fmt: skip
-    axes.set_xlabel(_text(panel.labels[0]), labelpad=1)
-    axes.set_ylabel(_text(panel.labels[1]), labelpad=1, rotation=0, va="center", ha="right")
+    axes.set_xlabel(panel.labels[0], labelpad=1)
+    axes.set_ylabel(panel.labels[1], labelpad=1, rotation=0, va="center", ha="right")
     axes.locator_params(**FEW | {"nbins": 3})
     axes.spines[:].set_visible(False)
     return {}
@@ -124,8 +120,7 @@ def _points(panel: Points, axes: Any) -> Handles:
         look = {"marker": MARKS[i % len(MARKS)], "color": SERIES[i % len(SERIES)], "linewidths": 0}
         axes.scatter(position[:, 0], position[:, 1], s=14, alpha=0.75, rasterized=many, **look)
         handles[name] = axes.scatter([], [], s=30, **look)
-    across, up = map(_text, panel.labels)
-    axes.set(xlabel=across, ylabel=up, xmargin=0.06, ymargin=0.06)
+    axes.set(xlabel=panel.labels[0], ylabel=panel.labels[1], xmargin=0.06, ymargin=0.06)
     axes.locator_params(**FEW)
     return handles
 
