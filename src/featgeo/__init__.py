@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # what a name is, for editors and type checkers; who uses it 
         independence_test,
         mode_pvalues,
     )
-    from featgeo.features.spaces import Joint, Sum
+    from featgeo.features.combined import Joint, Sum
     from featgeo.geometry import (
         FiniteJoint,
         HeterogeneousEstimate,
@@ -80,7 +80,7 @@ __all__ = [
 _ROOMS = {
     "assembly": ("Conditional",),
     "evidence": ("conditional_independence_test", "held_out_spectrum", "independence_test", "mode_pvalues"),
-    "features.spaces": ("Joint", "Sum"),
+    "features.combined": ("Joint", "Sum"),
     "geometry": (
         "FiniteJoint",
         "HeterogeneousEstimate",

@@ -24,7 +24,22 @@ class Options:
     more_pairs: float = 2.0  # blocks stand by their complete rows, unless each pair is seen so many times more often
 
     # Spaces of features
-    finite_values: int = 32  # a variable of no more values (and no more than the root of n) is a finite alphabet
+    finite_values: int = 32  # a variable of no more values (and no more than the root of n) is a finite alphabet; a
+    # column of no more labels has an indicator of each, one of more labels as many for its frequent ones
+    shared_labels: float = 0.05  # share of the rows, at least, that have a label of others too: else it names the row
+    rows_a_function: int = 10  # at least, for each label or function that is learned by itself: fewer show noise
+    folds: int = 5  # parts of the rows that are left out once: more cost more, fewer leave less to learn from
+    outer_share: float = 0.002  # of the rows lie outside of either end that "bounded" numbers are measured by
+    outer_reach: float = 4.0  # they end so many times as far from the middle: 11 deviations of a bell curve
+    kernel_gammas: tuple[float, ...] = (0.1, 0.3, 1.0)  # inverse squared widths of kernels, the smoothest first
+    kernel_features: int = 32  # of one number
+    joint_kernel_features: int = 300  # of several columns together
+    normal_knots: int = 5  # of splines of normal scores: few, so that their cubics can follow Hermite polynomials
+    uniform_knots: int = 8  # of splines of uniform scores, which need no room beyond the knots
+    rows_beyond_knots: int = 300  # of normal scores, on either side: no piece of a spline rests on fewer
+    leaves_a_root: float = 0.4  # leaves of a boosted tree for each root of the rows: more follow the noise of few rows
+    index_ridges: tuple[float, ...] = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of a direction, shares of the mean variance
+    index_knots: tuple[int, ...] = (4, 7, 12)  # of the curves along an index: from nearly a line to waves
 
     # Distributions
     calibrating_rows: int = 50  # held-out rows to calibrate by; frequencies of fewer are off by more than 0.07

@@ -10,7 +10,7 @@ import torch
 from numpy.polynomial.hermite_e import hermegauss
 from support import Computed
 
-from featgeo.features import spaces
+from featgeo.features import combined, spaces
 from featgeo.features.spaces import Encoding, KernelSpace, SplineSpace, TableSpace
 from featgeo.features.variables import Parts, Variable
 
@@ -28,44 +28,44 @@ OF_A, OF_B = Computed(lambda _: A), Computed(lambda _: B)
 
 def test_products_of_one_column_of_each():
     expected = np.column_stack([A[:, i] * B[:, j] * C[:, k] for i, j, k in product(range(2), range(3), range(2))])
-    np.testing.assert_allclose(spaces.products_of([A, B, C]), expected)
-    interaction = spaces.ProductSpace((OF_A, OF_B), (False, False))
+    np.testing.assert_allclose(combined.products_of([A, B, C]), expected)
+    interaction = combined.ProductSpace((OF_A, OF_B), (False, False))
     np.testing.assert_allclose(interaction(SEVEN), np.column_stack([A[:, [i]] * B for i in range(2)]))
 
 
 def test_a_product_space_holds_the_second_factor_alone_too():
-    space = spaces.ProductSpace((OF_A, OF_B), (True, False))
+    space = combined.ProductSpace((OF_A, OF_B), (True, False))
     np.testing.assert_allclose(space(SEVEN), np.hstack([B, A[:, :1] * B, A[:, 1:] * B]))
-    alone = spaces.ProductSpace((spaces.SideBySide(()), OF_B), (True, False))
+    alone = combined.ProductSpace((combined.SideBySide(()), OF_B), (True, False))
     np.testing.assert_allclose(alone(SEVEN), B)
 
 
 def test_joint_spaces_hold_all_products_with_1_but_1_itself():
     ones = np.ones((7, 1))
     with_one = [np.hstack([ones, z]) for z in (A, B)]
-    joint = spaces.ProductSpace((OF_A, OF_B), (True, True))
-    np.testing.assert_allclose(joint(SEVEN), spaces.products_of(with_one)[:, 1:])
-    assert spaces.ProductSpace((OF_A, OF_B, OF_A), (True,) * 3)(SEVEN).shape == (7, 3 * 4 * 3 - 1)
-    np.testing.assert_allclose(spaces.ProductSpace((OF_A,), (True,))(SEVEN), A)
+    joint = combined.ProductSpace((OF_A, OF_B), (True, True))
+    np.testing.assert_allclose(joint(SEVEN), combined.products_of(with_one)[:, 1:])
+    assert combined.ProductSpace((OF_A, OF_B, OF_A), (True,) * 3)(SEVEN).shape == (7, 3 * 4 * 3 - 1)
+    np.testing.assert_allclose(combined.ProductSpace((OF_A,), (True,))(SEVEN), A)
 
 
 @pytest.mark.parametrize(("sizes", "allowed"), [([2000], True), ([2001], False), ([43, 44], True), ([44, 44], False)])
 def test_no_more_products_than_a_gram_matrix_should_hold(sizes, allowed):
     if allowed:  # (43 + 1) (44 + 1) - 1 = 1979
-        spaces.check_few_products(sizes)
+        combined.check_few_products(sizes)
     else:
         with pytest.raises(ValueError, match=r"more than 2000"):
-            spaces.check_few_products(sizes)
+            combined.check_few_products(sizes)
 
 
 def test_spaces_read_their_parts_side_by_side():
     side = Parts({"a": _rows(A, "a"), "b": _rows(B, "b")})
-    both = spaces.PartSpace(("a", "b"), Encoding.fit(side.of("a", "b")))
-    one = spaces.PartSpace(("b",), Encoding.fit(side.of("b")))
+    both = combined.PartSpace(("a", "b"), Encoding.fit(side.of("a", "b")))
+    one = combined.PartSpace(("b",), Encoding.fit(side.of("b")))
     standard = [(z - z.mean(axis=0)) / z.std(axis=0) for z in (A, B)]
     np.testing.assert_allclose(one(side), standard[1])
     np.testing.assert_allclose(both(side), np.hstack(standard))
-    np.testing.assert_allclose(spaces.SideBySide((one, both))(side), np.hstack([standard[1], *standard]))
+    np.testing.assert_allclose(combined.SideBySide((one, both))(side), np.hstack([standard[1], *standard]))
     assert len(side.take(slice(0, 3))) == 3
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import featgeo as fg
-from featgeo.features.variables import Variable, copies_of, deal
+from featgeo.features.variables import Variable, copies_of, cross_fitted, deal
 from featgeo.learning.data import Pairs
 
 rng = np.random.default_rng(0)
@@ -89,6 +89,16 @@ def test_missing_values_and_signed_zeros_compare_equal():
 
 def test_a_single_distinct_row_is_dealt_all_the_same():
     assert set(deal(10, 5, seed=0, copies=np.zeros(10, dtype=int))) == {0, 1, 2, 3, 4}
+
+
+def test_each_row_is_told_by_the_model_that_has_not_seen_it():
+    y, fold_of_row = rng.normal(size=(23, 2)), deal(23, 4, seed=2) + 3
+    models, told = cross_fitted(
+        fold_of_row, lambda out: np.delete(y, out, axis=0).mean(axis=0), lambda mean, out: np.tile(mean, (len(out), 1))
+    )
+    for fold in range(4):
+        np.testing.assert_allclose(models[fold], y[fold_of_row != fold + 3].mean(axis=0))
+    np.testing.assert_allclose(told, np.array(models)[fold_of_row - 3])
 
 
 @pytest.mark.parametrize("space", ["trees", "kernel"])

@@ -14,20 +14,16 @@ from support import DEVICES
 
 from featgeo import ModalDecomposition
 from featgeo.features import networks
+from featgeo.features.combined import NetworkSpace, PartSpace, ProductSpace, SideBySide
 from featgeo.features.regression import CentredSpace
 from featgeo.features.spaces import (
-    ColumnsSpace,
     Encoding,
     KernelSpace,
-    NetworkSpace,
-    PartSpace,
-    ProductSpace,
     ScaledSpace,
-    SideBySide,
     SpanFunction,
     SplineSpace,
-    TableFunction,
     TableSpace,
+    table_function,
 )
 from featgeo.features.trees import IndexRegressor, RegressorSpace
 from featgeo.features.variables import Parts, Variable
@@ -64,7 +60,7 @@ def spaces():
         "splines": (SplineSpace.fit(rows, smooth=True), rows),
         "kernel": (kernel, rows),
         "table": (table, sequence),
-        "values": (TableFunction(table, rng.normal(size=(len(table.shares), 2))), sequence),
+        "values": (table_function(table, rng.normal(size=(len(table.shares), 2))), sequence),
         "function": (SpanFunction(kernel, AffineFeatures(np.ones(width), np.ones((width, 2)), np.ones(2))), rows),
         "network": (NetworkSpace(networks.mlp(bounded(rows).shape[1]).eval(), bounded, "x"), rows),
         "trees": (RegressorSpace.fit(rows, targets, folds)[0], rows),
@@ -76,7 +72,7 @@ def spaces():
             side,
         ),
         "products": (
-            ProductSpace(tuple(ColumnsSpace(g, SplineSpace.fit(rows.select(g))) for g in groups), (True, True)),
+            ProductSpace(tuple(PartSpace((), SplineSpace.fit(rows.select(g)), g) for g in groups), (True, True)),
             rows,
         ),
     }

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition
-from featgeo.features.columns import LARGEST, in_units, out_of_units, units_of
+from featgeo.features.columns import LARGEST, Column, in_units, units_of
 from featgeo.features.variables import Variable
 from featgeo.models.export import as_module, encode_inputs
 
@@ -98,7 +98,7 @@ def test_units_can_be_undone(values):
     origin, exponent = units_of(array, "X")
     numbers = in_units(array, origin, exponent)
     assert np.abs(numbers).max() <= LARGEST
-    assert out_of_units(numbers, origin, exponent).tolist() == values
+    assert Column("x", "number", origin=origin, exponent=exponent).as_came(numbers).tolist() == values
 
 
 def test_later_numbers_far_beyond_those_of_the_fit_stay_finite():

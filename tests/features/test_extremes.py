@@ -7,9 +7,10 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer
 
 import featgeo as fg
-from featgeo.features.spaces import OUTER_REACH, Encoding, KernelSpace, ScaledSpace, SpanFunction
+from featgeo.features.spaces import Encoding, KernelSpace, ScaledSpace, SpanFunction
 from featgeo.features.variables import Variable
 from featgeo.geometry.spans import AffineFeatures
+from featgeo.tuning import Options
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(800, 4))
@@ -32,9 +33,10 @@ def test_bounded_numbers_end_beyond_the_outer_rows_and_others_stay():
     values = np.sort(rng.normal(size=(1001, 1)), axis=0)
     values[-1] = 1e9
     bounded = Encoding.fit(rows(values), "bounded")
+    reach = Options().outer_reach
     low, middle, high = values[[2, 500, 998], 0]  # two rows of a thousand lie outside
     np.testing.assert_allclose(
-        bounded.bounds[:, 0], [middle - OUTER_REACH * (middle - low), middle + OUTER_REACH * (high - middle)]
+        bounded.bounds[:, 0], [middle - reach * (middle - low), middle + reach * (high - middle)]
     )
     kept = values.clip(*bounded.bounds)
     np.testing.assert_allclose(bounded.numbers(rows(values)), (kept - kept.mean()) / kept.std())

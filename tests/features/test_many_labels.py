@@ -9,10 +9,13 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 import featgeo as fg
-from featgeo.features.spaces import FEW_LABELS, ROWS_A_LABEL, Encoding
-from featgeo.features.trees import LabelMeans, RegressorSpace, as_matrix, cross_fitted, shrunken, told_apart, trees
+from featgeo.features.labels import LabelMeans, label_means, shrunken, told_apart
+from featgeo.features.spaces import Encoding
+from featgeo.features.trees import RegressorSpace, as_matrix, trees
 from featgeo.features.variables import Variable
 from featgeo.models.export import as_module, encode_inputs
+
+FEW_LABELS, ROWS_A_LABEL = fg.Options().finite_values, fg.Options().rows_a_function
 
 
 def _rows(labels, **others):
@@ -64,7 +67,7 @@ def test_each_row_gets_the_means_of_the_folds_without_it():
     rng = np.random.default_rng(2)
     codes, fold_of_row = rng.integers(-1, 30, size=300), rng.integers(4, size=300)  # -1 is unknown
     targets = rng.normal(size=(30, 3))[codes] + rng.normal(size=(300, 3))
-    whole, values = cross_fitted(codes, targets, 30, fold_of_row)
+    whole, values = label_means(codes, targets, 30, fold_of_row)
     known = codes >= 0
     np.testing.assert_allclose(whole[:, 1:], shrunken(*_totals(codes[known], targets[known], 30)))
     np.testing.assert_allclose(np.expm1(whole[:-1, 0]), np.bincount(codes[known], minlength=30))
@@ -155,10 +158,10 @@ def test_regressors_read_the_means_of_their_own_target_and_no_more():
     inputs = Encoding.fit(rows, "standard")(rows)
     out = fold_of_row == 1
     means, own = LabelMeans.fit(rows.variable, rows.table.codes[~out], targets[~out], 0)
-    assert means.read_by(1) == [0, 2]  # the rows of a label, and the means of the second target
-    model = LinearRegression().fit(np.hstack([inputs[~out], own[:, [0, 2]]]), targets[~out, 1])
+    read = np.hstack([inputs[~out], own[:, 0, [0, 2]]])  # the rows of a label, and the means of the second target
+    model = LinearRegression().fit(read, targets[~out, 1])
     told = means.forward(torch.from_numpy(rows.table.codes[out])).numpy()
-    read = np.hstack([inputs[out], told[:, [0, 2]]])
+    read = np.hstack([inputs[out], told[:, 0, [0, 2]]])
     np.testing.assert_allclose(unseen[out, 1], model.predict(read))
     assert np.corrcoef(unseen[:, 1], targets[:, 1])[0, 1] > 0.5
 

@@ -10,8 +10,10 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import PolynomialFeatures
 
 from featgeo.features.recipes import is_finite, recipes
-from featgeo.features.spaces import FEW_LABELS
 from featgeo.features.variables import Variable
+from featgeo.tuning import Options
+
+FEW_LABELS = Options().finite_values
 
 RNG = np.random.default_rng(0)
 N = 900

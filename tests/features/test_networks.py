@@ -146,17 +146,17 @@ def test_a_causal_network_sees_every_step_of_the_history():
 
 
 def test_evidence_is_the_average_over_steps_in_standard_errors():
-    part = networks._Evidence(2, steps=9)
+    part = networks._Evidence(2, steps=9, gain=6)
     part.centre.fill_(1.0)
     part.spread.fill_(2.0)
     values = torch.arange(18.0).reshape(1, 2, 9)
-    expected = networks.GAIN * 3 * (values.mean(dim=2) - 1) / 2
+    expected = 6 * 3 * (values.mean(dim=2) - 1) / 2
     torch.testing.assert_close(part(values), expected)
     trunk = networks.sequence(12, filters=4)
     inputs = torch.randn(500, 12)
     trunk.fit_input_scale(inputs)
     pooled = trunk.body[:3](((inputs - trunk.centre) / trunk.spread)[:, None])
-    assert pooled.mean(dim=0).abs().max() < 0.05 * networks.GAIN
+    assert pooled.mean(dim=0).abs().max() < 0.05 * 6
 
 
 def test_a_joint_network_reads_each_input_in_its_own_shape():

@@ -11,17 +11,10 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 
+from featgeo.features import combined, spaces
 from featgeo.features import space as space_module
-from featgeo.features import spaces
-from featgeo.features.spaces import (
-    Encoding,
-    KernelSpace,
-    NetworkSpace,
-    SpanFunction,
-    SplineSpace,
-    TableSpace,
-    TransformerSpace,
-)
+from featgeo.features.combined import NetworkSpace, TransformerSpace
+from featgeo.features.spaces import Encoding, KernelSpace, SpanFunction, SplineSpace, TableSpace
 from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.spans import AffineFeatures
 
@@ -169,21 +162,21 @@ def test_networks_are_read_some_rows_at_a_time_in_single_precision(monkeypatch):
     assert space(rows).dtype == np.float64
     for kind, due in ((torch.uint8, torch.uint8), (torch.float64, torch.float32), (torch.int64, torch.float32)):
         (images,) = read(torch.ones((5, 2, 2), dtype=kind))
-        assert spaces.network_inputs(images, None).dtype == due
+        assert combined.network_inputs(images, None).dtype == due
 
 
 def test_what_a_module_must_give():
     (images,) = read(torch.ones((5, 2, 2)))
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 3), torch.nn.Dropout())
-    spaces.check_module(module, images)
+    combined.check_module(module, images)
     assert module.training
-    spaces.check_module(module.eval(), images)
+    combined.check_module(module.eval(), images)
     assert not module.training
     with pytest.raises(ValueError, match=r"must read the rows of X, of shape \(2, 2\) each, and cannot"):
-        spaces.check_module(torch.nn.Linear(7, 1), images)
+        combined.check_module(torch.nn.Linear(7, 1), images)
     for wrong in (torch.nn.Identity(), torch.nn.Sequential(torch.nn.Flatten(0, 1))):
         with pytest.raises(ValueError, match=r"must give features \(n, d\) of X, got .* for 2 rows"):
-            spaces.check_module(wrong, images)
+            combined.check_module(wrong, images)
 
 
 def test_what_never_varies_is_refused():

@@ -92,7 +92,7 @@ def test_trees_read_numbers_then_labels_with_what_is_missing_as_such():
         {"word": ["b", "a", None, "b"], "number": [1.5, np.nan, -2.0, 0.0], "flag": [True, False, True, True]}
     )
     rows = _rows(frame)
-    matrix = as_matrix(rows)
+    matrix = as_matrix(rows).numpy()
     n_numbers = rows.table.numbers.shape[1]
     np.testing.assert_array_equal(matrix[:, :n_numbers], rows.table.numbers)
     np.testing.assert_array_equal(np.isnan(matrix[:, 0]), [False, True, False, False])
@@ -105,7 +105,7 @@ def test_trees_read_numbers_then_labels_with_what_is_missing_as_such():
 def test_a_label_that_the_fit_never_saw_is_missing_to_trees():
     frame = pd.DataFrame({"word": list("abab"), "other": list("xxyy")})
     variable = Variable.seen(frame, "X")
-    matrix = as_matrix(variable.rows(pd.DataFrame({"word": ["a", "new"], "other": ["y", "x"]})))
+    matrix = as_matrix(variable.rows(pd.DataFrame({"word": ["a", "new"], "other": ["y", "x"]}))).numpy()
     np.testing.assert_array_equal(np.isnan(matrix), [[False, False], [True, False]])
 
 
@@ -115,4 +115,4 @@ def test_labels_are_split_as_sets_up_to_what_the_trees_can_take(n_labels, as_set
     rows = _rows(pd.DataFrame({"word": words, "number": np.arange(len(words)) % 7.0}))
     model = trees(rows, 0, max_iter=2)
     assert model.categorical_features == as_sets
-    model.fit(as_matrix(rows), np.arange(len(words), dtype=float))
+    model.fit(as_matrix(rows).numpy(), np.arange(len(words), dtype=float))

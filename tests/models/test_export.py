@@ -22,8 +22,9 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from featgeo.assembly.conditional import Calibration, ExponentialLink, LinearLink, Recalibration, nearest_density
 from featgeo.features import networks
+from featgeo.features.combined import NetworkSpace, Sum
 from featgeo.features.space import rational_quantile
-from featgeo.features.spaces import Encoding, NetworkSpace, SpanFunction, Sum, TableSpace
+from featgeo.features.spaces import Encoding, SpanFunction, TableSpace
 from featgeo.features.variables import Variable
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.models import (

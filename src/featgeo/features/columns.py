@@ -1,23 +1,17 @@
-"""Columns of a table: whether they hold numbers, labels or dates, and their values as numbers and codes.
+"""Columns of a table as users hand them in: whether they hold numbers, labels or dates, and what they hold.
 
-Numbers of any size as floats that tell them apart.
+Tables are arrays, lists, tensors, frames and series of any library. A row is missing where every one of its cells is:
+NaN, None, NaT and the like. One that misses only some of its columns is there, and what it misses counts as average.
 
-A float has 53 binary digits, so that whole numbers beyond 2**53 can become one; and squares of numbers beyond about
-1e154, or below 1e-154, are no floats at all. Both are mended where a column is read: it is kept as
-(value - origin) / 2**exponent with a whole `origin` and `exponent`, both 0 for ordinary numbers. Neither costs a digit.
+Numbers of any size are read as floats that tell them apart. A float has 53 binary digits, so that whole numbers beyond
+2**53 can become one; and squares of numbers beyond about 1e154, or below 1e-154, are no floats at all. Both are mended
+where a column is read: it is kept as (value - origin) / 2**exponent with a whole `origin` and `exponent`, both 0 for
+ordinary numbers. Neither costs a digit.
 
-What users hand in, as numpy columns or torch tensors: arrays, lists, tensors, frames and series of any library.
-
-Which rows of a variable are there at all.
-
-A row is missing where every one of its cells is: NaN, None, NaT and the like. One that misses only some of its columns
-is there, and what it misses counts as average.
-
-Columns that identify rows: texts of which nearly every row has one of its own, such as names, keys or remarks.
-
-What is learned about a label is learned from the rows that share it. Where next to none do, a column tells nothing of
-new rows, whose labels are new as well; all that it can do is to make every row its own explanation. Such columns are
-set aside. Numbers and dates are not labels, and a column that is declared to hold categories does so.
+What is learned about a label is learned from the rows that share it. Where next to none do, as of names, keys or
+remarks, a column tells nothing of new rows, whose labels are new as well; all that it can do is to make every row its
+own explanation. Such texts *identify* rows, and are set aside. Numbers and dates are not labels, and a column that is
+declared to hold categories does so.
 """
 
 from __future__ import annotations
@@ -26,8 +20,8 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
@@ -39,8 +33,10 @@ import torch
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
+from featgeo.features.dates import DATE_PARTS, TIMES, as_times, date_part, in_microseconds, seconds
 from featgeo.geometry.validation import Array, as_weights, check_same_rows, check_tensor, shown
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 
 ALL_EXACT = 2**53  # whole numbers up to here are floats
 # Sizes that are kept as they are: sums over many rows of products of four such numbers, which fourth moments are made
@@ -48,31 +44,28 @@ ALL_EXACT = 2**53  # whole numbers up to here are floats
 LARGEST, SMALLEST = 2.0**200, 2.0**-200
 
 
-def is_number(value: Any) -> bool:
-    """Whether a single value is a real number, of Python or numpy; truth values are none."""
-    return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
+FAMILIES = {"text": str, "bytes": bytes, "truth value": bool | np.bool_, "number": Real | Decimal}
+
+
+def family_of(value: Any) -> str | None:
+    """What kind of number or label a single value is, the first that fits; None for what is none."""
+    return next((family for family, kind in FAMILIES.items() if isinstance(value, kind)), None)
 
 
 def is_missing(value: Any) -> bool:
     """Whether a single value stands for nothing: None, NaN, NaT and the like of pandas."""
-    if value is None:
-        return True
     if isinstance(value, str):  # the usual case
         return False
-    if isinstance(value, Real | Decimal):
-        return bool(value != value)
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return bool(np.isnat(value))
-    return type(value).__name__ in ("NAType", "NaTType")
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return isinstance(value, Real | Decimal | date | np.generic) and bool(value != value)
 
 
 def missing_in(values: np.ndarray) -> np.ndarray:
     """Which values of an array stand for nothing, (n,)."""
     if values.dtype.kind == "O":
         return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
-    if values.dtype.kind in "mM":
-        return np.isnat(values)
-    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+    return np.asarray(values != values)
 
 
 def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
@@ -113,18 +106,9 @@ def in_units(values: np.ndarray, origin: int, exponent: int) -> Array:
     numbers = _shifted(values, origin)
     if exponent == 0:
         return numbers
-    largest = np.finfo(np.float64).max
     # A later value may be 1e300 times larger than all of the fit: it is beyond all of them, wherever it is put.
     with np.errstate(over="ignore"):
-        return np.where(np.isinf(numbers), numbers, np.ldexp(numbers, -exponent).clip(-largest, largest))
-
-
-def out_of_units(numbers: Array, origin: int, exponent: int) -> np.ndarray:
-    """What `in_units` was given: floats, or whole numbers where the origin is one that no float could hold."""
-    values = np.ldexp(numbers, exponent) if exponent else numbers
-    if not origin:
-        return values
-    return np.array([origin + int(value) for value in values.tolist()])
+        return np.where(np.isinf(numbers), numbers, np.nan_to_num(np.ldexp(numbers, -exponent), nan=np.nan))
 
 
 def _origin_of(values: np.ndarray, what: str) -> int:
@@ -134,14 +118,12 @@ def _origin_of(values: np.ndarray, what: str) -> int:
     if values.dtype.kind in "iu" and (not len(values) or max(int(values.max()), -int(values.min())) <= ALL_EXACT):
         return 0
     # Objects of one value, such as Decimal("0.10") and Decimal("0.1"), are one number.
-    distinct = np.unique(values).tolist() if values.dtype.kind != "O" else list(set(values.tolist()))
-    numbers = _floats(distinct)
-    if _are_apart(numbers) or any(map(_is_infinite, distinct)):
+    distinct = np.unique(values).astype(object) if values.dtype.kind != "O" else _objects(list(set(values.tolist())))
+    numbers = _shifted(distinct, 0)
+    if _are_apart(numbers) or any(not isinstance(value, Integral) and math.isinf(value) for value in distinct):
         return 0
-    if all(isinstance(value, Integral) for value in distinct):
-        origin = min(map(int, distinct))
-        if _are_apart(_floats([int(value) - origin for value in distinct])):
-            return origin
+    if all(isinstance(value, Integral) for value in distinct) and _are_apart(_shifted(distinct, int(min(distinct)))):
+        return int(min(distinct))
     finite_size(numbers, what)
     raise ValueError(
         f"{what} holds different numbers, from {_short(min(distinct))} to {_short(max(distinct))}, that are one and "
@@ -149,24 +131,14 @@ def _origin_of(values: np.ndarray, what: str) -> int:
     )
 
 
-def _is_infinite(value: Any) -> bool:
-    return not isinstance(value, Integral) and math.isinf(value)
-
-
 def _are_apart(numbers: Array) -> bool:
     return len(np.unique(numbers)) == len(numbers) and bool(np.isfinite(numbers).all())
 
 
 def _shifted(values: np.ndarray, origin: int) -> Array:
-    if values.dtype.kind == "O":
-        return _floats(values.tolist(), origin)
-    if not origin:
+    if values.dtype.kind != "O" and not origin:
         return values.astype(np.float64, copy=False)
-    return _floats(values.tolist(), origin)
-
-
-def _floats(values: Sequence[Any], origin: int = 0) -> Array:
-    return np.array([_float(value, origin) for value in values], dtype=np.float64)
+    return np.array([_float(value, origin) for value in values.tolist()], dtype=np.float64)
 
 
 def _float(value: Any, origin: int) -> float:
@@ -183,9 +155,6 @@ def _float(value: Any, origin: int) -> float:
 def _short(value: Any) -> str:
     bits = int(value).bit_length()
     return str(value) if bits < 100 else f"{'-' if value < 0 else ''}2**{bits}"  # Python refuses to print the longest
-
-
-REAL = "Pass real and imaginary parts as columns of their own."
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,15 +178,6 @@ def plain(values: Any) -> Any:
     return np.asarray(values) if hasattr(values, "__array__") and not known else values
 
 
-def dimensions(values: Any) -> int:
-    """1 for a vector or series, 2 for a table or frame, more for tensors."""
-    if nw.dependencies.is_into_dataframe(values):
-        return 2
-    if nw.dependencies.is_into_series(values):
-        return 1
-    return len(shape_of(plain(values), "X"))
-
-
 def is_frame(values: Any) -> bool:
     """Whether it is a data frame or a series of a library that narwhals knows."""
     return nw.dependencies.is_into_dataframe(values) or nw.dependencies.is_into_series(values)
@@ -232,24 +192,23 @@ def shape_of(values: Any, name: str) -> tuple[int, ...]:
 
 def columns_of(values: Any, name: str) -> tuple[dict[str, RawColumn], bool]:
     """The columns of a table by name, and whether they came with names."""
-    if nw.dependencies.is_into_dataframe(values):
+    named = nw.dependencies.is_into_dataframe(values)
+    if named:
         check_unique_names(values, name)
         frame = nw.from_native(values, eager_only=True)
         columns = {
             str(key): _of_series(frame[:, i], f"Column {key!r} of {name}") for i, key in enumerate(frame.columns)
         }
-        named, n = True, len(frame)
     elif nw.dependencies.is_into_series(values):
         series = nw.from_native(values, series_only=True)
-        columns, named, n = {str(series.name or name): _of_series(series, name)}, False, len(series)
+        columns = {str(series.name or name): _of_series(series, name)}
     else:
-        array = _as_array(values, name)
-        array = array[:, None] if array.ndim == 1 else array
-        columns = {str(j): _of_array(_together(array[:, j]), f"Column '{j}' of {name}") for j in range(array.shape[1])}
-        named, n = False, len(array)
+        values = _as_array(values, name)
+        table = values[:, None] if values.ndim == 1 else values
+        columns = {str(j): _of_array(_together(table[:, j]), f"Column '{j}' of {name}") for j in range(table.shape[1])}
     if not columns:
-        raise ValueError(f"{name} has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
-    if n == 0:
+        raise ValueError(f"{name} has 0 feature(s) (shape=({len(values)}, 0)) while a minimum of 1 is required.")
+    if len(values) == 0:
         raise ValueError(f"{name} has 0 sample(s) while a minimum of 1 is required. Pass at least one row.")
     return columns, named
 
@@ -265,21 +224,16 @@ def check_unique_names(frame: Any, name: str) -> None:
 def _of_series(series: Any, what: str) -> RawColumn:
     dtype = series.dtype
     if isinstance(dtype, nw.Categorical | nw.Enum):
-        categories = tuple(series.cat.get_categories().to_list())
-        return RawColumn(_objects(series.to_list()), categories)
-    if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
-        utc = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return RawColumn(_in_microseconds(utc.to_numpy(), what), zoned=True)
-    if isinstance(dtype, nw.Datetime | nw.Date):
-        return RawColumn(_in_microseconds(series.to_numpy(), what))
-    if isinstance(dtype, nw.Duration):
-        return RawColumn(series.to_numpy().astype("timedelta64[us]"))
-    if dtype.is_integer() and series.null_count():  # numpy has no missing whole numbers
-        return RawColumn(_objects(series.to_list()))
+        return RawColumn(_objects(series.to_list()), tuple(series.cat.get_categories().to_list()))
+    zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
+    if zoned:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if isinstance(dtype, nw.Boolean) and series.null_count():
-        return RawColumn(np.array([np.nan if is_missing(value) else float(value) for value in series.to_list()]))
-    if dtype.is_numeric() or isinstance(dtype, nw.Boolean):
-        return RawColumn(np.asarray(series.to_numpy()))
+        series = series.cast(nw.Float64)
+    # Numpy has no missing whole numbers, and no other types that libraries have.
+    is_plain = dtype.is_float() or isinstance(dtype, nw.Boolean | nw.Datetime | nw.Date | nw.Duration)
+    if is_plain or (dtype.is_numeric() and not series.null_count()):
+        return replace(_of_array(np.asarray(series.to_numpy()), what), zoned=zoned)
     return _of_array(_objects(series.to_list()), what)
 
 
@@ -302,7 +256,10 @@ def _as_array(values: Any, name: str) -> np.ndarray:
             f"{name} must have one row a sample, got a single {type(values).__name__}. Pass an array or a frame."
         )
     if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} is an array of {array.dtype}. {REAL}")
+        raise ValueError(
+            f"Complex data not supported: {name} must hold real numbers, got {array.dtype}. Pass real and "
+            "imaginary parts as columns of their own."
+        )
     if array.dtype.kind == "V":
         raise ValueError(
             f"{name} is a structured array, of {array.dtype}. Pass a data frame, such as pandas.DataFrame(values), or "
@@ -332,43 +289,15 @@ def check_kind(values: Any, name: str) -> None:
 def _of_array(array: np.ndarray, what: str) -> RawColumn:
     """Dates and time spans of Python as those of numpy; other things as they are."""
     if array.dtype.kind == "M":
-        return RawColumn(_in_microseconds(array, what))
-    if array.dtype != object:
-        return RawColumn(array)
-    present = [value for value in array.tolist() if not is_missing(value)]
-    if present and all(isinstance(value, date | np.datetime64) for value in present):
-        zones = {getattr(value, "tzinfo", None) is not None for value in present}
-        if len(zones) > 1:
-            raise ValueError(f"{what} holds dates with and without a time zone. Give all of them one, or none.")
-        dates = np.array(
-            [np.datetime64("NaT") if is_missing(v) else _date(v) for v in array.tolist()], "datetime64[us]"
-        )
-        return RawColumn(dates, zoned=zones == {True})
-    if present and all(isinstance(value, timedelta | np.timedelta64) for value in present):
-        spans = [np.timedelta64("NaT") if is_missing(value) else value for value in array.tolist()]
-        return RawColumn(np.array(spans, "timedelta64[us]"))
+        return RawColumn(in_microseconds(array, what))
+    known = ~missing_in(array) if array.dtype == object else np.zeros(len(array), dtype=bool)
+    present = array[known].tolist()
+    if present and any(all(isinstance(value, kind) for value in present) for kind in TIMES):
+        times, zoned = as_times(present, what)
+        array = np.full(len(array), "NaT", times.dtype)
+        array[known] = times
+        return RawColumn(array, zoned=zoned)
     return RawColumn(array)
-
-
-def _date(value: Any) -> Any:
-    return value.astimezone(UTC).replace(tzinfo=None) if getattr(value, "tzinfo", None) else value
-
-
-def _in_microseconds(array: np.ndarray, what: str) -> np.ndarray:
-    """Dates in the unit that they are computed with, which must hold them and tell them apart."""
-    dates = array.astype("datetime64[us]")
-    if array.dtype.kind != "M":
-        return dates
-    known = ~np.isnat(array)
-    if (dates[known].astype(array.dtype) != array[known]).any() and (
-        np.datetime_data(array.dtype)[0] not in ("ns", "ps", "fs", "as")
-        or len(np.unique(dates[known])) < len(np.unique(array[known]))
-    ):
-        raise ValueError(
-            f"{what} holds dates that microseconds cannot tell apart, or beyond the year 290,000. Pass the time since "
-            "the first of them, as a time span or a number."
-        )
-    return dates
 
 
 def taken(values: Any, index: np.ndarray | slice) -> Any:
@@ -415,12 +344,10 @@ def as_tensor(values: Any, name: str) -> torch.Tensor:
 
 def tensor_of(values: Any, name: str) -> torch.Tensor:
     """Real numbers of three or more dimensions as a tensor."""
-    check_kind(values, name)
     if isinstance(values, torch.Tensor):
+        check_kind(values, name)
         return values.detach()
-    array = np.asarray(values)
-    if array.dtype.kind == "c":
-        raise ValueError(f"{name} must hold real numbers, got {array.dtype}. {REAL}")
+    array = _as_array(values, name)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} of shape {array.shape} must hold numbers, got {array.dtype}. Encode it as numbers.")
     array = array.astype(np.float64) if array.dtype.itemsize > 8 else array.astype(array.dtype.newbyteorder("="))
@@ -444,10 +371,7 @@ def rows_of(values: Any, name: str) -> Any:
 def present(values: Any, name: str) -> np.ndarray:
     """Which rows are there, (n,)."""
     if not is_frame(values) and len(shape_of(values, name)) > 2:
-        tensor = tensor_of(values, name)
-        if not tensor.is_floating_point():
-            return np.ones(len(tensor), dtype=bool)
-        return ~torch.isnan(tensor.flatten(1)).all(dim=1).numpy()
+        return ~torch.isnan(tensor_of(values, name).flatten(1)).all(dim=1).numpy()
     columns, _ = columns_of(values, name)
     return ~np.all([missing_in(column.values) for column in columns.values()], axis=0)
 
@@ -485,33 +409,30 @@ def stacked(parts: list[Any], name: str) -> Any:
         return parts[0]
     if all(nw.dependencies.is_into_series(part) for part in parts):
         frames = [nw.from_native(part, series_only=True).alias(name).to_frame().to_native() for part in parts]
-        return nw.from_native(stacked(frames, name), eager_only=True)[name].to_native()
+        return nw.from_native(_one_frame(frames, name), eager_only=True)[name].to_native()
     if all(nw.dependencies.is_into_dataframe(part) for part in parts):
-        for part in parts:
-            check_unique_names(part, name)
-        frames = [nw.from_native(part, eager_only=True) for part in parts]
-        first = list(frames[0].columns)
-        if any(set(frame.columns) != set(first) for frame in frames):
-            columns = [list(frame.columns) for frame in frames]
-            raise ValueError(
-                f"{name} must have the same columns in all data sets or batches, got {columns}. Rename or drop some."
-            )
-        return _one_frame([frame.select(first) for frame in frames], name)
-    if all(isinstance(part, torch.Tensor) for part in parts) and len({part.shape[1:] for part in parts}) == 1:
-        return torch.cat([part.detach().cpu() for part in parts])
-    arrays = [np.asarray(part.cpu() if isinstance(part, torch.Tensor) else part) for part in parts]
-    shapes = {array.shape[1:] for array in arrays}
-    texts = {array.dtype.kind in "OUS" for array in arrays}
-    if len(shapes) > 1 or len(texts) > 1:
-        kinds = [f"{array.dtype} of shape {array.shape}" for array in arrays]
+        return _one_frame(parts, name)
+    in_torch = all(isinstance(part, torch.Tensor) for part in parts)
+    arrays: list[Any] = [part.detach().cpu() if isinstance(part, torch.Tensor) else part for part in parts]
+    arrays = arrays if in_torch else list(map(np.asarray, arrays))
+    if len({(array.shape[1:], not in_torch and array.dtype.kind in "OUS") for array in arrays}) > 1:
+        kinds = [f"{array.dtype} of shape {tuple(array.shape)}" for array in arrays]
         raise ValueError(f"{name} must be of one kind in all data sets or batches, got {kinds}. Convert them.")
-    return np.concatenate(arrays)
+    return torch.cat(arrays) if in_torch else np.concatenate(arrays)
 
 
-def _one_frame(frames: list[Any], name: str) -> Any:
+def _one_frame(parts: list[Any], name: str) -> Any:
     """Frames of the same columns, one after the other; columns of categories keep all of them."""
+    for part in parts:
+        check_unique_names(part, name)
+    frames = [nw.from_native(part, eager_only=True) for part in parts]
+    columns = [list(frame.columns) for frame in frames]
+    if any(set(names) != set(columns[0]) for names in columns):
+        raise ValueError(
+            f"{name} must have the same columns in all data sets or batches, got {columns}. Rename or drop some."
+        )
     try:
-        joined = nw.concat(frames, how="vertical")
+        joined = nw.concat([frame.select(columns[0]) for frame in frames], how="vertical")
     except Exception as error:  # each library has its own for columns of types that do not fit
         types = [dict(frame.schema) for frame in frames]
         raise ValueError(
@@ -529,7 +450,6 @@ def _one_frame(frames: list[Any], name: str) -> Any:
 Label = None | bool | int | float | str | bytes | datetime
 
 UNKNOWN = -1
-_DATE_PARTS = ("month", "weekday", "hour")
 
 
 @saved
@@ -557,111 +477,90 @@ class Column:
     origin: int = 0
     exponent: int = 0
 
+    @property
+    def n_labels(self) -> int:
+        """How many labels it has; missing is one where some rows of the fit missed it."""
+        return len(self.categories) + self.missing
+
     def as_came(self, numbers: Array) -> np.ndarray:
         """Numbers, once read, as they were before: floats, or whole numbers that floats would not tell apart."""
-        return out_of_units(numbers, self.origin, self.exponent)
+        values = np.ldexp(numbers, self.exponent) if self.exponent else numbers
+        return np.array([self.origin + int(value) for value in values.tolist()]) if self.origin else values
 
 
 def column_of(key: str, raw: RawColumn, name: str) -> Column:
     """What a column holds."""
     array, what = raw.values, f"Column {key!r} of {name}"
+    is_missing_there = missing_in(array)
+    missing = bool(is_missing_there.any())
+    known = array[~is_missing_there] if missing else array
     if array.dtype.kind == "M":
-        days = array[~np.isnat(array)]
-        parts = tuple(part for part in _DATE_PARTS if len(np.unique(_date_part(days, part))) > 1)
-        return Column(key, "date", (), bool(np.isnat(array).any()), parts, "zoned" if raw.zoned else "")
-    if array.dtype.kind in "US" and raw.categories is None:
-        return Column(key, "label", tuple(np.unique(array).tolist()))
+        parts = tuple(part for part in DATE_PARTS if len(np.unique(date_part(known, part))) > 1)
+        return Column(key, "date", (), missing, parts, "zoned" if raw.zoned else "")
     if array.dtype.kind == "m":
-        return _number_column(key, _seconds(array, what), what, "span")
-    if array.dtype.kind in "biuf" and raw.categories is None:
-        return _number_column(key, array, what)
-    present = [value for value in array.tolist() if not is_missing(value)]
-    if present and raw.categories is None and all(map(is_number, present)):
-        return _number_column(key, array, what)
-    _check_labels(present, what)
-    seen = set(present)
-    order = _sorted(seen) if raw.categories is None else [label for label in raw.categories if label in seen]
-    return Column(key, "label", tuple(order), missing=len(present) < len(array))
+        return Column(key, "number", (), missing, (), "span", *units_of(seconds(known, what), what))
+    are_numbers = array.dtype.kind in "biuf" or (len(known) and all(family_of(v) == "number" for v in known.tolist()))
+    if raw.categories is None and are_numbers:
+        return Column(key, "number", (), missing, (), "", *units_of(known, what))
+    found = _labels(known.tolist(), what)
+    order = found if raw.categories is None else [label for label in raw.categories if label in set(found)]
+    return Column(key, "label", tuple(order), missing)
 
 
-def _number_column(key: str, array: np.ndarray, what: str, form: Literal["", "span"] = "") -> Column:
-    missing = missing_in(array)
-    some = bool(missing.any())
-    return Column(key, "number", (), some, (), form, *units_of(array[~missing] if some else array, what))
-
-
-def _seconds(array: np.ndarray, what: str) -> Array:
+def _distinct(values: list[Any]) -> list[Any]:
+    """The distinct values, of equal ones of different types each; all of them where some are no labels."""
     try:
-        return array / np.timedelta64(1, "s")
-    except TypeError as error:  # months and years have no length
-        raise ValueError(f"{what} holds time spans of {array.dtype}, which have no fixed length. Use days.") from error
+        return [value for _, value in set(zip(map(type, values), values, strict=True))]
+    except TypeError:  # what has no hash is no label
+        return values
 
 
-def _check_labels(labels: list[Any], what: str) -> None:
-    """Refuse what is no label, and labels of different kinds that Python holds for one, such as True and 1."""
-    typed = set(zip(map(type, labels), labels, strict=True)) if _hashable(labels) else set()
-    for value in labels if not typed else (value for _, value in typed):
+def _labels(values: list[Any], what: str) -> list[Any]:
+    """The distinct labels, in order.
+
+    What is no label is refused, and so are labels of different kinds that Python holds for one, such as True and 1.
+    """
+    typed = _distinct(values)
+    for value in typed:
         if family_of(value) is None:
             raise TypeError(
                 f"{what} holds {str(value)[:80]} of {type(value).__name__}: each argument must be a string or a "
                 "number. Convert the values first."
             )
     first: dict[Any, Any] = {}
-    for _, value in typed:
+    for value in typed:
         other = first.setdefault(value, value)
         if (family_of(value), isinstance(value, Integral)) != (family_of(other), isinstance(other, Integral)):
             raise ValueError(
                 f"{what} holds labels that are equal but of different types, such as {value!r} and {other!r}. Convert "
                 "them to one type, or to text."
             )
-
-
-def _hashable(labels: list[Any]) -> bool:
     try:
-        set(labels)
-    except TypeError:
-        return False
-    return True
-
-
-def family_of(label: Any) -> str | None:
-    """What kind of label it is; None for what is none."""
-    if isinstance(label, str):
-        return "text"
-    if isinstance(label, bytes):
-        return "bytes"
-    if isinstance(label, bool | np.bool_):
-        return "truth value"
-    return "number" if is_number(label) else None
-
-
-def _sorted(labels: set[Any]) -> list[Any]:
-    try:
-        return sorted(labels)
+        return sorted(first)
     except TypeError:  # texts and numbers together
-        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
+        return sorted(first, key=lambda label: (type(label).__name__, str(label)))
 
 
 def codes_of(column: Column, raw: RawColumn, name: str) -> np.ndarray:
     """Labels as positions among the categories, (n,); -1 where unknown."""
-    array = raw.values
-    # Values of one type can be sorted, and each then has to be looked up once only.
-    values, place = (array, slice(None)) if array.dtype.kind == "O" else np.unique(array, return_inverse=True)
-    present = [None if is_missing(value) else value for value in values.tolist()]
-    families = [family_of(value) for value in present]
-    known, came = {family_of(label) for label in column.categories}, set(families) - {None}
-    strange = next((v for v, family in zip(present, families, strict=True) if v is not None and family is None), None)
-    if strange is not None or (known and came and not known & came):
-        got = f"{type(strange).__name__}s" if strange is not None else " and ".join(f"{family}s" for family in came)
+    values = raw.values.tolist()
+    distinct = _distinct(values)
+    families = {family_of(value) for value in distinct if not is_missing(value)} - {None}
+    known = {family_of(label) for label in column.categories}
+    strange = next((value for value in distinct if family_of(value) is None and not is_missing(value)), None)
+    if strange is not None or (known and families and not known & families):
+        got = f"{type(strange).__name__}s" if strange is not None else " and ".join(f"{family}s" for family in families)
         raise ValueError(
             f"Column {column.name!r} of {name} held labels such as {column.categories[:1]} in the fit, got {got}. "
             "Convert them to the same labels."
         )
     position = {(family_of(label), label): i for i, label in enumerate(column.categories)}
     missing = len(position) if column.missing else UNKNOWN  # where values missed in the fit, missing is a label
-    pairs = zip(families, present, strict=True)
-    found = [missing if value is None else position.get((family, value), UNKNOWN) for family, value in pairs]
-    return np.array(found, dtype=np.int64)[place]
+    code = {
+        (type(value), value): missing if is_missing(value) else position.get((family_of(value), value), UNKNOWN)
+        for value in distinct
+    }
+    return np.array([code[type(value), value] for value in values], dtype=np.int64)
 
 
 def numbers_of(column: Column, raw: RawColumn, name: str) -> list[Array]:
@@ -674,12 +573,13 @@ def numbers_of(column: Column, raw: RawColumn, name: str) -> list[Array]:
             had, has = ("with" if zoned else "without" for zoned in (column.form == "zoned", raw.zoned))
             raise ValueError(f"{what} held dates {had} a time zone in the fit, got dates {has} one. Convert them.")
         whole = (array - np.datetime64(0, "us")) / np.timedelta64(1, "D")
-        return [whole, *(_date_part(array, part) for part in column.parts)]
-    if (array.dtype.kind == "m") != (column.form == "span") and not _is_all_missing(array):
+        return [whole, *(date_part(array, part) for part in column.parts)]
+    nothing_there = array.dtype.kind in "fO" and missing_in(array).all()
+    if (array.dtype.kind == "m") != (column.form == "span") and not nothing_there:
         had, has = ("time spans", "others") if column.form == "span" else ("numbers", "time spans")
         raise ValueError(f"{what} held {had} in the fit, got {has} ({array.dtype}). Convert them to {had}.")
     if array.dtype.kind == "m":
-        array = _seconds(array, what)
+        array = seconds(array, what)
     _check_numbers(array, what)
     numbers = in_units(array, column.origin, column.exponent)
     if math.isnan(finite_size(numbers, what)) and not column.missing:
@@ -687,38 +587,13 @@ def numbers_of(column: Column, raw: RawColumn, name: str) -> list[Array]:
     return [numbers]
 
 
-def _is_all_missing(array: np.ndarray) -> bool:
-    return array.dtype.kind in "fO" and bool(missing_in(array).all())
-
-
 def _check_numbers(array: np.ndarray, what: str) -> None:
     """Texts are never taken for numbers, even where they could be parsed."""
-    strange = next((v for v in array.tolist() if not (_is_number_or_flag(v) or is_missing(v))), None) if (
-        array.dtype.kind == "O"
-    ) else None  # fmt: skip
+    values = array.tolist() if array.dtype.kind == "O" else []
+    strange = next((v for v in values if family_of(v) not in ("number", "truth value") and not is_missing(v)), None)
     if strange is not None or array.dtype.kind not in "biufO":
         got = f"dtype {array.dtype}" if strange is None else f"{str(strange)[:80]!r} of {type(strange).__name__}"
         raise ValueError(f"{what} held numbers in the fit, got {got}. Convert it to numbers.")
-
-
-def _is_number_or_flag(value: Any) -> bool:
-    return is_number(value) or isinstance(value, bool | np.bool_)
-
-
-def _date_part(array: np.ndarray, part: str) -> Array:
-    missing = np.isnat(array)
-    if part == "month":
-        value = array.astype("datetime64[M]").astype(np.int64) % 12 + 1
-    elif part == "weekday":  # 1 January 1970 was a Thursday; Monday is 0
-        value = (array.astype("datetime64[D]").astype(np.int64) + 3) % 7
-    else:
-        value = array.astype("datetime64[h]").astype(np.int64) % 24
-    return np.where(missing, np.nan, value.astype(np.float64))
-
-
-# Labels drawn from m equally frequent ones fall below this share where m is over twenty times the number of rows.
-FEWEST_SHARED = 0.05
-FEWEST_ROWS = 20  # with fewer, so many labels can be there by chance
 
 
 def identifiers(columns: tuple[Column, ...], raw: Mapping[str, RawColumn], name: str) -> tuple[int, ...]:
@@ -749,9 +624,10 @@ def identifiers(columns: tuple[Column, ...], raw: Mapping[str, RawColumn], name:
 
 def _identifies(column: Column, came: RawColumn, name: str) -> bool:
     """Whether hardly any of the labels that are there is shared by several rows."""
-    if not column.missing and len(column.categories) <= (1 - FEWEST_SHARED) * len(came.values):
+    share = in_force.get().shared_labels
+    if not column.missing and len(column.categories) <= (1 - share) * len(came.values):
         return False  # the same, sooner: labels of single rows alone cannot be as many
     codes = codes_of(column, came, name)
     counts = np.bincount(codes[codes < len(column.categories)])
-    present = counts.sum()
-    return bool(present >= FEWEST_ROWS and present - np.sum(counts == 1) < FEWEST_SHARED * present)
+    present = counts.sum()  # fewer than one over the share can all have their own by chance
+    return bool(share * present >= 1 and present - np.sum(counts == 1) < share * present)

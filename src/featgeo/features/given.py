@@ -13,9 +13,10 @@ import torch
 from sklearn.utils.validation import _is_fitted
 
 from featgeo.features.columns import is_frame
+from featgeo.features.combined import NetworkSpace, PartSpace, TransformerSpace, as_columns, check_module
 from featgeo.features.recipes import Recipe
 from featgeo.features.space import Wrapped
-from featgeo.features.spaces import ColumnsSpace, Encoding, NetworkSpace, TransformerSpace, as_columns, check_module
+from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -71,7 +72,7 @@ def given_recipe(features: Any) -> Recipe:
     columns = _as_names(features)
     if columns:
         name = ", ".join(map(str, columns))
-        return Recipe(name, lambda rows, seed: ColumnsSpace(columns, Encoding.fit(rows.select(columns))), given=True)
+        return Recipe(name, lambda rows, seed: PartSpace((), Encoding.fit(rows.select(columns)), columns), given=True)
     raise ValueError(
         "Given features must be column names, a function of the rows, a torch module or a scikit-learn transformer, "
         f"got {type(features).__name__}{getattr(features, 'shape', '')}. Values of features are passed to `fit` as Z."

@@ -17,13 +17,31 @@ from typing import Any
 import torch
 from torch import nn
 
-SHORTEST_SIDE = 7  # images are halved until their shorter side is about this
-GAIN = 6.0  # units a standard error: the evidence of many steps should saturate what follows it
-KERNEL_LENGTH = 4  # of the paper's convolution of sequences
-COLLINEAR = 1e-6  # share of the largest variance below which a direction of columns counts as none
+
+class _Scaled(nn.Module):
+    """Columns or channels, the first axis of a row, shifted and scaled by the means and deviations of some rows."""
+
+    centre: torch.Tensor
+    spread: torch.Tensor
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(shape))
+        self.register_buffer("spread", torch.ones(shape))
+
+    def fit(self, values: torch.Tensor) -> None:
+        """Learn them from values (n, channels, ...)."""
+        axes = [axis for axis in range(values.ndim) if axis != 1]
+        deviation, mean = torch.std_mean(values, dim=axes, correction=0)
+        self.centre.copy_(mean.reshape(self.centre.shape))
+        varies = deviation > 16 * torch.finfo(values.dtype).eps * mean.abs()  # else a constant channel, which becomes 0
+        self.spread.copy_(torch.where(varies, deviation, 1.0).reshape(self.spread.shape))
+
+    def scaled(self, values: torch.Tensor) -> torch.Tensor:
+        return (values.to(self.centre.dtype) - self.centre) / self.spread
 
 
-class Trunk(nn.Module):
+class Trunk(_Scaled):
     """A network with its input scale and the few numbers that it can be built from again.
 
     Attributes:
@@ -31,8 +49,6 @@ class Trunk(nn.Module):
         is_scaled: Whether the input scale was fitted.
     """
 
-    centre: torch.Tensor
-    spread: torch.Tensor
     is_scaled: torch.Tensor
 
     def __init__(self, config: Mapping[str, Any], shape: tuple[int, ...], body: nn.Sequential) -> None:
@@ -43,35 +59,25 @@ class Trunk(nn.Module):
             shape: Shape of one row as the body reads it, columns or channels first.
             body: Maps scaled rows (n, *shape) to features (n, d).
         """
-        super().__init__()
-        self.config = dict(config)
-        self.shape = shape
-        self.body = body
-        one_a_channel = (shape[0], *(1 for _ in shape[1:]))
-        self.register_buffer("centre", torch.zeros(one_a_channel))
-        self.register_buffer("spread", torch.ones(one_a_channel))
+        super().__init__(shape[0], *(1 for _ in shape[1:]))
+        self.config, self.shape, self.body = dict(config), shape, body
         self.register_buffer("is_scaled", torch.tensor(False))
 
     def fit_input_scale(self, inputs: torch.Tensor) -> None:
         """Learn mean and standard deviation of each column or channel from some rows."""
-        _fit_scale(self.centre, self.spread, self._arranged(inputs).double())
+        self.fit(self._arranged(inputs).double())
         self.is_scaled.fill_(True)
         with torch.no_grad():
-            values = self._scaled(inputs)
+            values = self.scaled(self._arranged(inputs))
             for part in self.body:
-                if isinstance(part, _Evidence):
-                    _fit_scale(part.centre, part.spread, values)
-                elif isinstance(part, _Decorrelated):
+                if isinstance(part, _Evidence | _Decorrelated):
                     part.fit(values)
                 values = part(values)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Features of a batch of rows, (n, d)."""
-        features: torch.Tensor = self.body(self._scaled(inputs))
+        features: torch.Tensor = self.body(self.scaled(self._arranged(inputs)))
         return features
-
-    def _scaled(self, inputs: torch.Tensor) -> torch.Tensor:
-        return (self._arranged(inputs).to(self.centre.dtype) - self.centre) / self.spread
 
     def _arranged(self, inputs: torch.Tensor) -> torch.Tensor:
         """Rows of the shape that the body reads; a single column or channel may go without its axis."""
@@ -104,7 +110,8 @@ class _Decorrelated(nn.Module):
         centred = values.double() - values.double().mean(dim=0)
         energies, directions = torch.linalg.eigh(centred.T @ centred / len(centred))
         # Directions of collinear columns hold nothing but rounding.
-        length = torch.where(energies > COLLINEAR * energies.max(), energies, torch.inf).rsqrt()
+        rounding = 8 * torch.finfo(torch.float32).eps  # of a sum of products of inputs
+        length = torch.where(energies > rounding * energies.max(), energies, torch.inf).rsqrt()
         self.basis.copy_(directions * length)
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
@@ -127,7 +134,9 @@ def mlp(n_inputs: int, width: int = 64, depth: int = 2) -> Trunk:
     return Trunk(config, (n_inputs,), nn.Sequential(*first, *(part for layer in layers for part in layer)))
 
 
-def image(channels: int, height: int, width: int, filters: int = 32, features: int = 128) -> Trunk:
+def image(
+    channels: int, height: int, width: int, filters: int = 32, features: int = 128, shortest_side: int = 7
+) -> Trunk:
     """A small convolutional network for images.
 
     Args:
@@ -136,9 +145,18 @@ def image(channels: int, height: int, width: int, filters: int = 32, features: i
         width: Pixels from left to right.
         filters: Number of filters of the first convolution; it doubles with each halving of the image.
         features: Number of features.
+        shortest_side: An image is halved until its shorter side is about this.
     """
-    config = _config("image", channels=channels, height=height, width=width, filters=filters, features=features)
-    halvings = max(1, round(math.log2(min(height, width) / SHORTEST_SIDE)))
+    config = _config(
+        "image",
+        channels=channels,
+        height=height,
+        width=width,
+        filters=filters,
+        features=features,
+        shortest_side=shortest_side,
+    )
+    halvings = max(1, round(math.log2(min(height, width) / shortest_side)))
     counts = [channels, *(filters * 2**i for i in range(halvings))]
     layers: list[nn.Module] = []
     for stage in range(halvings):
@@ -151,7 +169,9 @@ def image(channels: int, height: int, width: int, filters: int = 32, features: i
     return Trunk(config, shape, nn.Sequential(*layers))
 
 
-def sequence(length: int, channels: int = 1, filters: int = 32, features: int = 32) -> Trunk:
+def sequence(
+    length: int, channels: int = 1, filters: int = 32, features: int = 32, pattern: int = 4, gain: int = 6
+) -> Trunk:
     """A network for sequences: how often which short patterns occur, and any function of that.
 
     It is the paper's network with a nonlinearity after the average pooling. Without one, what the network can represent
@@ -161,15 +181,19 @@ def sequence(length: int, channels: int = 1, filters: int = 32, features: int = 
         length: Number of steps.
         channels: Numbers a step; a batch is (n, length, channels), or (n, length) for a single one. Symbols of an
             alphabet of more than two are best passed as indicators.
-        filters: Number of patterns, each of four steps.
+        filters: Number of patterns.
         features: Number of features.
+        pattern: Steps of a pattern, the paper's when 4.
+        gain: Units a standard error of an average: the evidence of many steps should saturate what follows it.
     """
-    config = _config("sequence", length=length, channels=channels, filters=filters, features=features)
-    kernel = min(KERNEL_LENGTH, length)
+    config = _config(
+        "sequence", length=length, channels=channels, filters=filters, features=features, pattern=pattern, gain=gain
+    )
+    kernel = min(pattern, length)
     body = nn.Sequential(
         nn.Conv1d(channels, filters, kernel),
         nn.SiLU(),
-        _Evidence(filters, length - kernel + 1),
+        _Evidence(filters, length - kernel + 1, gain),
         nn.Linear(filters, features),
         nn.Tanh(),
     )
@@ -250,33 +274,19 @@ class _StepsLast(nn.Module):
         return values.transpose(1, 2)
 
 
-class _Evidence(nn.Module):
+class _Evidence(_Scaled):
     """The average over steps, (n, c, steps) to (n, c), scaled by its standard error if steps were independent.
 
     What steps say about a hidden cause adds up, so true modes are steep in the average (Prop. seq: tanh of a sum).
     Unscaled averages differ so little that training would take long to get as steep.
     """
 
-    centre: torch.Tensor
-    spread: torch.Tensor
-
-    def __init__(self, channels: int, steps: int) -> None:
-        super().__init__()
-        self.gain = GAIN * math.sqrt(steps)
-        self.register_buffer("centre", torch.zeros(channels, 1))
-        self.register_buffer("spread", torch.ones(channels, 1))
+    def __init__(self, channels: int, steps: int, gain: int) -> None:
+        super().__init__(channels, 1)
+        self.gain = gain * math.sqrt(steps)
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        return self.gain * ((values - self.centre) / self.spread).mean(dim=2)
-
-
-def _fit_scale(centre: torch.Tensor, spread: torch.Tensor, values: torch.Tensor) -> None:
-    """Set centre and spread to mean and standard deviation of each channel of (n, channels, ...)."""
-    axes = [axis for axis in range(values.ndim) if axis != 1]
-    deviation, mean = torch.std_mean(values, dim=axes, correction=0)
-    centre.copy_(mean.reshape(centre.shape))
-    varies = deviation > 16 * torch.finfo(values.dtype).eps * mean.abs()  # else a constant channel, which becomes 0
-    spread.copy_(torch.where(varies, deviation, 1.0).reshape(spread.shape))
+        return self.gain * self.scaled(values).mean(dim=2)
 
 
 _KINDS: dict[str, Callable[..., Trunk]] = {"mlp": mlp, "image": image, "sequence": sequence, "causal": causal}

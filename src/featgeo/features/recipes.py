@@ -14,43 +14,14 @@ import torch
 from sklearn.base import is_regressor
 from sklearn.linear_model import LinearRegression
 
+from featgeo.features.combined import Joint, PartSpace, ProductSpace, SideBySide, Sum, TransformerSpace, as_columns
 from featgeo.features.space import Space
-from featgeo.features.spaces import (
-    ROWS_A_LABEL,
-    ColumnsSpace,
-    Encoding,
-    Joint,
-    KernelSpace,
-    ProductSpace,
-    SideBySide,
-    SplineSpace,
-    Sum,
-    TableSpace,
-    TransformerSpace,
-    as_columns,
-    has_many,
-)
+from featgeo.features.spaces import Encoding, KernelSpace, SplineSpace, TableSpace
 from featgeo.features.trees import IndexRegressor
 from featgeo.features.variables import HEAD_ROWS, Rows, symbols_of
 from featgeo.features.windows import WindowSpace
 from featgeo.geometry.validation import shown
 from featgeo.tuning import in_force
-
-GAMMAS = (0.1, 0.3, 1.0)
-NAMES = (
-    "auto",
-    "table",
-    "kernel",
-    "spline",
-    "linear",
-    "index",
-    "trees",
-    "windows",
-    "network",
-    "image",
-    "sequence",
-    "causal",
-)
 
 
 @dataclass(frozen=True)
@@ -83,18 +54,27 @@ TABLE = Recipe("table", lambda rows, seed: TableSpace.fit(rows))
 # For a single column of many labels: its frequent ones, and the means of the other variable for each of them.
 FREQUENT = Recipe("labels", lambda rows, seed: Encoding.fit(rows))
 MEANS = Recipe("means", None, "regressor", LinearRegression(), lambda rows, seed: Encoding.fit(rows))
+SINGLE = {
+    recipe.name: recipe
+    for recipe in (
+        TABLE,
+        Recipe("spline", lambda rows, seed: SplineSpace.fit(rows)),
+        Recipe("linear", lambda rows, seed: Encoding.fit(rows)),
+        Recipe("index", None, "regressor", IndexRegressor, lambda rows, seed: Encoding.fit(rows, "bounded")),
+        Recipe("trees", learned="regressor"),
+        Recipe("windows", None, "regressor", IndexRegressor, lambda rows, seed: WindowSpace.fit(rows)),
+        *(Recipe(name, learned="network") for name in ("network", "image", "sequence", "causal")),
+    )
+}
 
 
 def recipes(space: Any, rows: Rows) -> list[Recipe]:
     """The spaces that an argument such as `x_space` stands for, the simplest first."""
-    if isinstance(space, Recipe):
-        return [space]
-    if isinstance(space, list) and space and all(isinstance(recipe, Recipe) for recipe in space):
-        return space
+    several = space if isinstance(space, list) else [space]
+    if several and all(isinstance(recipe, Recipe) for recipe in several):
+        return several
     if isinstance(space, torch.nn.Module):
         return [Recipe("module", learned="network", argument=space)]
-    if isinstance(space, str):
-        return _named(space, rows)
     if isinstance(space, Sum | Joint):
         return [Recipe(type(space).__name__.lower(), lambda rows, seed: _combined(space, rows, seed))]
     if isinstance(space, type):
@@ -103,10 +83,14 @@ def recipes(space: Any, rows: Rows) -> list[Recipe]:
         return [Recipe(type(space).__name__, learned="regressor", argument=space)]
     if hasattr(space, "fit") and hasattr(space, "transform"):
         return [Recipe(type(space).__name__, lambda rows, seed: TransformerSpace.fit(rows, space))]
-    raise ValueError(
-        f"A space must be one of {NAMES}, a scikit-learn transformer or regressor, or a torch module, got "
-        f"{shown(space)}. For several spaces together write Sum or Joint."
-    )
+    if isinstance(space, str) and space in ("auto", "kernel"):
+        return _automatic(rows) if space == "auto" else [_kernel(gamma) for gamma in in_force.get().kernel_gammas]
+    if not isinstance(space, str) or space not in SINGLE:
+        raise ValueError(
+            f"A space must be one of {('auto', 'kernel', *SINGLE)}, a scikit-learn transformer or regressor, or a "
+            f"torch module, got {shown(space)}. For several spaces together write Sum or Joint."
+        )
+    return [SINGLE[space]]
 
 
 def _combined(space: Sum | Joint, rows: Rows, seed: int) -> Space:
@@ -122,10 +106,10 @@ def _combined(space: Sum | Joint, rows: Rows, seed: int) -> Space:
     spaces = []
     for columns, part in space.parts:
         group = rows.select(as_columns(columns))
-        given = [recipe for recipe in recipes(part, group) if recipe.fit is not None]
-        if not given or given[0].fit is None:
+        fit = next((recipe.fit for recipe in recipes(part, group) if recipe.fit is not None), None)
+        if fit is None:
             raise ValueError(f"Each part of a {type(space).__name__} needs a space that is given, got {part!r}.")
-        spaces.append(ColumnsSpace(as_columns(columns), given[0].fit(group, seed)))
+        spaces.append(PartSpace((), fit(group, seed), as_columns(columns)))
     if isinstance(space, Joint):
         return ProductSpace(tuple(spaces), or_one=(True,) * len(spaces))
     return SideBySide(tuple(spaces))
@@ -146,44 +130,21 @@ def is_finite(rows: Rows) -> bool:
 
 def has_rows_for_each(rows: Rows) -> bool:
     """Whether the labels of a column have enough rows, on average, for counts to say what each is like."""
-    return len(rows) >= ROWS_A_LABEL * len(rows.variable.columns[0].categories)
-
-
-def _named(name: str, rows: Rows) -> list[Recipe]:
-    if name == "auto":
-        return _automatic(rows)
-    if name == "kernel":
-        return [_kernel(gamma) for gamma in GAMMAS]
-    simple: dict[str, Recipe] = {
-        "table": TABLE,
-        "spline": Recipe("spline", lambda rows, seed: SplineSpace.fit(rows)),
-        "linear": Recipe("linear", lambda rows, seed: Encoding.fit(rows)),
-        "index": Recipe("index", None, "regressor", IndexRegressor, lambda rows, seed: Encoding.fit(rows, "bounded")),
-        "trees": Recipe("trees", learned="regressor"),
-        "windows": Recipe("windows", None, "regressor", IndexRegressor, lambda rows, seed: WindowSpace.fit(rows)),
-        "network": Recipe("network", learned="network"),
-        "image": Recipe("image", learned="network"),
-        "sequence": Recipe("sequence", learned="network"),
-        "causal": Recipe("causal", learned="network"),
-    }
-    if name not in simple:
-        raise ValueError(
-            f"A space must be one of {NAMES}, a scikit-learn transformer or regressor, or a torch module, got {name!r}."
-        )
-    return [simple[name]]
+    return len(rows) >= in_force.get().rows_a_function * len(rows.variable.columns[0].categories)
 
 
 def _automatic(rows: Rows) -> list[Recipe]:
     if rows.variable.is_tensor:
-        return _named("network", rows)
-    if len(rows.variable.columns) == 1 and has_many(rows.variable.columns[0]):
+        return [SINGLE["network"]]
+    if len(rows.variable.columns) == 1 and rows.has_many_labels:
         return [FREQUENT, MEANS]
     if is_finite(rows):
-        return _named("table", rows)
+        return [TABLE]
+    *finer, smoothest = (_kernel(gamma) for gamma in in_force.get().kernel_gammas[::-1])
     if len(rows.variable.columns) == 1:
         smooth = Recipe("spline", lambda rows, seed: SplineSpace.fit(rows, smooth=True))
-        return [_kernel(0.3), smooth, _kernel(0.1), _kernel(1.0)]
-    return [*_named("linear", rows), _kernel(1.0), _kernel(0.3), *_named("index", rows), *_named("trees", rows)]
+        return [*finer[-1:], smooth, smoothest, *finer[:-1]]
+    return [SINGLE["linear"], *finer, SINGLE["index"], SINGLE["trees"]]
 
 
 def _kernel(gamma: float) -> Recipe:

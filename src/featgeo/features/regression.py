@@ -31,6 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from featgeo.features.combined import PartSpace, SideBySide
 from featgeo.features.scored import (
     Ranks,
     RankSpace,
@@ -47,7 +48,7 @@ from featgeo.features.scored import (
     whitening,
 )
 from featgeo.features.space import Space, normal_quantile
-from featgeo.features.spaces import PartSpace, SideBySide, SpanFunction
+from featgeo.features.spaces import SpanFunction
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR, AffineFeatures
 from featgeo.geometry.validation import Array

@@ -8,10 +8,9 @@ Spaces are dataclasses, and their fields are all that a file keeps of them. Fiel
 each array or float has a buffer beside it that moves with the module. Exported graphs read these buffers, too: ONNX
 would make Python's own numbers single precision.
 
-Searches, interpolation and normal quantiles on tensors.
-
-ONNX has neither a sorted search nor the normal quantile function. So graphs that are exported search by bisection, with
-a fixed number of steps, and approximate the function to double precision.
+What spaces look up in tables they find by searches and interpolation on tensors. ONNX has neither a sorted search nor
+the normal quantile function: graphs that are exported search by bisection, with a fixed number of steps, and
+approximate the function to double precision.
 """
 
 from __future__ import annotations
@@ -110,6 +109,12 @@ def looked_up(table: Tensor, position: Tensor) -> Tensor:
     return table.flatten()[position]
 
 
+def at_code(table: Tensor, codes: Tensor) -> Tensor:
+    """Rows of a table at codes of labels, (n,); the last of them where a label is unknown."""
+    unknown = len(table) - 1
+    return table[torch.where((codes >= 0) & (codes < unknown), codes, unknown)]
+
+
 def interpolated(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:
     """`numpy.interp` of each column: x is (n, p); ascending knots and their values are (p, r), or (1, r) for all."""
     left = last_at_most(knots, x)
@@ -122,9 +127,7 @@ def interpolated(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:
 
 def normal_quantile(rank: Tensor) -> Tensor:
     """The normal quantile function of ranks between 1e-11 and 1 - 1e-11."""
-    if not torch.compiler.is_exporting():
-        return torch.special.ndtri(rank)
-    return rational_quantile(rank)
+    return rational_quantile(rank) if torch.compiler.is_exporting() else torch.special.ndtri(rank)
 
 
 def rational_quantile(rank: Tensor) -> Tensor:

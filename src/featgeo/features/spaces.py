@@ -1,10 +1,9 @@
 """Feature spaces: which functions of a variable are allowed.
 
 A space is the span of a few features of the rows of a variable; `space(rows)` gives their values, (n, d). Wherever the
-spans are given, the best functions in them have a closed form (`featgeo.learning.solve`). Spaces of labels and of
-finite alphabets are indicators; those of numbers the numbers themselves (`Encoding`), splines of them, or kernels.
-
-Columns as numbers of comparable size: what kernels, splines and default networks read.
+spans are given, the best functions in them have a closed form (`featgeo.learning.solve`), and f and g are affine
+functions of the features (`SpanFunction`). Spaces of finite alphabets are indicators of their values; those of numbers
+and labels the columns themselves (`Encoding`), splines of them, or kernels.
 
 Dependence does not change under monotone maps of a number, so numbers enter by their *scores*: where a value stands
 among those of the fit. Uniform scores spread evenly; normal scores follow a bell curve, clipped at the outermost ranks,
@@ -15,52 +14,37 @@ an unknown label counts as average.
 
 A column of many labels has indicators of its frequent ones only, and one for all others together, unknown ones too: so
 features are never more than a few dozen a column, whatever the number of labels. What the rare ones say by themselves
-is for means of the other variable to tell (`LabelMeans`).
-
-Functions of a variable inside a space: what f and g are once they are learned.
-
-Spaces made of spaces: of some of the variables of a side, or of some columns, and their sums and products.
-
-`Sum` allows f_1(x_1) + f_2(x_2) + ... of groups of columns, `Joint` the span of products of functions of each. In a
-nesting the first lies inside the second, and the difference is interaction.
+is for means of the other variable to tell (`featgeo.features.labels`).
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from scipy import sparse
 from scipy.interpolate import BSpline
 from scipy.linalg import eigh, hadamard
 from scipy.special import ndtri
-from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import QuantileTransformer
 from torch import Tensor, nn
 
-from featgeo.features.columns import UNKNOWN, Column
-from featgeo.features.space import Space, Wrapped, bisected, last_at_most, looked_up, normal_quantile
-from featgeo.features.variables import HEAD_ROWS, Rows, Table, symbol_keys, symbols_of
+from featgeo.features.columns import LARGEST, SMALLEST, UNKNOWN
+from featgeo.features.space import Space, at_code, bisected, last_at_most, looked_up, normal_quantile
+from featgeo.features.variables import HEAD_ROWS, Rows, Table, Variable, symbol_keys, symbols_of
 from featgeo.geometry.spans import AffineFeatures
-from featgeo.geometry.validation import Array, shown
+from featgeo.geometry.validation import Array
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 from featgeo.watch import bounded_threads
 
 Scores = Literal["uniform", "normal", "standard", "bounded"]
 
-# Normal scores stop this many rows from either end.
-CLIPPED_ROWS = 1
-QUANTILES = 10_000
-# Bounded numbers end this many times as far from the middle as the outer rows lie: 11 deviations of a bell curve.
-OUTER_SHARE, OUTER_REACH = 0.002, 4.0
-FEW_LABELS = 32  # a column of no more has an indicator of each; others have no more indicators than that
-ROWS_A_LABEL = 10  # among many labels: with fewer rows an indicator follows the noise
+MOST_QUANTILES = 10_000  # of a number, between which ranks are interpolated: bounds memory
 
 
 @saved
@@ -117,15 +101,15 @@ class Encoding(Space):
         spread = size * np.sqrt(np.square(away / size).sum(axis=0) / known)
         ranked = numbers.shape[1] > 0 and scores in ("uniform", "normal")
         columns = zip(rows.variable.labels, table.codes.T, strict=True)
-        counts = [label_counts(column, codes) for column, codes in columns]
+        counts = [np.bincount(codes[codes != UNKNOWN], minlength=column.n_labels) for column, codes in columns]
         indicators = tuple(map(_indicators, counts))
         shares = tuple(
             np.bincount(of_label[:-1], count) / n for of_label, count in zip(indicators, counts, strict=True)
         )
-        clip = min(CLIPPED_ROWS / n, 0.05) if scores == "normal" else 0.5 / n
+        clip = min(1 / n, 0.05) if scores == "normal" else 0.5 / n  # normal scores stop a row from either end
         scale = np.where(spread > 0, spread, 1.0)
         quantiles = _quantiles(rows) if ranked else None
-        return cls(scores, quantiles, bounds, centre, scale, clip, _with_missing(rows), shares, indicators)
+        return cls(scores, quantiles, bounds, centre, scale, clip, _with_missing(rows.variable), shares, indicators)
 
     def numbers(self, rows: Rows) -> Tensor:
         """Scores of the numbers, (n, p), and an indicator for each that may be missing."""
@@ -159,10 +143,8 @@ class Encoding(Space):
         """Indicators of the labels, (n, those of all columns); the shares of the fit where unknown among few."""
         blocks = [rows.numbers[:, :0]]
         for j in range(len(self.shares)):
-            of_label, codes = self.tensor("indicators", j), rows.codes[:, j]
-            n_labels = len(of_label) - 1
-            known = torch.where((codes >= 0) & (codes < n_labels), codes, n_labels)
-            blocks.append(nn.functional.embedding(of_label[known], self.tensor("rows_of_indicators", j)))
+            of_row = at_code(self.tensor("indicators", j), rows.codes[:, j])
+            blocks.append(nn.functional.embedding(of_row, self.tensor("rows_of_indicators", j)))
         return torch.cat(blocks, dim=1)
 
     def forward(self, rows: Rows) -> Tensor:
@@ -176,7 +158,7 @@ def _quantiles(rows: Rows) -> Array:
     if "quantiles" not in rows.memo:
         numbers = rows.table.numbers
         known_or_zero = np.where(np.isnan(numbers).all(axis=0), 0.0, numbers)  # what is never known has no ranks
-        fitted = QuantileTransformer(n_quantiles=min(QUANTILES, len(rows)), subsample=None).fit(known_or_zero)
+        fitted = QuantileTransformer(n_quantiles=min(MOST_QUANTILES, len(rows)), subsample=None).fit(known_or_zero)
         rows.memo["quantiles"] = np.ascontiguousarray(fitted.quantiles_.T)
     return np.asarray(rows.memo["quantiles"])
 
@@ -191,25 +173,16 @@ def _ranks_at(knots: Array) -> Array:
 
 def _bounds(values: Array) -> tuple[float, float]:
     """Where a number is cut off: not at all where its outer rows lie in the middle, as in sparse columns."""
-    n_outer = max(1, int(OUTER_SHARE * len(values)))
+    options = in_force.get()
+    n_outer = max(1, int(options.outer_share * len(values)))
     if len(values) <= 2 * n_outer:
         return -np.inf, np.inf
     places = (n_outer, len(values) // 2, len(values) - 1 - n_outer)
     low, middle, high = np.partition(values, places)[list(places)].tolist()
     return (
-        middle - OUTER_REACH * (middle - low) if low < middle else -np.inf,
-        middle + OUTER_REACH * (high - middle) if high > middle else np.inf,
+        middle - options.outer_reach * (middle - low) if low < middle else -np.inf,
+        middle + options.outer_reach * (high - middle) if high > middle else np.inf,
     )
-
-
-def has_many(column: Column) -> bool:
-    """Whether a column has more labels than can each have an indicator."""
-    return column.kind == "label" and len(column.categories) + column.missing > FEW_LABELS
-
-
-def label_counts(column: Column, codes: np.ndarray) -> np.ndarray:
-    """How many rows have each label, (labels,), missing ones last where that is a label."""
-    return np.bincount(codes[codes != UNKNOWN], minlength=len(column.categories) + column.missing)
 
 
 def _indicators(counts: np.ndarray) -> np.ndarray:
@@ -217,32 +190,24 @@ def _indicators(counts: np.ndarray) -> np.ndarray:
 
     Of many labels the most frequent ones, in order, have their own, the others the last.
     """
-    if len(counts) <= FEW_LABELS:
+    few = in_force.get().finite_values
+    if len(counts) <= few:
         return np.arange(len(counts) + 1)
-    frequent = np.argsort(-counts, kind="stable")[: FEW_LABELS - 1]
-    frequent = np.sort(frequent[counts[frequent] >= ROWS_A_LABEL])
+    frequent = np.argsort(-counts, kind="stable")[: few - 1]
+    frequent = np.sort(frequent[counts[frequent] >= in_force.get().rows_a_function])
     indicators = np.full(len(counts) + 1, len(frequent))
     indicators[frequent] = np.arange(len(frequent))
     return indicators
 
 
-def _with_missing(rows: Rows) -> tuple[int, ...]:
+def _with_missing(variable: Variable) -> tuple[int, ...]:
     """Positions among the numbers of columns with missing values; a date counts once, not for each of its parts."""
-    positions, start = [], 0
-    for column in rows.variable.numbers:
-        if column.missing:
-            positions.append(start)
-        start += 1 + len(column.parts)
-    return tuple(positions)
+    first = np.unique(variable.owners[0], return_index=True)[1].tolist()
+    return tuple(j for j, column in zip(first, variable.numbers, strict=True) if column.missing)
 
 
-KERNEL_FEATURES = 32  # of one number
-JOINT_FEATURES = 300  # of several columns together
-UNIFORM_KNOTS = 8
-NORMAL_KNOTS = 5
-QUADRATURE_NODES = 60
-ROWS_BEYOND_KNOTS = 300  # of normal scores, on either side
-MOST_SYMBOLS = 2000
+QUADRATURE_NODES = 60  # integrals of squares of splines are exact to rounding
+MOST_SYMBOLS = 2000  # indicators of a variable: bounds memory
 MOST_SPLINES = 500  # beyond, a Gram matrix of all of them costs more than it tells
 
 
@@ -284,6 +249,11 @@ class TableSpace(Space):
         else:
             found = bisected(lambda at: _at_most(symbols[at], keys), torch.zeros_like(keys[:, 0], dtype=torch.int64), m)
         return torch.where((symbols[found] == keys).all(dim=1), found, m)
+
+    def mapped(self, rows: Rows, centre: Tensor, weight: Tensor, offset: Tensor) -> Tensor:
+        """The row of the matrix at each value: no indicators are made, however many there would be."""
+        values = torch.cat([weight, (self.tensor("shares") @ weight)[None]]) + (offset - centre @ weight)
+        return nn.functional.embedding(self.position(rows), values)
 
     def forward(self, rows: Rows) -> Tensor:
         """One indicator a value."""
@@ -341,10 +311,11 @@ class SplineSpace(Space):
             scores: How numbers are scored.
             smooth: Whether a ridge is to prefer smooth functions, of normal scores.
         """
+        options = in_force.get()
         if scores == "normal":
-            outermost, n_knots = -ndtri(min(ROWS_BEYOND_KNOTS / len(rows), 0.1)), NORMAL_KNOTS
+            outermost, n_knots = -ndtri(min(options.rows_beyond_knots / len(rows), 0.1)), options.normal_knots
         else:
-            outermost, n_knots = np.sqrt(3), UNIFORM_KNOTS
+            outermost, n_knots = np.sqrt(3), options.uniform_knots  # where uniform scores end
         space = cls(Encoding.fit(rows, scores), np.linspace(-outermost, outermost, n_knots))
         return replace(space, mix=_smooth_first(space)) if smooth else space
 
@@ -429,8 +400,9 @@ class KernelSpace(Space):
         encoding = Encoding.fit(rows, scores)
         encoded = encoding(rows)
         single = encoded.shape[1] == 1
-        size = min(features or (KERNEL_FEATURES if single else JOINT_FEATURES), len(encoded))
+        default = in_force.get().kernel_features if single else in_force.get().joint_kernel_features
         width = gamma / max(1.0, float(encoded.var(axis=0).sum()))
+        size = min(features or default, len(encoded))
         kernel = Nystroem(gamma=width, n_components=size, random_state=seed).fit(encoded)
         additive = None if single else _additive(rows, scores)
         return cls(encoding, kernel.components_, kernel.normalization_.T, width, additive)
@@ -463,103 +435,6 @@ def _additive(rows: Rows, scores: Scores) -> SplineSpace | Encoding:
     return splines if splines(rows.take(slice(0, 1))).shape[1] <= MOST_SPLINES else Encoding.fit(rows)
 
 
-class Transformer(Protocol):
-    """What scikit-learn calls so."""
-
-    def transform(self, X: Any) -> Any:
-        """Features of the rows."""
-
-
-@saved
-@dataclass(eq=False, repr=False)
-class TransformerSpace(Wrapped):
-    """The outputs of a scikit-learn transformer of the rows as they came."""
-
-    transformer: Transformer
-
-    @classmethod
-    def fit(cls, rows: Rows, transformer: Any) -> TransformerSpace:
-        """Fit a copy of the transformer."""
-        return cls(clone(transformer).fit(two_dimensional(rows)))
-
-    def values(self, rows: Rows) -> Array:
-        """The transformed rows."""
-        features = self.transformer.transform(two_dimensional(rows))
-        if sparse.issparse(features):
-            features = features.toarray()
-        values = np.asarray(features)
-        if values.ndim != 2 or values.dtype.kind not in "biuf":
-            raise ValueError(
-                f"A transformer must give one row of numbers a sample, got shape {values.shape} of {values.dtype} from "
-                f"{type(self.transformer).__name__}. Choose one whose output is (n, d) numbers."
-            )
-        return values.astype(np.float64)
-
-
-@saved
-@dataclass(eq=False, repr=False)
-class NetworkSpace(Space):
-    """The outputs of a network, trained or given.
-
-    Attributes:
-        module: Maps a batch of inputs to features, (n, d).
-        encoding: For tables, how columns become inputs; None where the network reads the values as they are.
-        side: The argument it came from: "x" or "y", "s", "orthogonal_to".
-    """
-
-    in_chunks = True
-    module: torch.nn.Module = field(metadata={"named_by": "side"})  # as what one of the user is handed in again
-    encoding: Encoding | None
-    side: str
-
-    def inputs(self, rows: Rows) -> Tensor:
-        """What the network reads."""
-        return network_inputs(rows, self.encoding)
-
-    def forward(self, rows: Rows) -> Tensor:
-        """Outputs of the network."""
-        features: Tensor = self.module(self.inputs(rows))
-        return features.double()
-
-
-def network_inputs(rows: Rows, encoding: Encoding | None) -> Tensor:
-    """Encoded columns, or the values as they came, in single precision; whole numbers of 8 bits stay small."""
-    tensor = rows.tensor if encoding is None else encoding.forward(rows)
-    return tensor if tensor.dtype in (torch.uint8, torch.float32) else tensor.float()
-
-
-def check_module(module: torch.nn.Module, rows: Rows) -> torch.nn.Module:
-    """The module, unless it cannot read the rows, or gives no features of them."""
-    inputs = network_inputs(rows.take(slice(0, 2)), None)
-    was_training = module.training
-    try:
-        with torch.no_grad():
-            features = module.eval()(inputs)
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise ValueError(
-            f"The given module must read the rows of {rows.variable.name}, of shape {tuple(inputs.shape[1:])} each, "
-            f"and cannot: {error}. Pass a module of that input, or a function that picks what yours reads."
-        ) from error
-    finally:
-        module.train(was_training)
-    if not isinstance(features, torch.Tensor) or features.ndim != 2 or len(features) != len(inputs):
-        raise ValueError(
-            f"The given module must give features (n, d) of {rows.variable.name}, got {shown(features)} for "
-            f"{len(inputs)} rows. Flatten what it gives."
-        )
-    return module
-
-
-def two_dimensional(rows: Rows) -> Any:
-    """Rows as they came; scikit-learn's transformers want a column where a single variable came."""
-    if isinstance(rows.raw, Table):
-        raise ValueError(
-            f"{rows.variable.name} are several variables side by side, which a transformer cannot read as they came. "
-            "Use a named space such as 'kernel'."
-        )
-    return np.asarray(rows.raw)[:, None] if np.ndim(rows.raw) == 1 else rows.raw
-
-
 def check_not_constant(table: Table, name: str) -> None:
     """Refuse a variable that never varies: nothing depends on it, and it depends on nothing."""
     for part in (table.take(slice(0, HEAD_ROWS)), table):
@@ -575,22 +450,21 @@ def check_not_constant(table: Table, name: str) -> None:
 FeatureFunction = Callable[[Any], Array]  # from rows to values at each, (n, k)
 
 
-class LearnedFunction(Space):
-    """Features in order, the strongest first."""
-
-    @abstractmethod
-    def first(self, k: int) -> LearnedFunction:
-        """The first k of the features."""
-
-
 @saved
 @dataclass(eq=False, repr=False)
-class SpanFunction(LearnedFunction):
-    """An affine function of the features of a space."""
+class SpanFunction(Space):
+    """Affine functions of the features of a space, the strongest first: f or g once they are learned.
+
+    Attributes:
+        space: The space.
+        affine: From its features to the functions.
+        of: The variables of a side that the space reads; all when none is named.
+    """
 
     in_chunks = True
     space: Space
     affine: AffineFeatures
+    of: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.centre, self.weight, self.offset = self.affine.centre, self.affine.weight, self.affine.offset
@@ -598,7 +472,7 @@ class SpanFunction(LearnedFunction):
 
     def forward(self, rows: Any) -> Tensor:
         """Values at each row, (n, k)."""
-        return self.space.mapped(rows, *map(self.tensor, ("centre", "weight", "offset")))
+        return self.space.mapped(rows.of(*self.of), *map(self.tensor, ("centre", "weight", "offset")))
 
     def __call__(self, rows: Any) -> Array:
         """Values at each row, (n, k)."""
@@ -610,67 +484,16 @@ class SpanFunction(LearnedFunction):
         return replace(self, affine=self.affine.first(k))
 
 
-@saved
-@dataclass(eq=False, repr=False)
-class TableFunction(LearnedFunction):
+def table_function(space: TableSpace, values: Array, of: tuple[str, ...] = ()) -> SpanFunction:
     """One value for each symbol of a finite alphabet, (m, k); 0 for symbols that the fit never saw: no change.
 
-    Attributes:
+    Args:
         space: The symbols.
         values: One row each.
         of: The variables of the side that the symbols belong to; all when none is named.
     """
-
-    space: TableSpace
-    values: Array
-    of: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.or_zero = np.vstack([self.values, np.zeros(self.values.shape[1])])
-
-    def forward(self, rows: Any) -> Tensor:
-        """Values at each row, (n, k)."""
-        return self.tensor("or_zero")[self.space.position(rows.of(*self.of))]
-
-    def first(self, k: int) -> TableFunction:
-        """The first k of the features."""
-        return replace(self, values=self.values[:, :k])
-
-
-LARGEST = 1e100  # sums of squares of numbers between this and its inverse are numbers, with much to spare
-MOST_PRODUCTS = 2000
-
-
-@saved
-@dataclass(eq=False, repr=False)
-class PartSpace(Space):
-    """Functions of some of the variables of a side.
-
-    Attributes:
-        names: The parts that are read.
-        space: Functions of them.
-    """
-
-    names: tuple[str, ...]
-    space: Space
-
-    def forward(self, rows: Any) -> Tensor:
-        """Features of those parts, (n, d)."""
-        return self.space.forward(rows.of(*self.names))
-
-
-@saved
-@dataclass(eq=False, repr=False)
-class SideBySide(Space):
-    """The sum of several spaces of the same side: their features side by side; of no space, none."""
-
-    spaces: tuple[Space, ...]
-
-    def forward(self, rows: Any) -> Tensor:
-        """All features, (n, d_1 + d_2 + ...)."""
-        if not self.spaces:
-            return torch.empty((len(rows), 0), dtype=torch.float64, device=rows.device)
-        return torch.cat([space.forward(rows) for space in self.spaces], dim=1)
+    m, k = values.shape
+    return SpanFunction(TableSpace(space.symbols, np.zeros(m)), AffineFeatures(np.zeros(m), values, np.zeros(k)), of)
 
 
 @saved
@@ -694,103 +517,5 @@ class ScaledSpace(Space):
 def in_reach(space: Space, rows: Any) -> Space:
     """The space, with features so large or so small that their squares would not be numbers brought to size 1."""
     size = np.abs(space(rows)).max(axis=0, initial=0)
-    beyond = (size > LARGEST) | ((size < 1 / LARGEST) & (size > 0))
+    beyond = (size > LARGEST) | ((size < SMALLEST) & (size > 0))
     return ScaledSpace(space, np.where(beyond, size, 1.0)) if beyond.any() else space
-
-
-@saved
-@dataclass(eq=False, repr=False)
-class ProductSpace(Space):
-    """Products of one function of each of several variables.
-
-    Attributes:
-        factors: Functions of each variable.
-        or_one: Whether a product may go without each factor; never without all. Without the first of two, those of the
-            second come alone as well; without none, there is only what no sum of functions of fewer holds.
-    """
-
-    factors: tuple[Space, ...]
-    or_one: tuple[bool, ...]
-
-    def forward(self, rows: Any) -> Tensor:
-        """All products of one feature of each, (n, d), those with 1 first."""
-        blocks = [space.forward(rows) for space in self.factors]
-        if any(self.or_one):  # others are counted by whoever multiplies them
-            check_few_products([block.shape[1] for block in blocks])
-        result = products_of([with_one(z) if one else z for z, one in zip(blocks, self.or_one, strict=True)])
-        return result[:, 1:] if all(self.or_one) else result
-
-
-def check_few_products(sizes: Sequence[int]) -> None:
-    """Refuse more products of features of several blocks, and 1, than a Gram matrix should hold."""
-    n_products = int(np.prod([size + 1 for size in sizes])) - 1
-    if n_products > MOST_PRODUCTS:
-        raise ValueError(
-            f"A joint space of {list(sizes)} features has {n_products} products, more than {MOST_PRODUCTS}. Use "
-            "smaller spaces, or 'kernel' or 'trees' for all columns together."
-        )
-
-
-def products_of(factors: Sequence[Any]) -> Any:
-    """All products of one column of each, (n, d_1 d_2 ...), of arrays or of tensors."""
-    result = factors[0]
-    for factor in factors[1:]:
-        result = (result[:, :, None] * factor[:, None, :]).reshape(factor.shape[0], -1)
-    return result
-
-
-def with_one(features: Tensor) -> Tensor:
-    """The constant 1 before the other features, (n, 1 + d)."""
-    return torch.nn.functional.pad(features, (1, 0), value=1.0)
-
-
-@saved
-@dataclass(frozen=True)
-class Sum:
-    """Sums of functions of groups of columns, one space a group.
-
-    Attributes:
-        parts: Pairs of columns (a name, a position, or a list of them) and a space such as "spline" or a scikit-learn
-            transformer.
-    """
-
-    parts: Sequence[tuple[Any, Any]]
-
-
-@saved
-@dataclass(frozen=True)
-class Joint:
-    """Sums of products of functions of groups of columns, one space a group: functions of all of them together.
-
-    Attributes:
-        parts: Pairs of columns (a name, a position, or a list of them) and a space.
-    """
-
-    parts: Sequence[tuple[Any, Any]]
-
-
-@saved
-@dataclass(eq=False, repr=False)
-class ColumnsSpace(Space):
-    """Functions of some of the columns of a variable.
-
-    Attributes:
-        columns: Their names or positions.
-        space: Functions of them.
-    """
-
-    columns: tuple[str | int, ...]
-    space: Space
-
-    def forward(self, rows: Rows) -> Tensor:
-        """Features of those columns, (n, d)."""
-        return self.space.forward(rows.select(self.columns))
-
-
-def as_columns(columns: Any) -> tuple[str | int, ...]:
-    """A single name or position as a group of one."""
-    if isinstance(columns, str | int):
-        return (columns,)
-    if not isinstance(columns, list | tuple) or not all(isinstance(column, str | int) for column in columns):
-        raise ValueError(f"Columns must be a name, a position, or a list of them, got {columns!r}.")
-    return tuple(columns)

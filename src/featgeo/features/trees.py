@@ -1,48 +1,26 @@
-"""Spaces of boosted trees: for tables of several columns, where sums and kernels miss interactions.
+"""Spaces that regressors learn: conditional expectations of given functions of the other variable.
 
 Given functions t(Y) of the other variable, the best function of X for each is its conditional expectation E[t(Y)|X]
-(this is one half-step of alternating conditional expectations). Trees estimate it from all columns at once, with labels
-and missing values as they are.
+(this is one half-step of alternating conditional expectations). Any regressor can estimate it; two are ours.
 
-Trees adapt to the rows they are grown on, so what they say about those rows is too good. The space is therefore grown
-once for each fold without that fold, and features of the rows of the fit come from the trees that never saw them. New
-rows meet the average over some of the folds where there is a single function, since averages of trees are better than
-single ones; else trees grown on all rows, the fewer for each function the more there are. So predictions take not much
-longer than boosting's.
-
-Boosted trees as tensors of their nodes: what is saved, exported and run on a GPU.
-
-All rows go down all trees at once, one step for each level, by looking up where they stand. On the CPU scikit-learn's
+*Boosted trees* read all columns at once, with labels and missing values as they are, and see interactions that sums and
+kernels miss. They are kept as tensors of their nodes (`Forest`): so they are saved, exported and run on a GPU. There
+all rows go down all trees at once, one step for each level, by looking up where they stand. On the CPU scikit-learn's
 own loop over the same nodes is several times faster, since each row there takes no more steps than it needs.
 
-Functions of a single index: a direction of many columns, and a curve along it.
+*An index* is a direction b of many columns and a curve h along it, E[t(Y)|x] = h(b.x). Least squares finds b up to its
+length for any curve where columns are elliptical, such as Gaussian ones (Brillinger 1982), and nearly so for many
+others; along b.x only a function of one number is left to learn, which takes few rows. The curve is one of a few, by
+the Bayesian information criterion: cubic splines of some sizes, or a step a + b tanh((z - c) / s), which is what
+evidence for one of two hidden causes adds up to: the true mode of two Gaussians of the same covariance, and of the
+paper's sequences (Prop. seq). A direction that was fitted to a row explains some of its noise, and does so along a
+line: judged on the same rows, a line would look better than the true curve. So the curve is fitted to indices of rows
+by directions that never saw them.
 
-Where many columns act through one sum of them, a conditional expectation is  E[t(Y)|x] = h(b.x).  Least squares finds b
-up to its length for any curve h where columns are elliptical, such as Gaussian ones (Brillinger 1982), and nearly so
-for many others. Along the index b.x only a function of one number is left to learn, which takes few rows.
-
-The curve is one of a few, by the Bayesian information criterion: cubic splines of some sizes, or a step
-a + b tanh((z - c) / s), which is what evidence for one of two hidden causes adds up to: the true mode of two Gaussians
-of the same covariance, and of the paper's sequences (Prop. seq).
-
-A direction that was fitted to a row explains some of its noise, and does so along a line: judged on the same rows, a
-line would look better than the true curve. So the curve is fitted to indices of rows by directions that never saw them.
-
-Means of given functions for each label of a column: what labels of any number say, in linear time.
-
-The best function of a label l for a target t is its conditional mean E[t|l]. With few rows of a label its average is
-mostly noise, so it is shrunk towards the mean mu of all rows, as far as the rows tell. With n_l rows and the sum S_l,
-
-    m_l = (S_l + kappa mu) / (n_l + kappa),    kappa = variance within labels / variance between labels,
-
-the posterior mean where labels have normal means of their own. Both variances come from the analysis of variance; kappa
-is infinite where labels differ no more than noise would. A label that was not seen has mu.
-
-The average of a label contains the row itself, and says too much about it. So the rows that means are learned from get
-those of the folds without them: *cross-fitted*. Sums are kept by fold, and leaving one out is a subtraction. How
-frequent a label is goes with it, as log(1 + n_l): that may matter, too, and trees can trust the means of frequent ones
-more. It says nothing of a row's own target, so it counts all rows: leaving some out would make labels rarer than new
-rows see them, and trees learn sharp steps in it.
+The same holds for all that regressors say about the rows they were fitted to: it is too good. So features of the rows
+of a fit come from regressors of the other folds (`cross_fitted`). New rows meet the average over some of the folds
+where there is a single function, since averages of trees are better than single ones; else trees grown on all rows, the
+fewer for each function the more there are. So predictions take not much longer than boosting's.
 """
 
 from __future__ import annotations
@@ -65,14 +43,17 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from torch import Tensor
 
 from featgeo.features.columns import UNKNOWN
+from featgeo.features.labels import LabelMeans
 from featgeo.features.space import Fields, Space, interpolated
-from featgeo.features.spaces import ROWS_A_LABEL, Encoding, has_many
-from featgeo.features.variables import Rows, Variable, copies_of, deal
+from featgeo.features.spaces import Encoding
+from featgeo.features.variables import Rows, copies_of, cross_fitted, deal
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 from featgeo.watch import tell
 
 MOST_LABELS = 256  # bits of a set, as scikit-learn has them
+MAX_CATEGORIES = MOST_LABELS - 1  # labels that can be split as a set; columns with more are read by their means alone
 
 
 @saved
@@ -196,13 +177,9 @@ class Forest(Fields):
         return [TreePredictor(part, self.sets, self.sets) for part in np.split(nodes, self.roots[1:])]
 
 
-PARTS = 5  # each is left out once, and sees the direction of the others
-RIDGES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of the direction, as a share of the mean variance of a column
-POINTS = 1000  # of the curve: means of as many groups of neighbours along the index
-KNOTS = (4, 7, 12)
-STEP_CENTRES = np.linspace(-2, 2, 9)  # where the search for a step starts, in standard deviations of the index
-STEP_WIDTHS = np.array([0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
-STEP_PARAMETERS = 4
+MOST_POINTS = 1000  # of a curve, means of as many groups of neighbours along the index: bounds time
+# Where the search for a step starts, in standard deviations of the index: it ends where squares are least.
+STEP_CENTRES, STEP_WIDTHS = np.linspace(-2, 2, 9), 0.1 * 2.0 ** np.arange(6)
 
 
 @saved
@@ -231,7 +208,7 @@ class IndexRegressor(Fields):
             target: Shape (n,).
         """
         centre = values.mean(axis=0)
-        part = deal(len(values), PARTS, 0, copies_of(values, target[:, None]))
+        part = deal(len(values), in_force.get().folds, 0, copies_of(values, target[:, None]))
         direction, index = _direction(values - centre, target - target.mean(), part)
         return cls(centre, direction, *_curve(index, target))
 
@@ -246,32 +223,27 @@ def _direction(values: Array, target: Array, part: np.ndarray) -> tuple[Array, A
 
     Both are centred. The ridge is the one whose lines fare best on the rows left out.
     """
-    n = len(values)
-    rows = [np.flatnonzero(part == i) for i in range(part.max() + 1)]
-    grams = np.array([values[own].T @ values[own] for own in rows])
-    products = np.array([values[own].T @ target[own] for own in rows])
-    gram, product = grams.sum(axis=0), products.sum(axis=0)
-    indices = np.zeros((n, len(RIDGES)))
-    for own, own_gram, own_product in zip(rows, grams, products, strict=True):
-        if len(rows) > 1:
-            indices[own] = values[own] @ _lines(gram - own_gram, product - own_product)
+    both, ridges = np.column_stack([values, target]), np.array(in_force.get().index_ridges)
+    whole = values.T @ both
+
+    def without(rows: np.ndarray) -> Array:
+        """Least squares for each ridge, as a share of the mean variance of a column, (d, number of ridges)."""
+        gram, product = np.split(whole - values[rows].T @ both[rows], [-1], axis=1)
+        energies, axes = np.linalg.eigh(gram)
+        scale = max(float(energies.mean()), np.finfo(np.float64).tiny)
+        lines: Array = axes @ ((axes.T @ product) / (energies.clip(min=0)[:, None] + scale * ridges))
+        return lines
+
+    _, indices = cross_fitted(part, without, lambda lines, rows: values[rows] @ lines)
     best = int(np.argmin(np.square(target[:, None] - indices).sum(axis=0)))
-    return _lines(gram, product)[:, best], indices[:, best]
-
-
-def _lines(gram: Array, product: Array) -> Array:
-    """Least squares for each ridge, (d, number of ridges)."""
-    energies, axes = np.linalg.eigh(gram)
-    scale = max(float(energies.mean()), np.finfo(np.float64).tiny)
-    lines: Array = axes @ ((axes.T @ product)[:, None] / (energies.clip(min=0)[:, None] + scale * np.array(RIDGES)))
-    return lines
+    return without(part[:0])[:, best], indices[:, best]
 
 
 def _curve(index: Array, target: Array) -> tuple[Array, Array]:
     """Points along the index, (m,), and the best curve at them, (m,)."""
     n = len(index)
     order = np.argsort(index, kind="stable")
-    starts = np.linspace(0, n, min(POINTS, n), endpoint=False).astype(int)
+    starts = np.linspace(0, n, min(MOST_POINTS, n), endpoint=False).astype(int)
     weight = np.diff(np.append(starts, n)).astype(np.float64)
     at, means = (np.add.reduceat(z[order], starts) / weight for z in (index, target))
     at = np.maximum.accumulate(at)  # means of equal values may differ by rounding
@@ -286,7 +258,7 @@ def _curve(index: Array, target: Array) -> tuple[Array, Array]:
         error = max(within + float((weight * np.square(means - curve)).sum()), floor)
         return float(n * np.log(error) + parameters * np.log(n))
 
-    curves = [(_step(at, means, weight), STEP_PARAMETERS), *_splines(at, means, weight)]
+    curves = [(_step(at, means, weight), 4), *_splines(at, means, weight)]  # a step has a, b, c and s
     return at, min(curves, key=lambda pair: criterion(*pair))[0]
 
 
@@ -317,184 +289,11 @@ def _step(at: Array, means: Array, weight: Array) -> Array:
 
 def _splines(at: Array, means: Array, weight: Array) -> Iterator[tuple[Array, int]]:
     """Cubic splines of each size that the points have room for, (m,), with their number of parameters."""
-    for size in KNOTS:
+    for size in in_force.get().index_knots:
         knots = np.unique(np.quantile(at, np.linspace(0, 1, size)))
         if len(knots) == size and len(at) > 2 * (size + 2):
             padded = np.pad(knots, 3, mode="edge")
             yield make_lsq_spline(at, means, padded, w=np.sqrt(weight))(at), size + 2
-
-
-N_FOLDS = 5
-SMALLEST_VARIANCE = 1e-6  # of a direction of the features, relative to the largest: below, it is rounding
-
-
-def shrunken(counts: Array, sums: Array, squares: Array) -> Array:
-    """Shrunken means m_l of targets, (labels + 1, k); the last row is for unknown labels.
-
-    Args:
-        counts: Rows of each label, (labels,).
-        sums: Sums of the targets over them, (labels, k).
-        squares: Sums of the squares of the targets over all rows, (k,).
-    """
-    overall, kappa = _prior(counts, sums, squares)
-    n_l = counts[:, None]
-    averages = sums / n_l.clip(min=1)
-    trust = np.divide(n_l, n_l + kappa, out=np.zeros_like(sums), where=(n_l > 0) & np.isfinite(kappa))
-    return np.vstack([overall + trust * (averages - overall), overall])
-
-
-def _prior(counts: Array, sums: Array, squares: Array) -> tuple[Array, Array]:
-    """Mean of all rows, (k,), and how many rows it is worth beside the average of a label, (k,).
-
-    With one row a label, or one label, nothing tells the variances apart, and the mean of all is all.
-    """
-    n, seen = counts.sum(), counts > 0
-    overall, n_labels = sums.sum(axis=0) / max(n, 1), int(seen.sum())
-    if n_labels < 2 or n <= n_labels:
-        return overall, np.full(len(overall), np.inf)
-    explained = (sums[seen] ** 2 / counts[seen][:, None]).sum(axis=0)
-    within = (squares - explained).clip(min=0) / (n - n_labels)
-    between = explained - n * overall**2 - (n_labels - 1) * within
-    between = between / (n - (counts**2).sum() / n)
-    return overall, np.divide(within, between, out=np.full(len(overall), np.inf), where=between > 0)
-
-
-def cross_fitted(codes: np.ndarray, targets: Array, n_labels: int, fold_of_row: np.ndarray) -> tuple[Array, Array]:
-    """What is known of each label, (labels + 1, 1 + k), and what each row is told of its own, (n, 1 + k).
-
-    That is log(1 + n_l), then the shrunken means: of all rows, and of the folds without the row.
-
-    Args:
-        codes: Label of each row, (n,); rows of an unknown one count for none.
-        targets: Shape (n, k).
-        n_labels: How many labels there are.
-        fold_of_row: Shape (n,).
-    """
-
-    def totals(rows: np.ndarray) -> tuple[Array, Array, Array]:
-        label, z = codes[rows], targets[rows]
-        counts = np.bincount(label, minlength=n_labels).astype(np.float64)
-        sums = [np.bincount(label, t, minlength=n_labels) for t in z.T]
-        return counts, np.stack(sums, axis=1) if sums else np.empty((n_labels, 0)), (z**2).sum(axis=0)
-
-    known = codes != UNKNOWN
-    whole = totals(known)
-    table = np.hstack([np.log1p(np.append(whole[0], 0.0))[:, None], shrunken(*whole)])
-    values = table[codes]
-    for fold in np.unique(fold_of_row):
-        own = fold_of_row == fold
-        left = (total - part for total, part in zip(whole, totals(own & known), strict=True))
-        values[own, 1:] = shrunken(*left)[codes[own]]
-    return table, values
-
-
-@saved
-@dataclass(eq=False, repr=False)
-class LabelMeans(Fields):
-    """Means of targets for the labels of each column that has many.
-
-    Attributes:
-        columns: Positions of these columns among those of labels.
-        tables: For each of them what is known of each label, (labels + 1, 1 + k).
-    """
-
-    columns: tuple[int, ...]
-    tables: tuple[Array, ...]
-
-    @classmethod
-    def fit(cls, variable: Variable, codes: np.ndarray, targets: Array, seed: int) -> tuple[LabelMeans, Array]:
-        """Learn the means, and give what its own rows read, by folds that left them out, (n, columns (1 + k)).
-
-        Args:
-            variable: Tells how many labels each column has.
-            codes: Labels of the rows, (n, columns of labels).
-            targets: Shape (n, k).
-            seed: Of the folds.
-        """
-        fold_of_row = np.random.default_rng(seed).permutation(len(codes)) % N_FOLDS
-        columns, tables, values = columns_of_many_labels(variable), [], [np.empty((len(codes), 0))]
-        for j in columns:
-            n_labels = len(variable.labels[j].categories) + variable.labels[j].missing
-            table, of_rows = cross_fitted(codes[:, j], targets, n_labels, fold_of_row)
-            tables.append(table)
-            values.append(of_rows)
-        return cls(columns, tuple(tables)), np.hstack(values)
-
-    def forward(self, codes: Tensor) -> Tensor:
-        """What rows with these labels read, (n, columns (1 + k)): the rows of each label, and its means of targets."""
-        blocks = [codes[:, :0].double()]
-        for i, (j, table) in enumerate(zip(self.columns, self.tables, strict=True)):
-            code, unknown = codes[:, j], len(table) - 1
-            blocks.append(self.tensor("tables", i)[torch.where((code >= 0) & (code < unknown), code, unknown)])
-        return torch.cat(blocks, dim=1)
-
-    def read_by(self, target: int) -> list[int]:
-        """Which of these a regressor of one target reads: the rows behind the means of it, and these."""
-        widths = [table.shape[1] for table in self.tables]
-        return [start + j for start in np.cumsum([0, *widths[:-1]])[: len(widths)] for j in (0, 1 + target)]
-
-
-def columns_of_many_labels(variable: Variable) -> tuple[int, ...]:
-    """Positions, among the columns of labels, of those with more labels than can each have an indicator."""
-    return tuple(j for j, column in enumerate(variable.labels) if has_many(column))
-
-
-def rows_of_some_labels(rows: Rows, n_rows: int, seed: int) -> np.ndarray | None:
-    """Positions of so many rows with, but for one, all or none of each label; None where labels are few enough for
-    rows at random to show what each is like.
-
-    Args:
-        rows: All rows.
-        n_rows: How many of them; of the column with the most labels.
-        seed: Of the choice of labels.
-    """
-    sizes = {j: len(rows.variable.labels[j].categories) for j in columns_of_many_labels(rows.variable)}
-    column = max(sizes, key=lambda j: sizes[j], default=None)
-    if column is None or n_rows >= ROWS_A_LABEL * sizes[column]:
-        return None
-    place = np.random.default_rng(seed).permutation(sizes[column] + 2)  # missing and unknown ones have theirs
-    return np.sort(np.argsort(place[rows.table.codes[:, column]], kind="stable")[:n_rows])
-
-
-def told_apart(rows: Rows, features: Array, found: Array, most: int) -> Array:
-    """The functions of another variable that labels of X, or what was already found, tell apart the most.
-
-    Two rows that share a label are alike as far as the label says something: over such pairs, the covariance of
-    whitened features of the other variable is that of their conditional means, without the noise of averages. Its
-    eigenvectors are the modes of the label and the other variable, its eigenvalues their sigma^2.
-
-    Args:
-        rows: Rows of X.
-        features: Functions of the other variable on the same rows, (n, d).
-        found: Further functions of it, each times its own sigma, (n, k).
-        most: How many functions at most.
-
-    Returns:
-        The strongest functions first, of mean 0 and unit variance, (n, k).
-    """
-    strong, unit = [found], _whitened(features)
-    for j in columns_of_many_labels(rows.variable):
-        energies, directions = np.linalg.eigh(_covariance_of_pairs(rows.table.codes[:, j], unit))
-        kept = np.flatnonzero(energies > 0)[-most:]
-        strong.append(unit @ (directions[:, kept] * np.sqrt(energies[kept].clip(max=1))))
-    return _whitened(np.hstack(strong))[:, ::-1][:, :most]
-
-
-def _whitened(features: Array) -> Array:
-    """Uncorrelated functions of unit variance with the same span, those of the least variance first, (n, r)."""
-    centred = features - features.mean(axis=0)
-    variances, axes = np.linalg.eigh(centred.T @ centred / len(centred))
-    kept = variances > SMALLEST_VARIANCE * max(variances.max(initial=0), np.finfo(np.float64).tiny)
-    whitened: Array = centred @ (axes[:, kept] / np.sqrt(variances[kept]))
-    return whitened
-
-
-def _covariance_of_pairs(codes: np.ndarray, features: Array) -> Array:
-    """Mean product of the features of two rows that share a label, each label weighted by its rows but one, (d, d)."""
-    _, label, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    sums = np.stack([np.bincount(label, z) for z in features.T], axis=1)
-    pairs = (sums.T / counts) @ sums - (features.T / counts[label]) @ features
-    return pairs / max(len(codes) - len(counts), 1)
 
 
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
@@ -502,8 +301,8 @@ GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: 
 # trees each, that are averaged where there is a single function.
 MOST_TREES, FEWEST_TREES = 220, 20
 AVERAGED = 3
-FEWEST_GROWN = 2000  # rows of a forest, however many columns they have
-MAX_CATEGORIES = 255  # what scikit-learn's trees can split as a set; columns with more are read by their means alone
+MOST_LEAVES = 31  # of a tree, as scikit-learn has them: bounds time
+FEWEST_GROWN = 2000  # rows of a forest that are always afforded, however many columns they have
 
 
 @saved
@@ -557,19 +356,23 @@ class Regressions(Fields):
 
     Attributes:
         models: One for each target.
-        means: The means of the targets for labels of columns that have many; a regressor reads those of its own target
-            besides.
+        means: The means of the targets for labels of columns that have many, where there are any; a regressor reads
+            those of its own target besides.
     """
 
     models: tuple[Fields, ...]
-    means: LabelMeans
+    means: LabelMeans | None
 
     def forward(self, inputs: Tensor, codes: Tensor) -> Tensor:
         """Predictions of each target, (n, k)."""
-        means = self.means.forward(codes)
-        read = [torch.cat([inputs, means[:, self.means.read_by(j)]], dim=1) for j in range(len(self.models))]
-        found = [model.forward(z) for model, z in zip(self.models, read, strict=True)]
+        told = None if self.means is None else self.means.forward(codes)
+        found = [model.forward(_read_for(j, inputs, told)) for j, model in enumerate(self.models)]
         return torch.stack(found, dim=1) if found else inputs[:, :0]
+
+
+def _read_for(target: int, inputs: Tensor, told: Tensor | None) -> Tensor:
+    """What the regressor of one target reads: beside the inputs, how frequent labels are, and their means of it."""
+    return inputs if told is None else torch.cat([inputs, told[:, :, [0, 1 + target]].flatten(1)], dim=1)
 
 
 @saved
@@ -607,40 +410,40 @@ class RegressorSpace(Space):
         """
         if encoding is None and regressor is not None:
             encoding = Encoding.fit(rows, "standard")
-        inputs = as_matrix(rows) if encoding is None else encoding(rows)
+        inputs = as_matrix(rows) if encoding is None else encoding.features(rows).cpu()
+        name = "trees" if regressor is None else getattr(regressor, "__name__", type(regressor).__name__)
         start = trees(rows, seed, **_size(targets.shape[1])) if regressor is None else regressor
-        if regressor is None and inputs.size * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
+        if regressor is None and inputs.numel() * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
-        folds = np.unique(fold_of_row)
-        # Another regressor is asked for by name, and gets all rows.
-        width = inputs.shape[1] + 2 * len(columns_of_many_labels(rows.variable))
-        most = GROWN_CELLS // max(1, width * targets.shape[1] * (len(folds) + 1)) if regressor is None else None
+        variable, codes = rows.variable, rows.table.codes
+        width = inputs.shape[1] + 2 * len(variable.many_labels)
+        most = GROWN_CELLS // max(1, width * targets.shape[1] * (len(np.unique(fold_of_row)) + 1))
 
-        def of_rows(index: np.ndarray) -> Regressions:
-            means, told = LabelMeans.fit(rows.variable, rows.table.codes[index], targets[index], seed)
-            some = _some(np.arange(len(index)), most, seed)  # means cost nothing, and rest on all rows
-            at = index[some]
-            models = [
-                fitted(start, np.hstack([inputs[at], told[some][:, means.read_by(j)]]), target)
-                for j, target in enumerate(targets[at].T)
-            ]
+        def without(out: np.ndarray) -> Regressions:
+            at = np.delete(np.arange(len(rows)), out)
+            means, told = None, None
+            if variable.many_labels:
+                means, of_rows = LabelMeans.fit(variable, codes[at], targets[at], seed)
+                told = torch.from_numpy(of_rows)
+            if regressor is None and len(at) > max(most, FEWEST_GROWN):  # means cost nothing, and rest on all rows
+                some = np.sort(np.random.default_rng(seed).choice(len(at), max(most, FEWEST_GROWN), replace=False))
+                at, told = at[some], told if told is None else told[some]
+            read, aims = inputs[at], targets[at].T
+            models = [fitted(start, _read_for(j, read, told).numpy(), aim) for j, aim in enumerate(aims)]
             return Regressions(tuple(models), means)
 
-        unseen = np.empty_like(targets)
-        grown = []
-        for i, fold in enumerate(folds):
-            tell(f"{_name(start)}, part {i + 1} of {len(folds)}")
-            out = fold_of_row == fold
-            grown.append(of_rows(np.flatnonzero(~out)))
-            unseen[out] = grown[-1].forward(*map(torch.from_numpy, (inputs[out], rows.table.codes[out]))).numpy()
+        def told_by(model: Regressions, out: np.ndarray) -> Array:
+            return model.forward(inputs[out], torch.from_numpy(codes[out])).numpy()
+
+        grown, unseen = cross_fitted(fold_of_row, without, told_by, name)
         if targets.shape[1] > 1:
-            tell(f"{_name(start)} of all rows")
-            grown = [of_rows(np.arange(len(inputs)))]
+            tell(f"{name} of all rows")
+            grown = [without(np.empty(0, dtype=np.int64))]
         return cls(tuple(grown[:AVERAGED]), encoding), unseen
 
     def forward(self, rows: Rows) -> Tensor:
         """The average over the sets of regressors, (n, k)."""
-        inputs = _matrix(rows) if self.encoding is None else self.encoding.forward(rows)
+        inputs = as_matrix(rows) if self.encoding is None else self.encoding.forward(rows)
         return torch.stack([regressions.forward(inputs, rows.codes) for regressions in self.sets]).mean(dim=0)
 
 
@@ -654,31 +457,16 @@ def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegresso
     """Boosted trees that take labels as labels; options as scikit-learn has them."""
     n_numbers = rows.table.numbers.shape[1]
     as_sets = [n_numbers + i for i in range(len(_columns_as_sets(rows)))]
-    return HistGradientBoostingRegressor(categorical_features=as_sets or None, random_state=seed, **options)
+    leaves = int(np.clip(in_force.get().leaves_a_root * np.sqrt(len(rows)), 2, MOST_LEAVES))
+    options = {"max_leaf_nodes": leaves, "categorical_features": as_sets or None, "random_state": seed, **options}
+    return HistGradientBoostingRegressor(**options)
 
 
-def as_matrix(rows: Rows) -> Array:
+def as_matrix(rows: Rows) -> Tensor:
     """Numbers and codes side by side, NaN where missing or unknown; without columns of too many labels for a set."""
-    matrix: Array = _matrix(rows).numpy()
-    return matrix
-
-
-def _matrix(rows: Rows) -> Tensor:
     codes = rows.codes[:, _columns_as_sets(rows)]
     return torch.cat([rows.numbers, torch.where(codes == UNKNOWN, torch.nan, codes.double())], dim=1)
 
 
 def _columns_as_sets(rows: Rows) -> list[int]:
-    sizes = [len(column.categories) + column.missing for column in rows.variable.labels]
-    return [j for j, size in enumerate(sizes) if size <= MAX_CATEGORIES]
-
-
-def _some(index: np.ndarray, most: int | None, seed: int) -> np.ndarray:
-    if most is None or len(index) <= max(most, FEWEST_GROWN):
-        return index
-    return np.sort(np.random.default_rng(seed).choice(index, max(most, FEWEST_GROWN), replace=False))
-
-
-def _name(regressor: Any) -> str:
-    name = type(regressor).__name__
-    return {"HistGradientBoostingRegressor": "trees", "type": "index"}.get(name, name)
+    return [j for j, column in enumerate(rows.variable.labels) if column.n_labels <= MAX_CATEGORIES]

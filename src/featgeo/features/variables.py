@@ -2,31 +2,28 @@
 
 A variable is an array, a tensor, a data frame, a series or a list. Up to two dimensions it is a *table*: each column
 holds numbers (NaN stands for a missing value), or labels, or dates, which become numbers. With three or more dimensions
-it is a *tensor*: images or sequences, for networks.
+it is a *tensor*: images or sequences, for networks. What was seen in the fit is kept: the same columns in the same
+order are due later. A label that was not seen then has code -1, and every space answers it with what is true on
+average: it says nothing.
 
-What was seen in the fit is kept: the same columns in the same order are due later. A label that was not seen then has
-code -1, and every space answers it with what is true on average: it says nothing.
+A side of a dependence may have several variables (`Parts`), read apart, or side by side as one. In learning with side
+information the second side is (S, Y); beside given features Z the first is (X, Z); a history is made of one variable
+for each step back. A space reads the parts that it is a function of.
 
-Several variables on one side of a dependence: read apart, or side by side as one.
-
-In learning with side information the second side is (S, Y); beside given features Z the first is (X, Z); a history is
-made of one variable for each step back. A space reads the parts that it is a function of.
-
-Rows dealt into folds, copies of a row into the same one.
-
-A row that was copied is known to whoever has seen one of its copies: were they dealt apart, held-out rows would praise
-whatever memorises. But rows may also be equal by right, where columns take few values or have favourite ones. So equal
-rows count as copies only where some column is continuous, x never comes with another y, and chance would hardly make
-two such rows: with columns that were independent of each other, there would be none. Labels repeat by right, and so
-does a number that they determine, such as the size of the firm that a row is about.
+Rows are dealt into folds, and what is learned from some folds tells the rows of the others (`cross_fitted`). A row that
+was copied is known to whoever has seen one of its copies: were they dealt apart, held-out rows would praise whatever
+memorises. But rows may also be equal by right, where columns take few values or have favourite ones. So equal rows
+count as copies only where some column is continuous, x never comes with another y, and chance would hardly make two
+such rows: with columns that were independent of each other, there would be none. Labels repeat by right, and so does a
+number that they determine, such as the size of the firm that a row is about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -45,8 +42,10 @@ from featgeo.features.columns import (
     shape_of,
     taken,
 )
-from featgeo.geometry.validation import Array
+from featgeo.geometry.validation import Array, check_same_rows
 from featgeo.schema import saved
+from featgeo.tuning import in_force
+from featgeo.watch import tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +78,14 @@ class Variable:
         columns: Its columns, for a table: those that spaces read.
         shape: Shape of one row, for a tensor; () for a table.
         named: Whether the columns came with names.
-        set_aside: Positions and names of further columns, which identify rows and are not read.
+        came: Names of all columns that came, where some of them identify rows and are not read.
     """
 
     name: str
     columns: tuple[Column, ...] = ()
     shape: tuple[int, ...] = ()
     named: bool = False
-    set_aside: tuple[tuple[int, str], ...] = ()
+    came: tuple[str, ...] = ()
 
     @classmethod
     def seen(cls, values: Any, name: str) -> Variable:
@@ -100,7 +99,7 @@ class Variable:
         columns = tuple(column_of(key, column, name) for key, column in raw.items())
         aside = identifiers(columns, raw, name)
         read = tuple(column for i, column in enumerate(columns) if i not in aside)
-        return cls(name, read, named=named, set_aside=tuple((i, columns[i].name) for i in aside))
+        return cls(name, read, named=named, came=tuple(raw) if aside else ())
 
     @property
     def is_tensor(self) -> bool:
@@ -118,23 +117,21 @@ class Variable:
         return [column for column in self.columns if column.kind == "label"]
 
     @property
+    def many_labels(self) -> tuple[int, ...]:
+        """Positions, among the columns of labels, of those with more labels than can each have an indicator."""
+        return tuple(j for j, column in enumerate(self.labels) if column.n_labels > in_force.get().finite_values)
+
+    @property
     def owners(self) -> tuple[list[int], list[int]]:
         """Positions of the columns that numbers come from, a date's several times; and those of labels."""
         is_label = [column.kind == "label" for column in self.columns]
         numbers = [i for i, column in enumerate(self.columns) if not is_label[i] for _ in range(1 + len(column.parts))]
         return numbers, [i for i, label in enumerate(is_label) if label]
 
-    @property
-    def came(self) -> list[str]:
-        """The names of all columns as they came, those that are set aside too."""
-        names = [column.name for column in self.columns]
-        for i, name in self.set_aside:
-            names.insert(i, name)
-        return names
-
     def positions(self, columns: Sequence[str | int]) -> list[int]:
         """Positions, among the columns that are read, of some by name, or by position among those that came."""
-        read, came = [column.name for column in self.columns], self.came
+        read = [column.name for column in self.columns]
+        came = self.came or read
         names: list[Any] = [came[c] if isinstance(c, int) and -len(came) <= c < len(came) else c for c in columns]
         if not set(names) <= set(read) or (not self.named and any(isinstance(column, str) for column in columns)):
             way_out = (
@@ -153,14 +150,15 @@ class Variable:
     def read(self, values: Any) -> Table:
         """The columns of the given rows as numbers and codes."""
         raw, named = columns_of(values, self.name)
-        read, aside = [column.name for column in self.columns], {name for _, name in self.set_aside}
+        read = [column.name for column in self.columns]
+        came, aside = self.came or read, set(self.came) - set(read)
         if not (self.named and named):
-            if len(raw) != len(self.came):
+            if len(raw) != len(came):
                 raise ValueError(
-                    f"{self.name} has {len(raw)} features, but the fit had {len(self.came)}. Pass the same columns. "
+                    f"{self.name} has {len(raw)} features, but the fit had {len(came)}. Pass the same columns. "
                     "Reshape your data with .reshape(1, -1) if it is a single row."
                 )
-            raw = dict(zip(self.came, raw.values(), strict=True))
+            raw = dict(zip(came, raw.values(), strict=True))
         if raw.keys() - aside != set(read):  # what identifies rows need not be there
             raise ValueError(
                 f"{self.name} must have the columns of the fit, {read}, got "
@@ -204,6 +202,11 @@ class Rows:
         return len(self) * (
             int(np.prod(self.variable.shape)) if self.variable.is_tensor else len(self.variable.columns)
         )
+
+    @property
+    def has_many_labels(self) -> bool:
+        """Whether some column has more labels than can each have an indicator."""
+        return bool(self.variable.many_labels)
 
     @cached_property
     def table(self) -> Table:
@@ -269,7 +272,7 @@ class Rows:
         raw = table if isinstance(self.raw, Table) else self.raw
         if np.ndim(self.raw) > 1:
             raw = _safe_indexing(self.raw, list(columns), axis=1)
-        return Rows(replace(self.variable, columns=kept, set_aside=()), raw, self.device)._read(table)
+        return Rows(replace(self.variable, columns=kept, came=()), raw, self.device)._read(table)
 
     def take(self, index: np.ndarray | slice) -> Rows:
         """Some of the rows."""
@@ -319,12 +322,7 @@ class Parts:
     memo: dict[tuple[str, ...], Rows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        lengths = {rows.variable.name: len(rows) for rows in self.rows.values()}
-        if len(set(lengths.values())) != 1:
-            raise ValueError(
-                f"All variables must have the same rows, got inconsistent numbers of samples: {lengths}. Align them "
-                "row by row."
-            )
+        check_same_rows(**{rows.variable.name: rows for rows in self.rows.values()})
 
     def __len__(self) -> int:
         return len(next(iter(self.rows.values())))
@@ -405,6 +403,36 @@ def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None)
     in_turn = np.tile(np.arange(n_folds), -(-n_groups // n_folds))[:n_groups]
     fold_of_group = np.random.default_rng(seed).permutation(in_turn)
     return fold_of_group if copies is None else fold_of_group[copies]
+
+
+Model = TypeVar("Model")
+
+
+def cross_fitted(
+    fold_of_row: np.ndarray,
+    without: Callable[[np.ndarray], Model],
+    told: Callable[[Model, np.ndarray], Array],
+    what: str = "",
+) -> tuple[list[Model], Array]:
+    """A model for each fold that has not seen it, and what each row is told by the one that has not seen that row.
+
+    Args:
+        fold_of_row: The fold of each row, (n,), as `deal` makes it.
+        without: From positions of rows to a model of all others.
+        told: What a model says of rows at such positions, one row each.
+        what: What to tell that goes on; nothing when "".
+
+    Returns:
+        The models, by fold, and what the rows are told, (n, ...).
+    """
+    rows = [np.flatnonzero(fold_of_row == fold) for fold in np.unique(fold_of_row)]
+    models, values = [], []
+    for i, own in enumerate(rows):
+        if what:
+            tell(f"{what}, part {i + 1} of {len(rows)}")
+        models.append(without(own))
+        values.append(told(models[-1], own))
+    return models, np.concatenate(values)[np.argsort(np.concatenate(rows))]
 
 
 def equal_beside(tables: Sequence[Array]) -> np.ndarray | None:

@@ -7,6 +7,7 @@ binary sequence, words of a genome and transitions of a Markov chain are linear 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from featgeo.features.space import Space
+from featgeo.features.space import Space, at_code, last_at_most
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 
 LONGEST_WINDOW = 4  # the width of the paper's convolution of sequences
-MOST_WINDOWS = 256
-MOST_SYMBOLS = 16  # then a window still holds two
+MOST_WINDOWS = 256  # features: bounds memory
+MOST_SYMBOLS = math.isqrt(MOST_WINDOWS)  # then a window still holds two
 
 
 @saved
@@ -65,20 +66,15 @@ class WindowSpace(Space):
 
     def _places(self, rows: Rows) -> Tensor:
         """The position of each symbol in the alphabet, (n, columns); -1 where it is missing or unknown."""
-        variable = rows.variable
-        if not variable.labels:
-            places = torch.full_like(rows.numbers, -1, dtype=torch.int64)
-            for i, symbol in enumerate(self.symbols):
-                places = torch.where(rows.numbers == symbol, i, places)
-            return places
+        if not rows.variable.labels:
+            symbols = torch.tensor(self.symbols, dtype=rows.numbers.dtype, device=rows.device)
+            found = last_at_most(symbols[None], rows.numbers)
+            return torch.where(symbols[found] == rows.numbers, found, -1)
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
-        columns = []
-        for column, codes in zip(variable.labels, rows.codes.T, strict=True):
-            # A missing label has a code of its own, after the categories.
-            places = torch.tensor([*(place.get(label, -1) for label in column.categories), -1], device=rows.device)
-            n_labels = len(column.categories)
-            columns.append(places[torch.where((codes >= 0) & (codes < n_labels), codes, n_labels)])
-        return torch.stack(columns, dim=1)
+        # A missing label has a code of its own, after the categories.
+        places = [[*(place.get(label, -1) for label in column.categories), -1] for column in rows.variable.labels]
+        columns = zip(places, rows.codes.T, strict=True)
+        return torch.stack([at_code(torch.tensor(table, device=rows.device), codes) for table, codes in columns], dim=1)
 
 
 def _alphabet(rows: Rows) -> tuple[Any, ...]:

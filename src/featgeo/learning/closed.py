@@ -20,18 +20,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from featgeo.features.labels import rows_of_some_labels, told_apart
 from featgeo.features.recipes import MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import GPU_ROWS_AT_ONCE, Space
-from featgeo.features.spaces import SpanFunction, TableSpace, in_reach
-from featgeo.features.trees import (
-    RegressorSpace,
-    as_matrix,
-    columns_of_many_labels,
-    rows_of_some_labels,
-    told_apart,
-    trees,
-)
-from featgeo.features.variables import Parts, Rows
+from featgeo.features.spaces import TableSpace, in_reach
+from featgeo.features.trees import RegressorSpace, as_matrix, trees
+from featgeo.features.variables import Parts, Rows, cross_fitted
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream, some_rows
 from featgeo.learning.learned import FEW_FOLDS, N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
@@ -240,7 +234,7 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
     Returns:
         Targets of unit variance, (n, k).
     """
-    if not columns_of_many_labels(rows.variable):
+    if not rows.has_many_labels:
         return targets(space, others, [values for _, values in pilot])
     found = np.hstack([values * sigma for sigma, values in pilot])
     options = in_force.get()
@@ -265,22 +259,20 @@ def clearness(rows: Rows, residuals: Array, seed: int) -> float:
         The correlation of what they predict with what is left, in standard errors, for the target where it is largest.
     """
     order = np.random.default_rng(seed).permutation(len(rows))[: 2 * PROBE_ROWS]
-    halves = order[: len(order) // 2], order[len(order) // 2 :]
-    inputs = as_matrix(rows)
-    if inputs.shape[1] == 0:  # labels only, too many to be split as sets
+    inputs, left = as_matrix(rows).numpy()[order], (residuals - residuals.mean(axis=0))[order]
+    if 0 in (inputs.shape[1], left.shape[1]):  # labels only, too many to be split as sets; or nothing left to look at
         return 0.0
-    clear = 0.0
-    for residual in (residuals - residuals.mean(axis=0)).T:
-        products = np.concatenate(
-            [
-                trees(rows, seed, **GLANCE).fit(inputs[grown], residual[grown]).predict(inputs[judged])
-                * residual[judged]
-                for grown, judged in (halves, halves[::-1])
-            ]
-        )
-        spread = products.std() / np.sqrt(len(products))
-        clear = max(clear, float(products.mean() / spread) if spread > 0 else 0.0)
-    return clear
+
+    def without(out: np.ndarray) -> list[Any]:
+        grown = np.delete(np.arange(len(order)), out)
+        return [trees(rows, seed, **GLANCE).fit(inputs[grown], target[grown]) for target in left.T]
+
+    halves = np.arange(len(order)) >= len(order) // 2
+    _, told = cross_fitted(halves, without, lambda grown, at: np.stack([one.predict(inputs[at]) for one in grown], 1))
+    products = told * left
+    spread = products.std(axis=0) / np.sqrt(len(products))
+    clear = np.divide(products.mean(axis=0), spread, out=np.zeros(len(spread)), where=spread > 0)
+    return float(clear.max(initial=0.0))
 
 
 SELECTION_ROWS = 2048  # rows that choose between spaces of one kind: bounds time
@@ -359,7 +351,7 @@ def _is_more(bank: Bank, names: Names) -> bool:
     y = task.every.y
     both = (rows, *(y.rows.values() if isinstance(y, Parts) else (y,)))
     # Trees read no column of too many labels, and would have too many to predict.
-    if learned.unseen is None or any(columns_of_many_labels(part.variable) for part in both):
+    if learned.unseen is None or any(part.has_many_labels for part in both):
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])
@@ -529,11 +521,11 @@ def _orthogonal_as_deployed(components: tuple[Component, ...], data: Pairs, n_gi
     Rows of the fit were judged by trees that never saw them, new rows are by the average of all trees: what is
     orthogonal in the first sense is only nearly so in the second.
     """
-    values = cast("SpanFunction", components[-1].f).space(data.x)
+    values = components[-1].f.space(data.x)
     given = values[:, :n_given] - values[:, :n_given].mean(axis=0)
     result = list(components[:1])
     for component in components[1:]:
-        function = cast("SpanFunction", component.f)
+        function = component.f
         f = function.affine(values)
         weight = function.affine.weight.copy()
         weight[:n_given] -= np.linalg.lstsq(given, f - f.mean(axis=0), rcond=None)[0]

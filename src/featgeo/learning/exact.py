@@ -35,9 +35,10 @@ from itertools import product
 import numpy as np
 from scipy import sparse
 
+from featgeo.features.combined import PartSpace
 from featgeo.features.recipes import FREQUENT, has_rows_for_each
 from featgeo.features.space import Space
-from featgeo.features.spaces import PartSpace, TableFunction, TableSpace
+from featgeo.features.spaces import TableSpace, table_function
 from featgeo.features.variables import Parts, Rows, deal
 from featgeo.geometry.alphabet import Alphabet
 from featgeo.geometry.finite import Dependence, FiniteJoint
@@ -114,7 +115,7 @@ class TableRows:
             sigma[fold, : len(part)] = correlations(at.f, at.g)[:k]
             unseen[rows] = (at.f * at.sigma) @ ((part.g * y_shares[:, None]).T @ whole.g)
             rotations[fold, : len(part)] = ((part.f * x_shares[:, None]).T @ whole.f)[:k]
-        f, g = TableFunction(self.x_space, whole.f, self.of), TableFunction(self.y_space, whole.g)
+        f, g = table_function(self.x_space, whole.f, self.of), table_function(self.y_space, whole.g)
         energies = 2 * self._scores(parts, self.own_energy)
         error = max(residual(whole.f, x_shares), residual(whole.g, y_shares))
         return Component(whole.sigma, f, g, sigma, energies, rotations), unseen, error

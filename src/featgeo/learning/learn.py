@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featgeo.features.recipes import FREQUENT, TABLE, has_rows_for_each
-from featgeo.features.spaces import FeatureFunction, TableFunction, TableSpace
+from featgeo.features.spaces import FeatureFunction, SpanFunction, TableSpace, table_function
 from featgeo.learning.closed import Bank, Task, learn_closed
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.exact import check_repeats, learn_exact, table_of
@@ -130,10 +130,10 @@ def _as_tables(learned: Learned, task: Task) -> Learned:
     return replace(learned, components=tuple(components))
 
 
-def _as_table(function: FeatureFunction, rows: Any, of: tuple[str, ...]) -> TableFunction:
+def _as_table(function: FeatureFunction, rows: Any, of: tuple[str, ...]) -> SpanFunction:
     space = TableSpace.fit(rows.of(*of))
     _, first = np.unique(space.index(rows.of(*of)), return_index=True)
-    return TableFunction(space, function(rows.take(first)), of)
+    return table_function(space, function(rows.take(first)), of)
 
 
 WAYS = (

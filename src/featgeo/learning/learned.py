@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from featgeo.features.combined import SideBySide
 from featgeo.features.space import Space
-from featgeo.features.spaces import LearnedFunction, SideBySide, SpanFunction
+from featgeo.features.spaces import SpanFunction
 from featgeo.geometry.spans import AffineFeatures, SpanModes
 from featgeo.geometry.validation import Array
 from featgeo.learning.setting import Setting
@@ -36,8 +37,8 @@ class Component:
     """
 
     sigma: Array
-    f: LearnedFunction
-    g: LearnedFunction
+    f: SpanFunction
+    g: SpanFunction
     held_out_sigma: Array = field(default_factory=lambda: np.empty((0, 0)))
     held_out_energies: Array = field(default_factory=lambda: np.empty(0))
     rotations: Array = field(default_factory=lambda: np.empty((0, 0, 0)))

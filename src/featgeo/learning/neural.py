@@ -11,9 +11,10 @@ import torch
 from torch import nn
 
 from featgeo.features import networks
+from featgeo.features.combined import NetworkSpace, check_module
 from featgeo.features.recipes import is_finite, recipes
 from featgeo.features.space import Space
-from featgeo.features.spaces import Encoding, NetworkSpace, SpanFunction, check_module
+from featgeo.features.spaces import Encoding, SpanFunction
 from featgeo.features.variables import Rows, Variable, deal
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, complement

@@ -24,10 +24,10 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import torch
 
+from featgeo.features.combined import PartSpace
 from featgeo.features.recipes import Recipe
 from featgeo.features.regression import CentredSpace
 from featgeo.features.space import Space
-from featgeo.features.spaces import PartSpace
 from featgeo.geometry.validation import check_choice, check_flag, check_number, check_whole, is_whole, seed_of
 from featgeo.schema import saved
 from featgeo.tuning import in_force

@@ -16,17 +16,10 @@ import numpy as np
 import torch
 from scipy.fft import dct
 
+from featgeo.features.combined import PartSpace, ProductSpace, SideBySide, products_of
 from featgeo.features.recipes import FREQUENT, MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import Space
-from featgeo.features.spaces import (
-    MOST_SYMBOLS,
-    PartSpace,
-    ProductSpace,
-    SideBySide,
-    SpanFunction,
-    SplineSpace,
-    products_of,
-)
+from featgeo.features.spaces import MOST_SYMBOLS, SpanFunction, SplineSpace
 from featgeo.features.variables import Parts, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from featgeo.models.modal import ModalDecomposition
 
 Part = Literal["f", "g", "posterior"]
+ANY_ROWS = ({0: torch.export.Dim("rows")},)
 
 
 def as_module(model: ModalDecomposition, part: Part) -> nn.Module:
@@ -54,7 +55,6 @@ def as_module(model: ModalDecomposition, part: Part) -> nn.Module:
         NotImplementedError: If the features are made by objects of scikit-learn or functions of the user's own, or read
             given rows besides.
     """
-    _check_kind(model)
     variable = _variable(model, part)
     function = model._main.g if part == "g" else model._main.f
     _check_ours(function, variable, with_given=hasattr(model, "z_variable_") and part != "g")
@@ -70,13 +70,11 @@ def encode_inputs(model: ModalDecomposition, X: Any, part: Part = "posterior") -
         X: Rows of X, as for `transform`; rows of Y where the part is "g".
         part: What the tensor is for.
     """
-    _check_kind(model)
     variable = _variable(model, part)
     rows = variable.rows(model._as_y(X) if part == "g" else X)
     if variable.is_tensor:
         return rows.tensor.float()
-    in_order = np.argsort(_places(variable), kind="stable")
-    return torch.from_numpy(np.hstack([rows.table.numbers, rows.table.codes])[:, in_order])
+    return torch.from_numpy(np.hstack([rows.table.numbers, rows.table.codes])[:, _order(variable)])
 
 
 def to_torch(model: ModalDecomposition, part: Part, path: str | os.PathLike[str]) -> None:
@@ -84,12 +82,9 @@ def to_torch(model: ModalDecomposition, part: Part, path: str | os.PathLike[str]
 
     A file that is there already is replaced only once the new one is whole.
     """
-    with warnings.catch_warnings(), io.BytesIO() as buffer:
+    with io.BytesIO() as buffer, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, about its internals
-        program = torch.export.export(
-            as_module(model, part), (_example(_variable(model, part)),), dynamic_shapes=({0: torch.export.Dim("rows")},)
-        )
-        torch.export.save(program, buffer)
+        torch.export.save(torch.export.export(*_example(model, part), dynamic_shapes=ANY_ROWS), buffer)
         content = buffer.getvalue()
     write_whole(path, content)
 
@@ -103,14 +98,12 @@ def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str])
         import onnxscript  # noqa: F401 (torch.onnx needs it)
     except ImportError as error:
         raise ImportError("ONNX files need further packages. Run: pip install 'featgeo[export]'.") from error
-    module = as_module(model, part)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, about its internals
         program = torch.onnx.export(
-            module,
-            (_example(_variable(model, part)),),
+            *_example(model, part),
             dynamo=True,
-            dynamic_shapes=({0: torch.export.Dim("rows")},),
+            dynamic_shapes=ANY_ROWS,
             input_names=["inputs"],
             output_names=[part],
             verbose=False,
@@ -120,7 +113,8 @@ def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str])
     write_whole(path, program.model_proto.SerializeToString())
 
 
-def _check_kind(model: Any) -> None:
+def _variable(model: Any, part: Part) -> Variable:
+    """The variable that a part of a model reads."""
     from featgeo.models.modal import ModalDecomposition
 
     if not isinstance(model, ModalDecomposition):
@@ -129,9 +123,6 @@ def _check_kind(model: Any) -> None:
             f"{type(model).__name__}. Keep the model itself with `save`."
         )
     check_is_fitted(model)
-
-
-def _variable(model: ModalDecomposition, part: Part) -> Variable:
     if part not in ("f", "g", "posterior"):
         raise ValueError(f"`part` must be 'f', 'g' or 'posterior', got {part!r}.")
     variable: Variable = model.y_variable_ if part == "g" else model.x_variable_
@@ -144,16 +135,17 @@ def _variable(model: ModalDecomposition, part: Part) -> Variable:
     return variable
 
 
-def _places(variable: Variable) -> list[int]:
-    """The column that each number and then each code comes from: in inputs they stand in the order of the columns."""
-    numbers, labels = variable.owners
-    return numbers + labels
+def _order(variable: Variable) -> np.ndarray:
+    """Where numbers and then codes stand in inputs: there they are in the order of the columns."""
+    return np.argsort(np.concatenate(variable.owners), kind="stable")
 
 
-def _example(variable: Variable) -> Tensor:
+def _example(model: ModalDecomposition, part: Part) -> tuple[nn.Module, tuple[Tensor]]:
+    """A part as a module, and inputs that it can be traced with."""
+    module, variable = as_module(model, part), _variable(model, part)
     if variable.is_tensor:
-        return torch.zeros(2, *variable.shape)
-    return torch.zeros(2, len(_places(variable)), dtype=torch.float64)
+        return module, (torch.zeros(2, *variable.shape),)
+    return module, (torch.zeros(2, len(_order(variable)), dtype=torch.float64),)
 
 
 def _check_ours(function: Any, variable: Variable, with_given: bool) -> None:
@@ -173,19 +165,15 @@ def _check_ours(function: Any, variable: Variable, with_given: bool) -> None:
         )
 
 
-class _OfInputs(nn.Module):
+class _OfInputs(Fields):
     """A function of a variable as one of the input tensor."""
 
-    missing_codes: Tensor
-
     def __init__(self, variable: Variable, function: Space) -> None:
-        super().__init__()
-        self.variable = variable
-        self.function = function
-        self.order = np.argsort(_places(variable), kind="stable").argsort().tolist()
+        self.variable, self.function = variable, function
+        self.order = _order(variable).argsort().tolist() if variable.columns else []
         # Where labels missed in the fit, missing is a label of its own.
         codes = [len(column.categories) if column.missing else UNKNOWN for column in variable.labels]
-        self.register_buffer("missing_codes", torch.tensor(codes, dtype=torch.float64))
+        self.missing_codes = np.array(codes, dtype=np.float64)
 
     def forward(self, inputs: Tensor) -> Tensor:
         shape = self.variable.shape or (len(self.order),)
@@ -194,61 +182,44 @@ class _OfInputs(nn.Module):
                 f"The input must have rows of shape {shape} as in the fit, got {tuple(inputs.shape)}. `encode_inputs` "
                 "makes it."
             )
-        if self.variable.is_tensor:
-            rows = Rows(self.variable, None, inputs.device)
-            rows.__dict__["tensor"] = inputs
-            return self.function.forward(rows)
-        numbers, codes = inputs.double()[:, self.order].tensor_split([len(self.order) - len(self.missing_codes)], dim=1)
-        codes = torch.where(torch.isnan(codes), self.missing_codes, codes).long()
-        as_read: Any = (numbers, codes)
-        rows = Rows(self.variable, Table(*as_read), inputs.device)
-        rows.__dict__["tensor"] = numbers
+        rows = Rows(self.variable, None, inputs.device)
+        rows.__dict__["tensor"] = inputs
+        if not self.variable.is_tensor:
+            n_numbers = len(self.order) - len(self.missing_codes)
+            numbers, codes = inputs.double()[:, self.order].tensor_split([n_numbers], dim=1)
+            codes = torch.where(torch.isnan(codes), self.tensor("missing_codes"), codes).long()
+            as_read: Any = (numbers, codes)
+            rows.__dict__.update(tensor=numbers, table=Table(*as_read))
         return self.function.forward(rows)
 
 
-class _Posterior(nn.Module):
+class _Posterior(Fields):
     """Features of X, the link to density ratios, and the prior."""
 
-    weight: Tensor
-    bias: Tensor
-    mass: Tensor
-    prior_share: Tensor
-    predicted: Tensor
-    observed: Tensor
-
     def __init__(self, f: nn.Module, model: ModalDecomposition) -> None:
-        super().__init__()
         link, support, recalibration = model.link_, model.support_, model.recalibration_
         if not isinstance(link, LinearLink | ExponentialLink):
             raise NotImplementedError(
                 f"LinearLink and ExponentialLink can be exported, got {type(link).__name__}. Export part 'f' and "
                 "assemble the probabilities yourself."
             )
-        self.f = f
-        self.is_linear = isinstance(link, LinearLink)
-        self.is_recalibrated = recalibration is not None
+        self.f, self.mass = f, support.mass
+        self.prior_share = float(link.prior_share) if isinstance(link, LinearLink) else None
+        self.knots = None if recalibration is None else (recalibration.predicted, recalibration.observed)
         weight, bias = (support.g, np.ones(support.m)) if isinstance(link, LinearLink) else (link.weight, link.bias)
-        constants = {
-            # sigma goes into the weights: onnxruntime would make a factor of a matrix product single precision.
-            "weight": (weight * model.singular_values_).T,
-            "bias": bias,
-            "mass": support.mass,
-            "prior_share": getattr(link, "prior_share", 0.0),
-            "predicted": () if recalibration is None else recalibration.predicted,
-            "observed": () if recalibration is None else recalibration.observed,
-        }
-        for name, value in constants.items():
-            self.register_buffer(name, torch.tensor(np.array(value, dtype=np.float64, order="C")))
+        # sigma goes into the weights: onnxruntime would make a factor of a matrix product single precision.
+        self.weight, self.bias = (weight * model.singular_values_).T, bias
 
     def forward(self, inputs: Tensor) -> Tensor:
-        values = self.f(inputs) @ self.weight + self.bias
-        if self.is_linear:
-            ratio = (1 - self.prior_share) * nearest_density(values, self.mass) + self.prior_share
-        else:
+        values, mass = self.f(inputs) @ self.tensor("weight") + self.tensor("bias"), self.tensor("mass")
+        if self.prior_share is None:
             ratio = torch.exp(values - values.amax(dim=1, keepdim=True))
-        weights = ratio * self.mass
-        if self.is_recalibrated:
-            weights = recalibrated(weights, self.predicted, self.observed)
+        else:
+            share = self.tensor("prior_share")
+            ratio = (1 - share) * nearest_density(values, mass) + share
+        weights = ratio * mass
+        if self.knots is not None:
+            weights = recalibrated(weights, self.tensor("knots", 0), self.tensor("knots", 1))
         return weights / weights.sum(dim=1, keepdim=True)
 
 
