@@ -127,8 +127,8 @@ def test_as_many_modes_are_kept_as_the_law_has(rank):
     fold_of_row = np.random.default_rng(0).permutation(len(x)) % 5
     symbols = TableSpace(np.arange(m)[:, None].astype(float), np.full(m, 1 / m))
     component, unseen, error = TableRows(x, y, fold_of_row, symbols, symbols).judged(modes, [modes] * 5, "auto")
-    assert len(component) == component.g.values.shape[1] == unseen.shape[1] == rank
-    np.testing.assert_array_equal(component.f.values, f[:, :rank])
+    assert len(component) == component.g.affine.weight.shape[1] == unseen.shape[1] == rank
+    np.testing.assert_array_equal(component.f.affine.weight, f[:, :rank])
     assert component.held_out_sigma.shape == (5, rank)
     assert component.rotations.shape == (5, rank, rank)
     assert error < 1e-12
