@@ -40,11 +40,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from scipy.optimize import brentq
 from scipy.stats import gaussian_kde, rankdata
 from sklearn.linear_model import LogisticRegression
 
 from featgeo.card import Card, Shown
+from featgeo.features.space import interpolated
 from featgeo.geometry.validation import Array, as_numbers, as_real, check_level, check_whole, generator_of, shown
 from featgeo.learning.solve import Candidate, preferred
 from featgeo.schema import saved
@@ -529,7 +531,7 @@ def _normalised(weights: Array) -> Array:
 def _bends(ends: Array) -> tuple[Array, np.ndarray]:
     """Where distribution functions over neighbourhoods, (m, 2), bend, and how many of these lie below each place.
 
-    Atoms are two places in one: at such the later one counts, for `numpy.interp`.
+    Atoms are two places in one: at such the later one counts, for `interpolated`.
     """
     below = np.arange(len(ends))[:, None] + [0, 1]
     places, below = np.unique(np.column_stack([ends.ravel(), below.ravel()]), axis=0).T
@@ -538,8 +540,9 @@ def _bends(ends: Array) -> tuple[Array, np.ndarray]:
 
 def _interpolated(at: Array, knots: Array, values: Array) -> Array:
     """Piecewise linear functions at numbers of each row, (n, l); knots and values are of each row or of all."""
-    knots, values = (np.broadcast_to(part, (len(at), part.shape[-1])) for part in (knots, values))
-    return np.array([np.interp(*row) for row in zip(at, knots, values, strict=True)]).reshape(at.shape)
+    within = np.minimum(at, knots[..., -1:])  # beyond, even infinitely far, nothing changes
+    tables = (torch.from_numpy(np.array(part, ndmin=2, order="C")) for part in (within.T, knots, values))
+    return interpolated(*tables).T.numpy()
 
 
 def _prior_mass(prior: Any, support: Support) -> Array:
