@@ -408,7 +408,7 @@ class Conditional(Shown):
     def cdf(self, y: Any) -> Array:
         """P(Y <= y | x): for a single number y one value a row, (n,); for an array (m,) of them, (n, m)."""
         at = np.atleast_1d(as_numbers(y, "y", "Pass values of Y."))
-        result = self._below(np.broadcast_to(at, (len(self), len(at))))
+        result = self._below(np.broadcast_to(at, (len(self), len(at))), 1)[..., 0]
         return result[:, 0] if np.ndim(y) == 0 else result
 
     def quantile(self, q: Any) -> Array:
@@ -452,7 +452,7 @@ class Conditional(Shown):
         shares = as_numbers(share, "share", "Use 1 for P(Y <= y).")
         if shares.shape not in ((), at.shape) or not ((shares >= 0) & (shares <= 1)).all():
             raise ValueError(f"`share` must lie between 0 and 1, one for all rows or one a row, got {shown(share)}.")
-        below, up_to = (self._below(at[:, None], exactly)[:, 0] for exactly in (False, True))
+        below, up_to = self._below(at[:, None], -1, 1)[:, 0].T
         return np.asarray(below + shares * (up_to - below))
 
     def _marginal_density(self) -> Array:
@@ -494,14 +494,21 @@ class Conditional(Shown):
         result /= result[:, -1:]
         return result
 
-    def _below(self, at: Array, exactly: bool = True) -> Array:
-        """P(Y <= at | x) at numbers of each row, (n, l); P(Y < at | x) where not `exactly`."""
-        support, side = self._ordered("A distribution function"), 1 if exactly else -1
+    def _below(self, at: Array, *sides: int) -> Array:
+        """At numbers of each row, (n, l): P(Y <= at | x) for the side 1, P(Y < at | x) for -1; (n, l, sides)."""
+        support = self._ordered("A distribution function")
         ends = np.stack([support.values] * 2, axis=1) if support.ends is None else support.ends
         unit = unit_of(ends)
         knots, n_below = _bends(ends / unit)
-        knots, n_below, at = side * knots[::side], n_below[::side], side * at / unit
-        result = self._by_rows(lambda rows: _interpolated(at[rows], knots, self._cumulative(rows)[:, n_below]))
+
+        def seen_from(side: int, rows: slice, below: Array) -> Array:
+            return _interpolated(side * at[rows] / unit, side * knots[::side], below[:, ::side])
+
+        def part(rows: slice) -> Array:
+            below = self._cumulative(rows)[:, n_below]
+            return np.stack([seen_from(side, rows, below) for side in sides], axis=-1)
+
+        result = self._by_rows(part)
         return self._recalibration.forward(result) if self._recalibrates_last else result  # type: ignore[union-attr]
 
     def _ordered(self, what: str) -> Support:
