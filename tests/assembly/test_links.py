@@ -106,7 +106,7 @@ def test_the_share_of_the_prior_is_that_of_the_smallest_log_loss(seed, trust):
         weights = ExponentialLink.fit(f[part], index[part], support).ratio(f[~part], support) * support.mass
         probability = weights / weights.sum(axis=1, keepdims=True)
         lead[~part] += np.log(probability[np.arange(300), index[~part]])
-    if lead.mean() > lead.std(ddof=1) / np.sqrt(600):  # the simpler of two that held-out rows do not tell apart
+    if lead.mean() > 0:
         assert isinstance(chosen, ExponentialLink)
         np.testing.assert_allclose(chosen.weight, ExponentialLink.fit(f, index, support).weight)
     else:

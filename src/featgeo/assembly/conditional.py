@@ -637,7 +637,7 @@ def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
     lost = losses(Conditional(support, f, link=linear).proba(), index, support)
     links: tuple[Candidate[type[Link]], ...] = (
         Candidate(LinearLink, 1, -lost),
-        Candidate(ExponentialLink, f.shape[1] * support.m, -crossed),
+        Candidate(ExponentialLink, 1, -crossed),  # either answers as soon
     )
     return linear if preferred(links).what is LinearLink else ExponentialLink.fit(f, index, support)
 
