@@ -135,7 +135,9 @@ def is_quiet() -> bool:
 
 
 @contextmanager
-def progress_bar(name: str, total: int, done: int = 0, wanted: bool | None = None) -> Iterator[Callable[..., None]]:
+def progress_bar(
+    name: str, total: int, done: int = 0, wanted: bool | None = None, stays: bool = False
+) -> Iterator[Callable[..., None]]:
     """Show how far something has come, step by step; nothing where that is not wanted or rich is not installed.
 
     Args:
@@ -143,6 +145,7 @@ def progress_bar(name: str, total: int, done: int = 0, wanted: bool | None = Non
         total: How many steps there are.
         done: How many of them are done.
         wanted: Whether to show it; None on terminals only.
+        stays: Whether its last state is left to be read, such as a score beside it.
 
     Yields:
         What to call with `advance`, steps that were done since, with another `description`, or with a `text` to show
@@ -155,7 +158,7 @@ def progress_bar(name: str, total: int, done: int = 0, wanted: bool | None = Non
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
-            bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+            bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=not stays)
     tell(name if bar is None else "")
     if bar is None:
         yield lambda **_: None

@@ -345,7 +345,7 @@ class Run:
         name = "training" if restarts == 1 else f"training {self.seed[1] + 1}/{restarts}"
         wanted = self.options.progress if self.fabric.is_global_zero else False
         try:
-            with progress_bar(name, self.max_epochs * n, len(self.history) * n, wanted) as show:
+            with progress_bar(name, self.max_epochs * n, len(self.history) * n, wanted, stays=True) as show:
                 while self._goes_on():
                     self._epoch(show)
                     write_checkpoint(self)
