@@ -16,8 +16,9 @@ from featgeo.geometry import Moments, decompose
 from featgeo.geometry.validation import Array
 from featgeo.models import ModalDecomposition
 from featgeo.nesting import Nesting
+from featgeo.paper import cosine
 from featgeo.paper import published as recipe
-from featgeo.paper.cosine import GRID, MASS, SAMPLES, SIGMA, Function, draw, sinusoids
+from featgeo.paper.cosine import GRID, MASS, SAMPLES, SIGMA, Function, sinusoids
 from featgeo.paper.record import (
     Experiment,
     Number,
@@ -28,6 +29,7 @@ from featgeo.paper.record import (
     curves,
     decorrelation,
     figure,
+    of_each,
     relative_error,
 )
 
@@ -57,28 +59,29 @@ class Feature:
     aligned_energy: float
 
 
+Samples = dict[str, Pairs]  # by the given feature
 Learned = dict[str, Feature]
 
 
-def fast(data: Pairs, seed: int) -> Learned:
+def draw(seed: int, n: int = SAMPLES) -> Samples:
+    """The same n pairs for each given feature."""
+    return dict.fromkeys(GIVEN, cosine.draw(seed, n))
+
+
+@of_each
+def fast(name: str, data: Pairs, seed: int) -> Feature:
     """The given feature is the first level; what is learned is orthogonal to it on the sample, exactly."""
-    return {name: _fast(phi, data, seed) for name, phi in GIVEN.items()}
-
-
-def _fast(given: Function, data: Pairs, seed: int) -> Feature:
+    given = GIVEN[name]
     model = ModalDecomposition(1, orthogonal_to=given, random_state=seed).fit(data.x, data.y)
     residual = _correlation(model.transform(data.x), given(data.x))
     return Feature(model.transform(GRID)[:, 0], residual, float(model.singular_values_[0]), model.aligned_.energy_)
 
 
-def published(data: Pairs, seed: int) -> Learned:
+@of_each
+def published(name: str, data: Pairs, seed: int) -> Feature:
     """Three softplus networks with two layers of 32, the nested H-score restricted to the given feature."""
-    return {name: _published(phi, data, seed) for name, phi in GIVEN.items()}
-
-
-def _published(given: Function, data: Pairs, seed: int) -> Feature:
     # Centred: with its mean, phi would stand for another span, one without the constant.
-    centred = given(data.x) - given(data.x).mean()
+    centred = GIVEN[name](data.x) - GIVEN[name](data.x).mean()
     x, y, grid, phi = (recipe.column(values) for values in (data.x, data.y, GRID, centred))
     with recipe.seeded(seed):
         f, g_aligned, g = (recipe.mlp(1, 32, 32, 1) for _ in range(3))
@@ -88,16 +91,13 @@ def _published(given: Function, data: Pairs, seed: int) -> Feature:
     return Feature(modes.f[:, 0], _correlation(recipe.values(f, x), centred), float(modes.sigma[0]), energy)
 
 
-def optimum(data: Pairs) -> Learned:
+@of_each
+def optimum(name: str, data: Pairs) -> Feature:
     """The best feature of the sample among sums of a sinusoid of period 2 and the given feature."""
-    return {name: _optimum(phi, data) for name, phi in GIVEN.items()}
-
-
-def _optimum(given: Function, data: Pairs) -> Feature:
-    phi, x = given(data.x)[:, None], sinusoids(data.x)
+    phi, x = GIVEN[name](data.x)[:, None], sinusoids(data.x)
     moments = Moments.from_features({"phi": phi, "x": x, "y": sinusoids(data.y)})
     first, rest = decompose(moments, [("phi", "y"), (("phi", "x"), "y")])
-    f = rest.f(np.hstack([given(GRID)[:, None], sinusoids(GRID)]))[:, 0]
+    f = rest.f(np.hstack([GIVEN[name](GRID)[:, None], sinusoids(GRID)]))[:, 0]
     return Feature(f, _correlation(rest.f(np.hstack([phi, x])), phi[:, 0]), float(rest.sigma[0]), first.energy)
 
 
@@ -106,7 +106,7 @@ def _correlation(features: Array, phi: Array) -> float:
     return float(np.corrcoef(features[:, 0], phi)[0, 1])
 
 
-def compare(data: Pairs, learned: Learned, best: Learned) -> Outcome:
+def compare(data: Samples, learned: Learned, best: Learned) -> Outcome:
     """Each feature beside the true one."""
     numbers: list[Number] = []
     panels = []

@@ -80,6 +80,15 @@ class Experiment(Generic[Data, Learned]):
 AnyExperiment = Experiment[Any, Any]
 
 
+def of_each(learn: Callable[..., Learned]) -> Callable[..., dict[Any, Learned]]:
+    """Of an experiment with several cases: from the name of a case, its sample and a seed, to the same of all cases."""
+
+    def of_all(data: Mapping[Any, Any], *seed: int) -> dict[Any, Learned]:
+        return {case: learn(case, own, *seed) for case, own in data.items()}
+
+    return of_all
+
+
 @cache
 def _texts() -> dict[str, Any]:
     return tomllib.loads(files("featgeo.paper").joinpath("texts.toml").read_text(encoding="utf-8"))

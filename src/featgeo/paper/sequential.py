@@ -16,7 +16,7 @@ from featgeo.models import SequentialDecomposition
 from featgeo.nesting import Nesting
 from featgeo.paper import published as recipe
 from featgeo.paper.discrete import counted
-from featgeo.paper.record import Experiment, Number, Outcome, about, bars, figure
+from featgeo.paper.record import Experiment, Number, Outcome, about, bars, figure, of_each
 from featgeo.report.panels import Cells, Panel
 
 SAME = 0.75
@@ -63,24 +63,19 @@ def exact_energies(sequence: np.ndarray, orders: int = ORDERS) -> Array:
     return np.diff(captured, prepend=0.0)
 
 
-def fast(data: Sample, seed: int) -> Learned:
+@of_each
+def fast(order: int, sequence: np.ndarray, seed: int) -> Array:
     """Windows of few symbols are solved exactly."""
-    return {
-        order: SequentialDecomposition(ORDERS, random_state=seed).fit(sequence).energies_
-        for order, sequence in data.items()
-    }
+    return SequentialDecomposition(ORDERS, random_state=seed).fit(sequence).energies_
 
 
-def published(data: Sample, seed: int) -> Learned:
+@of_each
+def published(order: int, sequence: np.ndarray, seed: int) -> Array:
     """A causal transformer of the past and a table of the next symbol for each order, on windows that do not overlap.
 
     The published code keeps the embeddings of the past and the tables in plain lists, so the optimiser never sees them:
     they stay at their random start, here as there, and the transformer alone is trained.
     """
-    return {order: _published(sequence, seed) for order, sequence in data.items()}
-
-
-def _published(sequence: np.ndarray, seed: int) -> Array:
     windows = torch.from_numpy(sequence[: len(sequence) // (ORDERS + 1) * (ORDERS + 1)].reshape(-1, ORDERS + 1))
     past, following = windows[:, :-1].flip(1), windows[:, -1]
     with recipe.seeded(seed):
@@ -113,9 +108,10 @@ class _CausalTransformer(nn.Module):
         return self.encoder(embedded, mask=self.mask, is_causal=True).flatten(1)
 
 
-def optimum(data: Sample) -> Learned:
+@of_each
+def optimum(order: int, sequence: np.ndarray) -> Array:
     """The energies of the windows themselves."""
-    return {order: exact_energies(sequence) for order, sequence in data.items()}
+    return exact_energies(sequence)
 
 
 def compare(data: Sample, learned: Learned, best: Learned) -> Outcome:

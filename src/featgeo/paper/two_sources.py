@@ -29,6 +29,7 @@ from featgeo.paper.record import (
     aligned,
     curves,
     figure,
+    of_each,
     root_mean_square,
     subscript,
     uniform,
@@ -51,12 +52,9 @@ def draw(laws: Sequence[str], seed: int, n: int = SAMPLES) -> Samples:
     return {law: multimodal.draw(law, seed, n) for law in laws}
 
 
-def fast(data: Samples, seed: int) -> AllLearned:
+@of_each
+def fast(law: str, data: Sample, seed: int) -> Learned:
     """One feature of each component; without an interaction, each moment comes from the pairs that show it."""
-    return {law: _fast(law, rows, seed) for law, rows in data.items()}
-
-
-def _fast(law: str, data: Sample, seed: int) -> Learned:
     x1, x2, y = data
     model = MultimodalDecomposition(n_modes=1, n_interaction_modes=1, random_state=seed)
     if law == "pairwise":
@@ -73,10 +71,11 @@ def _fast(law: str, data: Sample, seed: int) -> Learned:
     )
 
 
-def published(data: Samples, seed: int) -> AllLearned:
+@of_each
+def published(law: str, data: Sample, seed: int) -> Learned:
     """Networks, by the nested H-score; without an interaction, each covariance from the pairs that show it."""
-    networks = {law: Networks(rows, seed) for law, rows in data.items()}
-    return {law: own.from_pairs() if law == "pairwise" else own.from_complete_rows() for law, own in networks.items()}
+    networks = Networks(data, seed)
+    return networks.from_pairs() if law == "pairwise" else networks.from_complete_rows()
 
 
 class Networks:
@@ -151,13 +150,11 @@ def _covariance(a: Tensor, b: Tensor) -> Tensor:
     return ((a - a.mean()) * (b - b.mean())).mean()
 
 
-def optimum(data: Samples) -> AllLearned:
-    """The best features of each sample in the span of the true ones, and what is assembled from them."""
-    return {law: _optimum(law, rows) for law, rows in data.items()}
+@of_each
+def optimum(law: str, data: Sample) -> Learned:
+    """The best features of a sample in the span of the true ones, and what is assembled from them.
 
-
-def _optimum(law: str, data: Sample) -> Learned:
-    """Of two labels, features are regressions of one: on functions of single sources, then on the interaction as well.
+    Of two labels, features are regressions of one: on functions of single sources, then on the interaction as well.
 
     What one source says of the other's part is known here too: tau halves cos(2 pi x), and sends the rest to 0.
     """
