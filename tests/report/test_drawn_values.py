@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from sklearn.datasets import load_diabetes
 
 from featgeo import FiniteJoint, ModalDecomposition, datasets, demo
-from featgeo.report import drawing, figures, layout
+from featgeo.report import drawing, figures
 from featgeo.report.panels import Bars, Cells, Curves, Map, Plot, Points
 
 
@@ -26,7 +26,7 @@ def texts(axes) -> list[str]:
 
 
 def shown(*panels, columns=None, **options):
-    figure, places = layout.laid_out(Plot("slug", "", "", panels, columns or len(panels), **options))
+    figure, places = drawing.laid_out(Plot("slug", "", "", panels, columns or len(panels), **options))
     for place in places:
         drawing.draw_panel(place.panel, place.axes)
     return figure, places
@@ -123,7 +123,7 @@ def test_panels_run_from_left_to_right_then_down():
 def test_neighbours_share_heights_only_where_none_is_flattened():
     def limits(*tops):
         _, places = shown(*(Curves(str(top), [0, 1], [0, top], {}) for top in tops))
-        layout.share_heights(places)
+        drawing.share_heights(places)
         return [place.axes.get_ylim() for place in places]
 
     alike, different = limits(1.0, 0.8), limits(1.0, 0.3)
@@ -137,7 +137,7 @@ def test_scales_are_shared_along_rows_from_the_lowest_end_to_the_highest():
     panels = [Curves(str(low), [0, 1], [low, high], {}) for low, high in ((-1.0, 1.0), (0.0, 1.4), (-0.5, 1.0))]
     _, places = shown(*panels)
     before = np.array([place.axes.get_ylim() for place in places])
-    layout.share_heights(places)
+    drawing.share_heights(places)
     for i, place in enumerate(places):
         assert place.axes.get_ylim() == (before[:, 0].min(), before[:, 1].max())
         assert place.axes.yaxis.get_tick_params()["labelleft"] is (i == 0)  # the scale stands at the left alone
@@ -149,7 +149,7 @@ def test_scales_are_shared_along_rows_from_the_lowest_end_to_the_highest():
         shown(Bars("x", ["a", "c"], [0.0, 1.0], {}), Bars("x", ["a", "b"], [0.0, 1.4], {}))[1],
     ):
         before = [place.axes.get_ylim() for place in other]
-        layout.share_heights(other)
+        drawing.share_heights(other)
         assert [place.axes.get_ylim() for place in other] == before
 
 
