@@ -129,9 +129,8 @@ class DependenceComponent(Shown):
     def of(cls, name: str, component: Component) -> DependenceComponent:
         """What a user wants to know of a learned component."""
         held_out, error = mean_and_error(component.held_out_sigma)
-        energy, energy_error = mean_and_error(component.held_out_energies[:, None])
-        total = float(np.sum(component.sigma**2))
-        return cls(name, component.sigma, held_out, error, total, float(energy[0]), float(energy_error[0]))
+        energy, energy_error = map(float, mean_and_error(component.held_out_energies))
+        return cls(name, component.sigma, held_out, error, float(np.sum(component.sigma**2)), energy, energy_error)
 
     @property
     def doubt(self) -> str | None:
@@ -211,8 +210,8 @@ def warn_of_doubts(components: Iterable[DependenceComponent], without_modes: str
 
 
 def mean_and_error(folds: Array) -> tuple[Array, Array]:
-    """The mean over the folds, (k,), and its standard error; NaN where there are too few to tell."""
-    none = np.full(folds.shape[1], np.nan)
+    """The mean over the folds, (n, ...) -> (...), and its standard error; NaN where there are too few to tell."""
+    none = np.full(folds.shape[1:], np.nan)
     mean = folds.mean(axis=0) if len(folds) else none
     return mean, folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else none
 
@@ -339,10 +338,9 @@ def panel(rows: Rows | Parts, features: FeatureFunction, seed: int) -> Panel:
         some = np.unique(np.linspace(0, len(numbers) - 1 - np.isnan(numbers[-1]), CURVE_POINTS).astype(int))
         # What no float can hold is shown from its smallest value on.
         return Panel("curve", replace(column, origin=0).as_came(numbers[some]), features(rows.take(first[some])))
-    codes, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
-    frequent, names = np.sort(np.argsort(-counts, kind="stable")[:MOST_BARS]), [*column.categories, None]
-    labels = np.array([names[code] for code in codes[frequent]] + [None], dtype=object)[:-1]
-    return Panel("bars", labels, features(rows.take(first[frequent])))
+    _, first, counts = np.unique(rows.table.codes[:, 0], return_index=True, return_counts=True)
+    frequent = rows.take(first[np.sort(np.argsort(-counts, kind="stable")[:MOST_BARS])])
+    return Panel("bars", _values(frequent, "labels"), features(frequent))
 
 
 def _blocks(sigma: Array, folds: Array) -> list[range]:

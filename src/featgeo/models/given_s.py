@@ -35,6 +35,8 @@ from featgeo.features.spaces import Encoding, FeatureFunction, KernelSpace, Span
 from featgeo.features.variables import Parts, Rows, symbol_keys
 from featgeo.geometry.validation import Array
 from featgeo.learning.setting import Block, Plan
+from featgeo.learning.solve import Candidate, preferred
+from featgeo.models.base import mean_and_error
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
 from featgeo.schema import saved
@@ -336,20 +338,16 @@ class Posterior(Shown):
         shares = {way: best_share(mass, alone, happened, support) if mixed else 0.0 for way, mass in ways.items()}
         masses = {way: (1 - share) * ways[way] + share * alone for way, share in shares.items()}
         lost = {way: losses(mass, happened, support) for way, mass in masses.items()}
-        chosen = next(iter(ways))
-        for way in ways:
-            lead = lost[chosen] - lost[way]
-            if lead.mean() > _error(lead):
-                chosen = way
+        chosen = preferred([Candidate(way, cost, -lost[way]) for cost, way in enumerate(ways, start=1)]).what
         lost_alone = losses(alone, happened, support)
-        lead = lost_alone - lost[chosen]
+        gain, gain_error = map(float, mean_and_error(lost_alone - lost[chosen]))
         return cls(
             chosen,
             shares[chosen],
             "CRPS" if support.continuous else "log loss",
             {way: float(part.mean()) for way, part in (lost | {BY_S_ALONE: lost_alone}).items()},
-            float(lead.mean()),
-            _error(lead),
+            gain,
+            gain_error,
             (_r2(masses[chosen], happened, support), _r2(alone, happened, support)) if support.continuous else None,
             len(happened),
             Calibration.fit(support, masses[chosen], happened, MassLink()).recalibration,
@@ -373,7 +371,3 @@ class Posterior(Shown):
 
 def _r2(mass: Array, numbers: Array, support: Support) -> float:
     return float(1 - np.mean((numbers - mass @ support.values) ** 2) / numbers.var())
-
-
-def _error(values: Array) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values)))

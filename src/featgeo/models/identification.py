@@ -343,6 +343,6 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[Group]
     tau_ridges = () if exact else (learned.features.ridge,)
     solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=tau_ridges)
     folds = solution.held_out_energies(-1)
-    mean, error = (float(part[0]) for part in mean_and_error(folds[:, None]))
+    mean, error = map(float, mean_and_error(folds))
     reach = float(student.ppf((1 + in_force.get().confidence) / 2, max(len(folds) - 1, 1))) * error
     return Energy(name, beyond, solution.levels[-1].energy, mean, error, (mean - reach, mean + reach))

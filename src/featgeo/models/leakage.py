@@ -138,5 +138,5 @@ def _linear(features: Array, targets: Array, fold_of_row: np.ndarray) -> tuple[f
         residual = targets[test] - predicted.reshape(targets[test].shape)
         total = np.square(targets[test] - targets[train].mean(axis=0)).sum()
         shares.append(1 - np.square(residual).sum() / total if total > 0 else 0.0)
-    mean, error = mean_and_error(np.array(shares)[:, None])
-    return float(mean[0]), float(error[0])
+    mean, error = map(float, mean_and_error(np.array(shares)))
+    return mean, error

@@ -343,11 +343,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.target_tags.required = True
-        return tags
+        inputs = replace(tags.input_tags, allow_nan=True, string=True, categorical=True)
+        return replace(tags, input_tags=inputs, target_tags=replace(tags.target_tags, required=True))
 
 
 def _axis_name(variable: Variable) -> str:

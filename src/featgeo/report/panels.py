@@ -145,12 +145,12 @@ def as_plain(plot: Plot) -> dict[str, Any]:
 
 def from_plain(plain: Mapping[str, Any]) -> Plot:
     """The plot that `as_plain` wrote; anything else is refused."""
-    panels = []
-    for entry in plain["panels"]:
-        kind = _KINDS[entry["kind"]]
-        panel = made(kind, {name: value for name, value in entry.items() if name != "kind"})
+    panels = [
+        made(_KINDS[entry["kind"]], {name: value for name, value in entry.items() if name != "kind"})
+        for entry in plain["panels"]
+    ]
+    for panel in panels:
         _check_sizes(panel)
-        panels.append(panel)
     plot: Plot = made(Plot, {**plain, "panels": panels})
     if not panels or plot.columns < 1 or len(plot.widths) not in (0, plot.columns):
         raise ValueError(f"{len(panels)} panels in {plot.columns} columns of widths {plot.widths}")
