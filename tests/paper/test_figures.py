@@ -42,7 +42,7 @@ def turned(modes: Modes, scale: float = 1.0) -> Modes:
 
 # The truth of each law, in the other sign or phase where that is arbitrary.
 TRUTHS = {
-    "discrete": lambda data: turned(discrete.distribution().modes(3)),
+    "discrete": lambda data: turned(discrete.LAW.modes(3)),
     "cosine": lambda data: cosine.Learned(
         Modes(np.full(2, 0.5), rotated_sinusoids(0.7), rotated_sinusoids(0.7)),
         {name: expectation(cosine.GRID) for name, expectation in cosine.EXPECTATIONS.items()},
@@ -108,7 +108,7 @@ def test_the_optimum_of_the_sample_errs_by_its_floor(name):
 
 def test_the_discrete_figure_shows_each_mode_of_the_law_and_the_spectrum():
     data = discrete.draw(SEED, ROWS)
-    modes = discrete.distribution().modes(3)
+    modes = discrete.LAW.modes(3)
     learned = Modes(modes.sigma + 0.1, 3 * modes.f + 1, -modes.g)
     (plot,) = discrete.EXPERIMENT.measure(data, learned).plots
     assert plot.columns == 4
@@ -127,7 +127,7 @@ def test_the_discrete_figure_shows_each_mode_of_the_law_and_the_spectrum():
 
 def test_errors_of_modes_that_are_off_by_a_known_step():
     data = discrete.draw(SEED, ROWS)
-    modes = discrete.distribution().modes(3)
+    modes = discrete.LAW.modes(3)
     turn = np.array([[np.cos(0.3), -np.sin(0.3), 0], [np.sin(0.3), np.cos(0.3), 0], [0, 0, 1]])
     numbers = {
         n.name: n for n in discrete.EXPERIMENT.measure(data, Modes(modes.sigma - 0.2, modes.f @ turn, modes.g)).numbers
@@ -185,7 +185,7 @@ def test_the_sequential_figure_shows_the_chains_themselves():
 
 def test_the_side_information_figure_shows_the_law_and_turns_learners_its_way():
     data = side_information.draw(SEED, ROWS)
-    truth = side_information.distribution().conditional("x", "y", "s").conditional.top(1)
+    truth = side_information.LAW.conditional("x", "y", "s").conditional.top(1)
     posterior = np.full(side_information.SHAPE, 1 / 3)
     flat = Modes(truth.sigma, -truth.f, -truth.g.reshape(-1, 1))
     learned = side_information.Learned(flat, posterior, (2 * truth.f[:, 0], 2 * truth.g[..., 0]))
@@ -203,7 +203,7 @@ def test_the_side_information_figure_shows_the_law_and_turns_learners_its_way():
         assert numbers[name].error == pytest.approx(0, abs=1e-9)
     for name in ("1 − corr(f, multihead f)", "1 − corr(g, multihead g)"):
         assert numbers[name].error == pytest.approx(0, abs=1e-9)
-    law = side_information.distribution().probability()
+    law = side_information.LAW.probability()
     given = law / law.sum(axis=2, keepdims=True)
     expected = np.sqrt((law.sum(axis=2) * ((given - 1 / 3) ** 2).mean(axis=2)).sum())
     assert numbers["P(y|x, s) of one mode, RMSE"].error == pytest.approx(expected)

@@ -18,7 +18,7 @@ FINE = (np.arange(4000) + 0.5) / 2000 - 1
 @pytest.mark.parametrize("experiment", [discrete, side_information])
 def test_random_distributions_are_those_the_paper_describes(experiment):
     numbers = np.random.RandomState(20230606).rand(*experiment.SHAPE)
-    np.testing.assert_allclose(experiment.distribution().probability(), numbers / numbers.sum(), atol=1e-16)
+    np.testing.assert_allclose(experiment.LAW.probability(), numbers / numbers.sum(), atol=1e-16)
 
 
 @pytest.mark.parametrize("name", cosine.EXPECTATIONS)

@@ -109,7 +109,7 @@ class Support:
         some = starts[:, None] + (np.linspace(0.1, 0.9, EVALUATED_EACH) * sizes[:, None]).astype(int)
         g = features(order[some.ravel()]).reshape(len(starts), EVALUATED_EACH, -1).mean(axis=1)
         atoms = (lowest == highest) & np.isin(lowest, ordered[first[often]])
-        return cls("numbers", means, sizes / n, _centred(g, sizes), _ends(lowest, highest, atoms))
+        return cls("numbers", means, sizes / n, g - np.average(g, axis=0, weights=sizes), _ends(lowest, highest, atoms))
 
     @property
     def m(self) -> int:
@@ -140,10 +140,6 @@ def _ends(lowest: Array, highest: Array, atoms: np.ndarray) -> Array:
     between = (lowest[1:] / unit + highest[:-1] / unit) / 2 * unit
     ends = np.stack([np.concatenate([lowest[:1], between]), np.concatenate([between, highest[-1:]])], axis=1)
     return np.where(atoms[:, None], lowest[:, None], ends)
-
-
-def _centred(g: Array, counts: Any) -> Array:
-    return g - np.average(g, axis=0, weights=counts)
 
 
 FARTHEST = np.cbrt(np.finfo(np.float64).max)  # sums of products of such features with others are numbers
@@ -497,9 +493,7 @@ class Conditional(Shown):
     def _below(self, at: Array, *sides: int) -> Array:
         """At numbers of each row, (n, l): P(Y <= at | x) for the side 1, P(Y < at | x) for -1; (n, l, sides)."""
         support = self._ordered("A distribution function")
-        ends = np.stack([support.values] * 2, axis=1) if support.ends is None else support.ends
-        unit = unit_of(ends)
-        knots, n_below = _bends(ends / unit)
+        knots, n_below, unit = _bends(support.values if support.ends is None else support.ends)
 
         def seen_from(side: int, rows: slice, below: Array) -> Array:
             return _interpolated(side * at[rows] / unit, side * knots[::side], below[:, ::side])
@@ -522,9 +516,7 @@ class Conditional(Shown):
         if self._recalibrates_last:
             levels = self._recalibration.backward(levels)  # type: ignore[union-attr]
 
-        ends = np.repeat(np.arange(support.m)[:, None], 2, axis=1) if support.ends is None else support.ends
-        unit = unit_of(ends)
-        knots, n_below = _bends(ends / unit)
+        knots, n_below, unit = _bends(np.arange(support.m) if support.ends is None else support.ends)
         knots, n_below = knots[::-1], n_below[::-1]  # from right to left: where a level is reached first
         levels = np.maximum(levels, np.finfo(float).tiny)  # what has no mass is never drawn
         reached = self._by_rows(lambda rows: _interpolated(-levels[rows], -self._cumulative(rows)[:, n_below], knots))
@@ -535,14 +527,16 @@ def _normalised(weights: Array) -> Array:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _bends(ends: Array) -> tuple[Array, np.ndarray]:
-    """Where distribution functions over neighbourhoods, (m, 2), bend, and how many of these lie below each place.
+def _bends(ends: np.ndarray) -> tuple[Array, np.ndarray, float]:
+    """Where distribution functions over neighbourhoods, (m, 2), or atoms, (m,), bend, and how many lie below each.
 
-    Atoms are two places in one: at such the later one counts, for `interpolated`.
+    Places are multiples of the unit that comes with them. Atoms are two places in one: at such the later one counts,
+    for `interpolated`.
     """
-    below = np.arange(len(ends))[:, None] + [0, 1]
-    places, below = np.unique(np.column_stack([ends.ravel(), below.ravel()]), axis=0).T
-    return places, below.astype(int)
+    below, unit = np.arange(len(ends))[:, None] + [0, 1], unit_of(ends)
+    reach = np.broadcast_to(ends.reshape(len(ends), -1) / unit, below.shape)
+    places, below = np.unique(np.column_stack([reach.ravel(), below.ravel()]), axis=0).T
+    return places, below.astype(int), unit
 
 
 def _interpolated(at: Array, knots: Array, values: Array) -> Array:

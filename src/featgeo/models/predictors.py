@@ -15,7 +15,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
-from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 
 from featgeo.assembly.conditional import Support
@@ -110,11 +109,6 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
 
     def _support(self, rows: Rows, seed: int) -> Support:
         return replace(super()._support(rows, seed), values=self.classes_)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.single_output = True
-        return tags
 
 
 @saved

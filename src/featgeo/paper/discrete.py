@@ -43,14 +43,12 @@ def counted(symbols: Sequence[np.ndarray], shape: tuple[int, ...]) -> Array:
     return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape).astype(float)
 
 
-def distribution() -> FiniteJoint:
-    """The paper's random distribution."""
-    return random_law(SHAPE, ("x", "y"))
+LAW = random_law(SHAPE, ("x", "y"))
 
 
 def draw(seed: int, n: int = SAMPLES) -> Pairs:
     """Draw n pairs."""
-    return Pairs(*drawn(distribution(), seed, n))
+    return Pairs(*drawn(LAW, seed, n))
 
 
 def fast(data: Pairs, seed: int) -> Modes:
@@ -74,8 +72,7 @@ def optimum(data: Pairs) -> Modes:
 
 def compare(data: Pairs, learned: Modes, best: Modes) -> Outcome:
     """Strengths and functions beside those of the distribution, and of the sample's own."""
-    law = distribution()
-    truth, masses = law.modes(MODES), (law.probability("x"), law.probability("y"))
+    truth, masses = LAW.modes(MODES), (LAW.probability("x"), LAW.probability("y"))
     found = record.turned(learned, truth, *masses)
     sides = (("f", "x", found.f, truth.f, masses[0]), ("g", "y", found.g, truth.g, masses[1]))
     numbers = [

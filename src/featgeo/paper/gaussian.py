@@ -6,12 +6,10 @@ sides, and sigma_i = rho^i (Mehler's formula).
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import factorial
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermevander
-from torch import nn
 
 from featgeo.geometry import Modes, Moments, decompose
 from featgeo.geometry.validation import Array
@@ -65,19 +63,12 @@ def fast(data: Pairs, seed: int) -> Modes:
 
 
 def published(data: Pairs, seed: int) -> Modes:
-    """Networks with batch normalisation; the gradient of each level stops at the levels before it."""
+    """Layers of 64 and 128 with batch normalisation; the gradient of each level stops at the levels before it."""
     sides = [(recipe.column(own), recipe.column(GRID)) for own in data]
     return recipe.trained_modes(
-        lambda: [_network() for _ in sides], sides, MODES, seed, "sequential", minibatch=MINIBATCH, epochs=EPOCHS
-    )
-
-
-def _network() -> nn.Module:
-    """Layers of 64 and 128, each input normalised over the minibatch."""
-    layers: list[nn.Module] = []
-    for inputs, outputs in pairwise((1, 64, 128, MODES)):
-        layers += [nn.BatchNorm1d(inputs), nn.Linear(inputs, outputs), nn.Softplus()]
-    return nn.Sequential(*layers[:-1])
+        lambda: [recipe.mlp(1, 64, 128, MODES, normalised=True) for _ in sides],
+        sides, MODES, seed, "sequential", minibatch=MINIBATCH, epochs=EPOCHS,
+    )  # fmt: skip
 
 
 def optimum(data: Pairs) -> Modes:

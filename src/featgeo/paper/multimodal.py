@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -85,7 +85,7 @@ class Truth:
         sigma: Singular value of the bivariate component and, where the law has one, of the interaction, (k,).
     """
 
-    def __init__(self, law: str, nodes: int) -> None:
+    def __init__(self, law: str, nodes: int = 200) -> None:
         self.weight, self.interacting = LAWS[law]
         self.cut = law == "clipped"
         x, mass = _quadrature(nodes)
@@ -124,10 +124,7 @@ class Truth:
         return [part / scale for part, scale in zip(parts, self.scales, strict=False)]
 
 
-@lru_cache
-def truth(law: str, nodes: int = 200) -> Truth:
-    """The exact functions of a law."""
-    return Truth(law, nodes)
+truth = cache(Truth)  # the exact functions of a law
 
 
 def excess(x1: Array, power: int = 1) -> Array:

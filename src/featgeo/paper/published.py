@@ -79,11 +79,11 @@ def seeded(seed: int) -> Iterator[None]:
         yield
 
 
-def mlp(*sizes: int) -> nn.Sequential:
-    """Linear layers with softplus between them."""
+def mlp(*sizes: int, normalised: bool = False) -> nn.Sequential:
+    """Linear layers with softplus between them; their inputs are normalised over the minibatch where so wanted."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
-        layers += [nn.Linear(inputs, outputs), nn.Softplus()]
+        layers += [*[nn.BatchNorm1d(inputs)] * normalised, nn.Linear(inputs, outputs), nn.Softplus()]
     return nn.Sequential(*layers[:-1])
 
 

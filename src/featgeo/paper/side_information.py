@@ -40,6 +40,7 @@ from featgeo.paper.record import (
 
 SAMPLES = 50_000
 SHAPE, NAMES = (8, 3, 3), ("x", "s", "y")
+LAW = random_law(SHAPE, NAMES)
 MARKOV_MODES, MODES = 2, 1
 EVERY_S, EVERY_Y = (grid.ravel() for grid in np.indices(SHAPE[1:]))
 
@@ -67,14 +68,9 @@ class Learned:
     network: tuple[Array, Array]
 
 
-def distribution() -> FiniteJoint:
-    """The paper's random distribution."""
-    return random_law(SHAPE, NAMES)
-
-
 def draw(seed: int, n: int = SAMPLES) -> Sample:
     """Draw n triples."""
-    return Sample(*drawn(distribution(), seed, n))
+    return Sample(*drawn(LAW, seed, n))
 
 
 def fast(data: Sample, seed: int) -> Learned:
@@ -129,14 +125,13 @@ def _posterior(counts: Array, markov: Modes, modes: Modes) -> Array:
 
 def compare(data: Sample, learned: Learned, best: Learned) -> Outcome:
     """The mode beside those of the sample and of the distribution, and beside the network."""
-    law = distribution()
-    truth = _flat(law.conditional("x", "y", "s").conditional)
+    truth = _flat(LAW.conditional("x", "y", "s").conditional)
     ours, theirs, true = _shown(learned.modes.f, learned.modes.g), _shown(*learned.network), _shown(truth.f, truth.g)
     numbers = [
         *_against_the_sample(data, learned.modes, best.modes),
         Number("1 − corr(f, multihead f)", float(decorrelation(ours[0], theirs[0], uniform(len(ours[0]))))),
         Number("1 − corr(g, multihead g)", float(decorrelation(ours[1], theirs[1], uniform(len(ours[1]))))),
-        *_against_the_law(law, truth, learned),
+        *_against_the_law(truth, learned),
     ]
     learners = {
         who: [np.sign(sides[0] @ true[0]) * side for side in sides]
@@ -158,11 +153,11 @@ def _against_the_sample(data: Sample, modes: Modes, best: Modes) -> list[Number]
     ]
 
 
-def _against_the_law(law: FiniteJoint, truth: Modes, learned: Learned) -> list[Number]:
+def _against_the_law(truth: Modes, learned: Learned) -> list[Number]:
     """The mode and the posterior under the distribution."""
-    of_x, of_sy = _masses(law)
+    of_x, of_sy = _masses(LAW)
     found = turned(learned.modes, truth, of_x, of_sy)
-    mass = law.probability()
+    mass = LAW.probability()
     of_xs = mass.sum(axis=2, keepdims=True)
     off = np.sqrt(np.square(learned.posterior - mass / of_xs).mean(axis=2))
     return [
