@@ -83,7 +83,7 @@ def test_the_posterior_of_the_mixture_is_bayes_rule_and_its_strength_the_integra
 
 
 def test_the_mode_of_flips_is_the_papers_hyperbolic_tangent():
-    modes = sequences.law_of_flips().modes()
+    modes = sequences.LAW.modes()
     assert modes.sigma[1:].max(initial=0) < 1e-12
     factors = sequences.FACTORS
     for values, length, share in ((modes.f[:, 0], 40, factors[1].sum()), (modes.g[:, 0], 30, factors[:, 1].sum())):

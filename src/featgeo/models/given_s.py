@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from sklearn.base import clone, is_regressor
+from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils.validation import _is_fitted
 
@@ -348,7 +349,9 @@ class Posterior(Shown):
             {way: float(part.mean()) for way, part in (lost | {BY_S_ALONE: lost_alone}).items()},
             gain,
             gain_error,
-            (_r2(masses[chosen], happened, support), _r2(alone, happened, support)) if support.continuous else None,
+            (r2_score(happened, masses[chosen] @ support.values), r2_score(happened, alone @ support.values))
+            if support.continuous
+            else None,
             len(happened),
             Calibration.fit(support, masses[chosen], happened, MassLink()).recalibration,
         )
@@ -367,7 +370,3 @@ class Posterior(Shown):
             f"gain over s alone {self.gain:.4f} +- {self.gain_error:.4f}{unit}{r2}"
         )
         return Card([line])
-
-
-def _r2(mass: Array, numbers: Array, support: Support) -> float:
-    return float(1 - np.mean((numbers - mass @ support.values) ** 2) / numbers.var())

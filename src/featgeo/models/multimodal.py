@@ -13,7 +13,7 @@ import numpy as np
 from featgeo.assembly import Conditional
 from featgeo.features.columns import counted, present, rows_of, taken
 from featgeo.features.variables import Parts, Variable
-from featgeo.geometry.validation import Array, check_count, check_same_rows, check_whole
+from featgeo.geometry.validation import Array, check_same_rows, check_whole
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.setting import Solver
 from featgeo.learning.source_blocks import SourceBlocks
@@ -337,8 +337,7 @@ class MultimodalDecomposition(Decomposition):
         own = Incomplete({name: data.rows[name] for name in known}, {name: data.where[name] for name in known})
         wanted = {name: space for name, space in self._spaces().items() if name in known}
         blocks = SourceBlocks(own, wanted, self.y_space, groups, plan)
-        first, others = (check_count(getattr(self, name), name) for name in self.counts)
-        counts = [first, *[others] * (max_order - 1)]
+        counts = [self.n_modes, *[self.n_interaction_modes] * (max_order - 1)]
         self.learned_ = learn_sources([team.orders for team in self.teams_], blocks, counts)
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
         self.energies_ = None

@@ -28,6 +28,10 @@ SAMPLES, FRESH = 50_000, 10_000
 MINIBATCH = 128
 SHOWN = 1_000
 MASS = uniform(FRESH)
+# The joint distribution of the numbers of flips of x and of y, which carries all dependence:
+_OF_X, _OF_Y = (binom.pmf(np.arange(length)[None, :], length - 1, FLIP[:, None]) for length in LENGTHS)
+LAW = FiniteJoint(np.einsum("uv,ua,vb->ab", FACTORS, _OF_X, _OF_Y))
+MODE = LAW.modes(1)
 
 
 class Sample(NamedTuple):
@@ -60,16 +64,9 @@ def flips(sequences: Array) -> np.ndarray:
     return (sequences[:, 1:] != sequences[:, :-1]).sum(axis=1)
 
 
-def law_of_flips() -> FiniteJoint:
-    """The joint distribution of the numbers of flips of x and of y, which carries all dependence."""
-    of_x, of_y = (binom.pmf(np.arange(length)[None, :], length - 1, FLIP[:, None]) for length in LENGTHS)
-    return FiniteJoint(np.einsum("uv,ua,vb->ab", FACTORS, of_x, of_y))
-
-
 def truth(data: Sample) -> Modes:
     """The mode at the fresh sequences."""
-    modes = law_of_flips().modes(1)
-    return Modes(modes.sigma, modes.f[flips(data.fresh_x)], modes.g[flips(data.fresh_y)])
+    return Modes(MODE.sigma, MODE.f[flips(data.fresh_x)], MODE.g[flips(data.fresh_y)])
 
 
 def fast(data: Sample, seed: int) -> Modes:
@@ -93,8 +90,7 @@ def _network() -> nn.Module:
 
 def optimum(data: Sample) -> Modes:
     """The true mode, with the strength that it has in the sample."""
-    modes, true = law_of_flips().modes(1), truth(data)
-    strength = np.mean(modes.f[flips(data.x)] * modes.g[flips(data.y)], axis=0)
+    true, strength = truth(data), np.mean(MODE.f[flips(data.x)] * MODE.g[flips(data.y)], axis=0)
     return Modes(strength, true.f, true.g)
 
 

@@ -125,10 +125,14 @@ def _posterior(counts: Array, markov: Modes, modes: Modes) -> Array:
 
 def compare(data: Sample, learned: Learned, best: Learned) -> Outcome:
     """The mode beside those of the sample and of the distribution, and beside the network."""
-    truth = _flat(LAW.conditional("x", "y", "s").conditional)
-    ours, theirs, true = _shown(learned.modes.f, learned.modes.g), _shown(*learned.network), _shown(truth.f, truth.g)
+    truth, modes = _flat(LAW.conditional("x", "y", "s").conditional), learned.modes
+    ours, theirs, true = _shown(modes.f, modes.g), _shown(*learned.network), _shown(truth.f, truth.g)
+    of_x, of_sy = _masses(FiniteJoint(counted(data, SHAPE), names=NAMES))
     numbers = [
-        *_against_the_sample(data, learned.modes, best.modes),
+        # What learning leaves of what the sample knows:
+        Number("1 − corr(f, the sample's own)", decorrelation(modes.f, best.modes.f, of_x).item(), bound=1e-4),
+        Number("1 − corr(g, the sample's own)", decorrelation(modes.g, best.modes.g, of_sy).item(), bound=1e-4),
+        Number("σ, from the sample's own", float(np.abs(modes.sigma - best.modes.sigma).max()), bound=1e-3),
         Number("1 − corr(f, multihead f)", float(decorrelation(ours[0], theirs[0], uniform(len(ours[0]))))),
         Number("1 − corr(g, multihead g)", float(decorrelation(ours[1], theirs[1], uniform(len(ours[1]))))),
         *_against_the_law(truth, learned),
@@ -141,16 +145,6 @@ def compare(data: Sample, learned: Learned, best: Learned) -> Outcome:
     pairs = [f"{s + 1}, {y + 1}" for s, y in zip(EVERY_S, EVERY_Y, strict=True)]
     panels = [bars("$f(x)$", true[0], f, "$x$"), bars("$g(s, y)$", true[1], g, "$s, y$", pairs)]
     return Outcome(numbers, [figure("side-information", panels)])
-
-
-def _against_the_sample(data: Sample, modes: Modes, best: Modes) -> list[Number]:
-    """What learning leaves of what the sample knows."""
-    of_x, of_sy = _masses(FiniteJoint(counted(data, SHAPE), names=NAMES))
-    return [
-        Number("1 − corr(f, the sample's own)", decorrelation(modes.f, best.f, of_x).item(), bound=1e-4),
-        Number("1 − corr(g, the sample's own)", decorrelation(modes.g, best.g, of_sy).item(), bound=1e-4),
-        Number("σ, from the sample's own", float(np.abs(modes.sigma - best.sigma).max()), bound=1e-3),
-    ]
 
 
 def _against_the_law(truth: Modes, learned: Learned) -> list[Number]:
