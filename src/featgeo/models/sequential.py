@@ -184,15 +184,16 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
 
     def _has_tables(self, histories: Parts, following: Rows) -> bool:
         """Whether the longest histories come back often enough, and are few enough, for a table."""
-        if self.solver != "auto" or not is_finite(following):
-            return self.solver == "exact"
-        n_histories = self._n_histories(histories, max(self.orders_))
-        m = len(np.unique(symbol_keys(following.table)))
+        n_histories, m = self._sizes(histories, following, max(self.orders_))
         most = len(following) / max(in_force.get().rows_a_history, 1.0)
         return n_histories <= most and n_histories * m * min(n_histories, m) <= MOST_WORK
 
-    def _n_histories(self, histories: Parts, order: int) -> int:
-        return len(np.unique(symbol_keys(histories.of(*self._steps(order)).table), axis=0))
+    def _sizes(self, histories: Parts, following: Rows, order: int) -> tuple[float, float]:
+        """How many histories of a length a table would have, and symbols; no end of them where there is to be none."""
+        if self.solver != "auto" or not is_finite(following):
+            return (0, 0) if self.solver == "exact" else (np.inf, np.inf)
+        past, symbols = symbol_keys(histories.of(*self._steps(order)).table), symbol_keys(following.table)
+        return len(np.unique(past, axis=0)), len(np.unique(symbols))
 
     def _calibration(self, following: Rows, whole: bool) -> Calibration:
         """As held-out rows want it; some of the modes may go below zero, so symbols need some of the prior mixed in.
@@ -211,14 +212,14 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         return Calibration.fit(support, unseen.f, at, link)
 
     def _setting(self, histories: Parts, following: Rows, tables: bool) -> Setting:
-        """A level for each length of history."""
+        """A level for each length of history: a table where counts are ample on average, else a network."""
+        ample = min(MOST_SYMBOLS, len(following) / AMPLE_COUNT)
+        short = {order: tables or np.prod(self._sizes(histories, following, order)) <= ample for order in self.orders_}
         blocks = {
-            f"last {order}": Block(
-                "table" if tables else self._space(histories, following, order), of=self._steps(order)
-            )
-            for order in self.orders_
+            f"last {order}": Block("table" if is_short else "causal", of=self._steps(order))
+            for order, is_short in short.items()
         }
-        learned = [order for order, block in zip(self.orders_, blocks.values(), strict=True) if block.space == "causal"]
+        learned = [order for order, is_short in short.items() if not is_short]
         if sum(learned) > MOST_STEPS:
             # Each twice the one before, and the longest.
             some = sorted({learned[-1], *(1 << i for i in range(learned[-1].bit_length()))})
@@ -229,13 +230,6 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
             )
         steps = [Step(self.n_modes, (name,), ("y",) if i == 0 else ()) for i, name in enumerate(blocks)]
         return Setting(blocks, {"y": Block("auto")}, tuple(steps))
-
-    def _space(self, histories: Parts, following: Rows, order: int) -> str:
-        """A network, or a table of short histories where counts are ample on average."""
-        if self.solver != "auto" or not is_finite(following):
-            return "causal"
-        cells = self._n_histories(histories, order) * len(np.unique(symbol_keys(following.table)))
-        return "table" if cells <= min(MOST_SYMBOLS, len(following) / AMPLE_COUNT) else "causal"
 
     @staticmethod
     def _steps(order: int) -> tuple[str, ...]:
