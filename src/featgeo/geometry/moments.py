@@ -30,8 +30,6 @@ from featgeo.geometry.validation import Array, as_features, as_names, as_weights
 if TYPE_CHECKING:
     import torch
 
-    from featgeo.geometry.spans import AffineFeatures
-
 # A mean is kept as two rows, an origin and an offset. The offset stays small, so differences of means keep all their
 # digits; this adds a step to it.
 _OFFSET = np.array([[0.0], [1.0]])
@@ -219,25 +217,6 @@ class Moments:
     def joint_mean(self, names: str | Sequence[str]) -> Array:
         """The means of several blocks, one after the other."""
         return np.concatenate([np.empty(0), *(self.mean(name) for name in as_names(names))])
-
-    def through(self, maps: Mapping[str, tuple[str | Sequence[str], AffineFeatures]]) -> Moments:
-        """Moments of affine functions of the blocks, by algebra alone.
-
-        Args:
-            maps: For each new block the names of the blocks it reads, side by side, and the map.
-        """
-        sources = {name: as_names(blocks) for name, (blocks, _) in maps.items()}
-        means = {}
-        for name, (_, affine) in maps.items():
-            value = affine.offset + (self.joint_mean(sources[name]) - affine.centre) @ affine.weight
-            means[name] = np.stack([value, np.zeros(len(value))])
-        pairs = {}
-        for a, b in ((a, b) for a in maps for b in maps if a <= b):
-            weight = min(self.weight(left, right) for left in sources[a] for right in sources[b])
-            covariance = self.joint_covariance(sources[a], sources[b])
-            scatter = weight * maps[a][1].weight.T @ covariance @ maps[b][1].weight
-            pairs[a, b] = _Pair(weight, means[a], means[b], scatter)
-        return _restored({name: mean.shape[1] for name, mean in means.items()}, pairs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (dict(self.dims), dict(self._pairs))  # read-only views cannot be pickled

@@ -40,7 +40,7 @@ the maximiser of the nested H-score inside the spans wherever spans grow on one 
 Where both sides grow, the levels compete for the joint objective and no common maximiser need exist. Then each level is
 the best addition to the levels before it, which is what the sequential objective maximises.
 
-A ridge shrinks sigma and leaves f and g shorter than 1. `SpanProblem.best` uses it only to choose directions, and then
+A ridge shrinks sigma and leaves f and g shorter than 1. `SpanProblem.best_directions` uses it only to choose, and then
 decomposes the dependence inside the few directions chosen without any (Rayleigh and Ritz): features of unit variance,
 singular values that are correlations, f_i and g_j uncorrelated for i != j. The last has a price: modes of similar
 strength turn towards each other until not even noise correlates f_i with g_j on the rows at hand. "Steady" modes do not
@@ -565,12 +565,8 @@ class SpanProblem:
         """All modes of each level, under the Gram matrices plus ridge."""
         return tuple(map(self.span_modes, self.under_ridge(ridge)))
 
-    def best(self, choices: Sequence[LevelChoice]) -> tuple[SpanModes, ...]:
-        """The modes of the first levels: directions chosen with a ridge, decomposed inside them without it."""
-        return tuple(map(self.span_modes, self.best_directions(choices)))
-
     def best_directions(self, choices: Sequence[LevelChoice]) -> list[Directions]:
-        """The same in the coordinates of the flags."""
+        """The modes of the first levels: directions chosen with a ridge, decomposed inside them without it."""
         result = []
         for i, choice in enumerate(choices):
             if choice.n_modes is None:

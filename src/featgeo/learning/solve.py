@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from featgeo.geometry.incomplete import FilledIn, Kind, kinds, span_problem
+from featgeo.geometry.incomplete import FilledIn, Kind, kinds, said, span_problem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import Directions, LevelChoice, Patterns, SpanModes, SpanProblem
 from featgeo.geometry.validation import Array, as_names
@@ -102,16 +102,13 @@ class HeldOut:
         if not self.kinds:
             return 0.0
         left, sigma, right = _all(levels)
-        f, (covariance, gram) = left * sigma, self._together
+        f, (gram, covariance) = left * sigma, self._together
         energy = np.vdot(f.T @ gram @ f, right.T @ self.y_gram @ right)
         return float(np.vdot(f, covariance @ right) - energy / 2)
 
     @cached_property
     def _together(self) -> tuple[Array, Array]:
-        """Of functions of x as each kind of row sees them: covariance with y, (r_x, r_y), and second moments."""
-        covariances = [kind.share * kind.placed(kind.covariance) for kind in self.kinds]
-        grams = [kind.share * kind.placed(kind.placed(kind.gram).T) for kind in self.kinds]
-        return np.sum(covariances, axis=0), np.sum(grams, axis=0)
+        return said(self.kinds)
 
     def judged(self, levels: Sequence[Directions], i: int, k: int) -> Array:
         """What each mode of a level is on these rows, (3, k); 0 for modes that are not there.
