@@ -36,8 +36,7 @@ def incomplete(n, seed, holes):
 def learned(data, *orders):
     groups = [group for order in orders for group in order]
     blocks = SourceBlocks(data, dict.fromkeys("abc", "auto"), "auto", groups, Plan())
-    (result,) = learn_sources([orders], blocks, [3] * len(orders))
-    return result
+    return learn_sources(blocks, orders, [3] * len(orders))
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.3])

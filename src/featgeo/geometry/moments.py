@@ -204,8 +204,7 @@ class Moments:
 
     def second_moment(self, a: str, b: str | None = None) -> Array:
         """Cross-moment E[a b^T] without centring, shape (d_a, d_b): the paper's Lambda_{a,b}."""
-        pair = self._pair(a, b)
-        return pair.scatter / pair.weight + np.outer(pair.mean_a.sum(axis=0), pair.mean_b.sum(axis=0))
+        return self.covariance(a, b) + np.outer(self.mean(a, b), self.mean(a if b is None else b, a))
 
     def joint_covariance(self, rows: str | Sequence[str], columns: str | Sequence[str]) -> Array:
         """The covariance of several blocks with several others, assembled block by block."""

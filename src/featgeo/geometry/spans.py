@@ -188,8 +188,7 @@ class Flag:
 
     def shrinkage(self, ridge: float) -> Array:
         """The length, (r,), that a ridge leaves of each column: sqrt(energy / (energy + ridge))."""
-        ridge = check_ridge(ridge)
-        return np.sqrt(self.energies / (self.energies + ridge))
+        return np.sqrt(self.energies / (self.energies + check_ridge(ridge)))
 
     def shrunk(self, ridge: float) -> Array:
         """The basis with each column as long as a ridge leaves it."""
@@ -315,12 +314,9 @@ def project(moments: Moments, target: str, onto: str | Sequence[str], ridge: flo
         onto: The blocks that span the subspace, dimensions adding up to d; none for the constant alone.
         ridge: Shrinkage, relative to features of unit variance.
     """
-    names = as_names(onto)
-    covariance, removed = consistent_covariance(moments, (*names, target))
-    d = len(covariance) - moments.dims[target]
-    basis = flag_from_gram(covariance[:d, :d], [d]).shrunk(ridge)
-    weight = basis @ (basis.T @ covariance[:d, d:])
-    return AffineFeatures(moments.joint_mean(names), weight, moments.mean(target), removed)
+    metric = Metric.of(moments, ((*as_names(onto), target),))
+    own = np.eye(len(metric.mean))[:, metric.columns([target])]
+    return replace(metric.onto(as_names(onto), own, ridge), offset=moments.mean(target))
 
 
 def complement(moments: Moments, target: str, onto: str | Sequence[str], ridge: float = 0.0) -> AffineFeatures:
@@ -601,12 +597,13 @@ class SpanProblem:
     def span_modes(self, directions: Directions) -> SpanModes:
         """Directions in the coordinates of the flags as functions of the features."""
         left, sigma, right = directions
-        f, g = self.x.flag.basis @ left, self.y.flag.basis @ right
-        sign = sign_of_columns(f * np.sqrt(np.diag(self.x.gram).clip(min=0))[:, None])
-        zero = np.zeros(len(sigma))
-        f_map = AffineFeatures(self.x.mean, f * sign, zero, self.removed)
-        g_map = AffineFeatures(self.y.mean, g * sign, zero, self.removed)
-        return SpanModes(sigma, f_map, g_map, self.x.names, self.y.names)
+        weights = self.x.flag.basis @ left, self.y.flag.basis @ right
+        sign = sign_of_columns(weights[0] * np.sqrt(np.diag(self.x.gram).clip(min=0))[:, None])
+        f, g = (
+            AffineFeatures(side.mean, weight * sign, np.zeros(len(sigma)), self.removed)
+            for side, weight in zip((self.x, self.y), weights, strict=True)
+        )
+        return SpanModes(sigma, f, g, self.x.names, self.y.names)
 
 
 def inside(left: Array, core: Array, right: Array) -> Directions:

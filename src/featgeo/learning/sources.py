@@ -203,19 +203,15 @@ class LearnedSources:
 
 
 def learn_sources(
-    teams: Sequence[Sequence[Sequence[Group]]], blocks: SourceBlocks, n_modes: Sequence[ModeCount]
-) -> tuple[LearnedSources, ...]:
-    """Learn the component of each interaction order, for each team of sources.
+    blocks: SourceBlocks, orders: Sequence[Sequence[Group]], n_modes: Sequence[ModeCount]
+) -> LearnedSources:
+    """Learn the component of each interaction order.
 
     Args:
-        teams: For each team and order the groups of sources whose functions it adds; first each source alone.
         blocks: Where the functions come from.
+        orders: For each order the groups of sources whose functions it adds; first each source alone.
         n_modes: How many modes of each order at most, "auto" or "all".
     """
-    return tuple(_learned(blocks, team, n_modes[: len(team)]) for team in teams)
-
-
-def _learned(blocks: SourceBlocks, orders: Sequence[Sequence[Group]], n_modes: Sequence[ModeCount]) -> LearnedSources:
     # All blocks of single sources, and those interactions that are worth it.
     first = tuple(name for group in orders[0] for name in blocks.of_group(group))
     levels = (first, *(tuple(worthwhile(blocks, groups)) for groups in orders[1:]))

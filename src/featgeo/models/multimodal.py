@@ -339,7 +339,7 @@ class MultimodalDecomposition(Decomposition):
         blocks = SourceBlocks(own, wanted, self.y_space, groups, plan)
         first, others = (check_count(getattr(self, name), name) for name in self.counts)
         counts = [first, *[others] * (max_order - 1)]
-        self.learned_ = learn_sources([team.orders for team in self.teams_], blocks, counts)
+        self.learned_ = tuple(learn_sources(blocks, team.orders, counts[: len(team.orders)]) for team in self.teams_)
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
         self.energies_ = None
         self.support_ = support_of(self.y_variable_, data.rows["y"], self._g, plan.seed)
