@@ -115,10 +115,23 @@ class HeldOut:
 
         How much of their dependence it captures, <i, f g>; its own energy; and the correlation of f with g.
         """
-        _, sigma, right = levels[i]
+        if not self.kinds:
+            return np.zeros((3, k))
+        left, sigma, right = levels[i]
+        gram, covariance = self._together
+        f_gram, g_gram = left.T @ gram @ left, right.T @ self.y_gram @ right
+        captured = sigma * np.sum(left * (covariance @ right), axis=0)
+        own = sigma * ((f_gram * g_gram) @ sigma)
         others = [level for j, level in enumerate(levels) if j != i % len(levels)]
-        captured, own, visible, variance = self._seen(levels[i], _all(others) if others else None)
-        y_variance = np.sum(right * (self.y_gram @ right), axis=0) - (self.y_step @ right) ** 2
+        lacking = [kind for kind in self.kinds if kind.inside is not None]
+        if others and lacking:
+            other, strength, g = _all(others)
+            mixed = (left.T @ said(lacking)[0] @ other) * (right.T @ self.y_gram @ g)
+            captured -= sigma * (mixed @ strength)
+        seen = [(kind, kind.seen(left)) for kind in self.kinds]
+        visible = sigma**2 * sum(kind.share * np.sum(part**2, axis=0) for kind, part in seen)  # what `own` should be
+        variance = np.diag(f_gram) - sum(kind.share * (kind.step @ part) ** 2 for kind, part in seen)
+        y_variance = np.diag(g_gram) - (self.y_step @ right) ** 2
         # Rounding can push the variance of a feature that is constant on these rows below zero.
         size = np.sqrt(variance.clip(min=0) * y_variance.clip(min=0) * visible)
         correlation = np.divide(captured, size, out=np.zeros_like(captured), where=size > 0)
@@ -126,26 +139,6 @@ class HeldOut:
         scale = min(float(np.sum(sigma**2)) / visible.sum(), most) if visible.sum() > 0 else 0.0
         told = np.stack([scale * captured, scale * own, correlation])[:, :k]
         return np.pad(told, ((0, 0), (0, k - told.shape[1])))
-
-    def _seen(self, level: Directions, others: Directions | None) -> tuple[Array, ...]:
-        """For each mode sigma f g: its covariance with these rows, its energy there and what that should be, and the
-        variance of f, (k,) each.
-        """
-        left, sigma, right = level
-        captured, own, visible, variance = np.zeros((4, len(sigma)))
-        g_gram = right.T @ self.y_gram @ right
-        for kind in self.kinds:
-            seen = kind.seen(left)
-            gram = seen.T @ kind.gram @ seen
-            captured += kind.share * sigma * np.sum(seen * (kind.covariance @ right), axis=0)
-            own += kind.share * (sigma * ((gram * g_gram) @ sigma))
-            visible += kind.share * np.sum(seen**2, axis=0) * sigma**2
-            variance += kind.share * (np.diag(gram) - (kind.step @ seen) ** 2)
-            if others is not None and kind.inside is not None:
-                other, strength, g = others
-                mixed = (seen.T @ kind.gram @ kind.seen(other)) * (right.T @ self.y_gram @ g)
-                captured -= kind.share * sigma * (mixed @ strength)
-        return captured, own, visible, variance
 
 
 def _all(levels: Sequence[Directions]) -> Directions:

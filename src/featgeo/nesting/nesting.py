@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.geometry.validation import Array, as_names, check_growth, check_number, is_whole, shown
+from featgeo.geometry.validation import Array, as_names, check_growth, check_number, check_whole
 
 MOST_DIMENSIONS = 100_000  # their Gram matrices would fill 80 GB
 
@@ -38,11 +38,7 @@ class Level:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not is_whole(self.dim) or not 1 <= self.dim <= MOST_DIMENSIONS:
-            raise ValueError(
-                f"A level must have a whole number of dimensions, at least 1 and at most {MOST_DIMENSIONS}; got "
-                f"{shown(self.dim)}. Leave empty levels out."
-            )
+        check_whole(self.dim, "dim", 1, "A level adds at least 1: leave empty ones out.", MOST_DIMENSIONS)
         way_out = "To leave a level out, merge its dimensions into the next one."
         weight = check_number(self.weight, "weight", "finite and strictly positive", way_out, above=True)
         spaces = {"x": as_names(self.x), "y": as_names(self.y)}
