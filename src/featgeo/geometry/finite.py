@@ -400,10 +400,8 @@ def _variable_names(names: Sequence[str] | None, n_variables: int) -> tuple[str,
         raise ValueError(
             "A table needs at least one variable, got a single number. Pass an array with one axis a variable."
         )
-    if names is None:
-        many = n_variables > 2
-        return (*(f"x{i + 1}" if many else "x" for i in range(n_variables - 1)), "y")
-    result = as_names(names)
+    others = ["x"] if n_variables == 2 else [f"x{i + 1}" for i in range(n_variables - 1)]
+    result = (*others, "y") if names is None else as_names(names)
     if len(result) != n_variables:
         raise ValueError(
             f"The table has {n_variables} axes but {len(result)} names came: {result}. Name each axis once."

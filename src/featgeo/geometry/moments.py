@@ -256,35 +256,29 @@ def _taken(features: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
 
 def _complete(blocks: Mapping[str, torch.Tensor], weights: Array | None = None) -> Moments:
     """Moments of rows that carry every block: one centred product of all columns together."""
-    for name, block in blocks.items():
-        check_finite(block, name)
-    dims = {name: int(block.shape[1]) for name, block in blocks.items()}
-    ends = dict(zip(dims, np.cumsum(list(dims.values())), strict=True))
-    columns = {name: slice(ends[name] - dims[name], ends[name]) for name in dims}
-    mean, scatter = _mean_and_scatter(list(blocks.values()), weights)
-    total = float(len(next(iter(blocks.values()))) if weights is None else weights.sum())
-    if not (np.isfinite(total) and np.isfinite(scatter).all()):
-        raise ValueError("The moments are more than a float can hold. Scale the features or the weights down.")
-    pairs = {
-        (a, b): _Pair(total, mean[:, columns[a]], mean[:, columns[b]], scatter[columns[a], columns[b]].copy())
-        for a in dims
-        for b in dims
-        if a <= b
-    }
-    return _restored(dims, pairs)
-
-
-def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array | None) -> tuple[Array, Array]:
     import torch
 
-    device = next((block.device for block in blocks if block.device.type != "cpu"), torch.device("cpu"))
-    features = torch.cat([block.to(device) for block in blocks], dim=1)
+    for name, block in blocks.items():
+        check_finite(block, name)
+    device = next((block.device for block in blocks.values() if block.device.type != "cpu"), torch.device("cpu"))
+    features = torch.cat([block.to(device) for block in blocks.values()], dim=1)
     row_weights = features.new_ones(len(features)) if weights is None else torch.from_numpy(weights).to(device)
-    share = row_weights / row_weights.sum()
+    total, share = float(row_weights.sum()), row_weights / row_weights.sum()
     mean = share @ features
     centred = features - mean
     correction = share @ centred  # the rounding of the first mean
     centred -= correction
     weighted = centred if weights is None else centred * row_weights[:, None]
-    scatter = weighted.T @ centred
-    return torch.stack([mean, correction]).cpu().numpy(), scatter.cpu().numpy()
+    means, scatter = torch.stack([mean, correction]).cpu().numpy(), (weighted.T @ centred).cpu().numpy()
+    if not (np.isfinite(total) and np.isfinite(scatter).all()):
+        raise ValueError("The moments are more than a float can hold. Scale the features or the weights down.")
+    dims = {name: int(block.shape[1]) for name, block in blocks.items()}
+    ends = dict(zip(dims, np.cumsum(list(dims.values())), strict=True))
+    columns = {name: slice(ends[name] - dims[name], ends[name]) for name in dims}
+    pairs = {
+        (a, b): _Pair(total, means[:, columns[a]], means[:, columns[b]], scatter[columns[a], columns[b]].copy())
+        for a in dims
+        for b in dims
+        if a <= b
+    }
+    return _restored(dims, pairs)

@@ -569,10 +569,9 @@ class SpanProblem:
                 result.append(self.under_ridge(0.0)[i])
                 continue
             left, right = self.chosen(i, choice)
-            if choice.steady:
-                result.append(_paired(left, np.sum(left * (self.core @ right), axis=0), right))
-            else:
-                result.append(inside(left, left.T @ self.core @ right, right))
+            core = left.T @ self.core @ right
+            # Of a diagonal matrix singular vectors only put pairs in order, and make their correlations positive.
+            result.append(inside(left, np.diag(np.diag(core)) if choice.steady else core, right))
         return result
 
     def chosen(self, level: int, choice: LevelChoice) -> tuple[Array, Array]:
@@ -610,10 +609,3 @@ def inside(left: Array, core: Array, right: Array) -> Directions:
     """The modes of a dependence inside some directions, where it is `core`, (k_x, k_y); no correlation exceeds 1."""
     u, sigma, vt = np.linalg.svd(core, full_matrices=False)
     return left @ u, sigma.clip(max=1), right @ vt.T
-
-
-def _paired(left: Array, correlation: Array, right: Array) -> Directions:
-    """Pairs of directions as modes: of positive correlation, strongest first."""
-    order = np.argsort(-np.abs(correlation), kind="stable")
-    sign = np.where(correlation < 0, -1.0, 1.0)
-    return left[:, order], np.abs(correlation)[order], (right * sign)[:, order]

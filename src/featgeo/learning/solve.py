@@ -349,9 +349,7 @@ def solve(
         for sides, search in zip(spaces, searches, strict=True):
             choices = search.choices(min(sum(dims[name] for name in side) for side in sides))
             options = list(product(tau, choices))
-            if len(options) > 1:
-                options = [_chosen(ways, settled, options)]
-            ((way, choice),) = options
+            way, choice = options[0] if len(options) == 1 else _chosen(ways, settled, options)
             tau, settled = [way], (*settled, choice)
     problems, views = zip(*(of_fold[way] for of_fold in ways), strict=True) if ways else ((), ())
     return Solution(folds, spaces, settled, left_out, problems, views, tau_ridges[way] if tau_ridges else None)

@@ -164,11 +164,10 @@ class SourceFeatures:
                 result.append(np.zeros((len(rows), size)))
                 continue
             features |= {name: self.spaces[name](rows) for name in read if name not in features}
-            values, columns = np.hstack([features[name] for name in read]), self.metric.columns(read)
-            if len(read) == len(reach):
-                result.append((values - self.metric.mean[columns]) @ weight[columns])
-            else:
-                result.append(self.metric.onto(read, weight, self.ridge)(values))
+            values = np.hstack([features[name] for name in read])
+            result.append(
+                self.metric.onto(read, weight, self.ridge)(values)
+            )  # where nothing misses, the same functions
         return np.hstack(result)
 
 

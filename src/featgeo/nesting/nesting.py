@@ -79,10 +79,9 @@ class Nesting:
                 "Pass either dimensions or Levels, not both. Write every level as Level(dim, x, y, weight)."
             )
         if not given:
-            spaces = ("x" if x is None else x, "y" if y is None else y)
-            level_weights = [1.0] * len(dims) if weights is None else _listed(weights)
-            options = zip(("x", "y", "weights"), (*spaces, level_weights), strict=True)
-            columns = [_per_level(option, len(dims), name) for name, option in options]
+            level_weights = 1.0 if weights is None else _listed(weights)
+            options = {"x": "x" if x is None else x, "y": "y" if y is None else y, "weights": level_weights}
+            columns = [_per_level(option, len(dims), name) for name, option in options.items()]
             given = [Level(*level) for level in zip(dims, *columns, strict=True)]
         elif any(option is not None for option in (weights, x, y)):
             raise ValueError("Levels bring their own spaces and weights. Set them in each Level instead.")
