@@ -25,7 +25,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featgeo.geometry.validation import Array, as_features, as_names, as_weights, check_finite, is_tensor, shown
+from featgeo.geometry.validation import (
+    Array,
+    as_features,
+    as_names,
+    as_weights,
+    check_finite,
+    check_same_rows,
+    is_tensor,
+    shown,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -108,10 +117,8 @@ class Moments:
         if not as_names(tuple(blocks)):
             raise ValueError("Moments need at least one block of features, got none. Pass {'x': features, ...}.")
         features = {name: as_features(block, name, finite=False) for name, block in blocks.items()}
-        lengths = {name: len(rows) for name, rows in features.items()}
-        n_rows, *others = dict.fromkeys(lengths.values())
-        if others:
-            raise ValueError(f"All blocks must have the same number of rows, got {lengths}. Align them row by row.")
+        check_same_rows(**features)
+        n_rows = len(next(iter(features.values())))
         if n_rows and weights is None and not present:  # the usual case
             return _complete(features)
         row_weights = np.ones(n_rows) if weights is None else as_weights(weights, n_rows)

@@ -13,6 +13,7 @@ import numpy as np
 from featgeo.features.columns import UNKNOWN, rows_of, stacked, taken
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Parts, Rows, Variable, copies_of, deal, equal_beside
+from featgeo.geometry.validation import check_same_rows
 
 CHUNK_ROWS = 65_536  # rows at a time: bounds memory
 MOST_LATE_LABELS = 10_000  # rows that are kept beside the first ones: bounds memory
@@ -26,11 +27,7 @@ class Pairs:
     y: Rows | Parts
 
     def __post_init__(self) -> None:
-        if len(self.x) != len(self.y):
-            raise ValueError(
-                f"X and Y must have the same rows, got inconsistent numbers of samples: {len(self.x)} and "
-                f"{len(self.y)}. Align them row by row."
-            )
+        check_same_rows(X=self.x, Y=self.y)
 
     def __len__(self) -> int:
         return len(self.x)

@@ -259,8 +259,7 @@ class Solution:
     @property
     def size(self) -> int:
         """How many functions of x and y it is made of."""
-        dims = self.folds.whole.dims
-        return sum(dims[name] for side in self.spaces[-1] for name in side)
+        return sum(self.folds.whole.dims[name] for side in self.spaces[-1] for name in side)
 
     @property
     def ridge(self) -> float:

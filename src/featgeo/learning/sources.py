@@ -24,7 +24,7 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.closed import clearness
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.exact import table_of
-from featgeo.learning.learned import FEW_FOLDS, N_FOLDS, Component, from_solution
+from featgeo.learning.learned import FEW_FOLDS, N_FOLDS, Learned, from_solution
 from featgeo.learning.setting import Block, ModeCount, Setting, Step
 from featgeo.learning.solve import (
     Candidate,
@@ -172,32 +172,24 @@ class SourceFeatures:
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class LearnedSources:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedSources(Learned):
     """The components of a dependence by interaction order.
 
     Attributes:
         features: Features of the sources, all levels side by side.
-        components: One a level.
         amplitudes: How strong each mode of each level is on held-out rows, as a share of what it seems to be.
         levels: The blocks that each level adds.
         interaction_sigma: Singular values of all levels but the first taken as one component.
-        solver: "exact", "closed" or "neural".
         removed: Share of energy by which moments of different rows did not fit together.
-        ridge: The ridge of the last level.
-        dropped: What held-out rows called worse than no dependence, and is therefore not there.
         folds: The moments behind it.
     """
 
     features: SourceFeatures
-    components: tuple[Component, ...]
     amplitudes: tuple[Array, ...]
     levels: tuple[tuple[str, ...], ...]
     interaction_sigma: Array
-    solver: str
     removed: float
-    ridge: float
-    dropped: tuple[str, ...] = ()
     folds: Folds | None = field(default=None, metadata=NOT_SAVED)
 
 
@@ -229,25 +221,16 @@ def learn_sources(
     weight = np.hstack([part.f.weight for part in modes])
     reach = [names if exact else read for read, _ in spans]
     filled_from = tuple((len(part), tuple(read)) for part, read in zip(modes, reach, strict=True))
+    ridge = 0.0 if exact else projection_ridge(solution, levels[0])
     return LearnedSources(
-        SourceFeatures(
-            of,
-            spaces,
-            solution.problem.x,
-            weight,
-            filled_from,
-            0.0 if exact else projection_ridge(solution, levels[0]),
-        ),
-        record.components,
-        tuple(np.ones(len(m)) if exact else solution.amplitudes(i)[: len(m)] for i, m in enumerate(modes)),
-        levels,
-        _as_one(modes[1:], solution.problem.y.gram),
-        solver,
+        **vars(record),
+        features=SourceFeatures(of, spaces, solution.problem.x, weight, filled_from, ridge),
+        amplitudes=tuple(np.ones(len(m)) if exact else solution.amplitudes(i)[: len(m)] for i, m in enumerate(modes)),
+        levels=levels,
+        interaction_sigma=_as_one(modes[1:], solution.problem.y.gram),
         # How well the rows fit together shows where the metric is taken for known.
-        span_problem(folds.whole, spans[:1]).removed,
-        solution.ridge,
-        record.dropped,
-        solution.folds,
+        removed=span_problem(folds.whole, spans[:1]).removed,
+        folds=solution.folds,
     )
 
 
@@ -281,8 +264,7 @@ def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
         alone = Patterns({frozenset((name, "y")): unseen for name in singles if name in unseen.dims})
         first = problem.best_directions(solution.choices)[:1]  # what comes after it is not to change it
         scores.append([HeldOut.of(problem, alone, ridge).score(first) for ridge in ridges])
-    found = zip(ridges, np.array(scores).T, strict=True)
-    return preferred([Candidate(ridge, 1, by_fold) for ridge, by_fold in found]).what
+    return preferred([Candidate(ridge, 1, np.array(scores)[:, i]) for i, ridge in enumerate(ridges)]).what
 
 
 def _as_one(levels: Sequence[SpanModes], y_gram: Array) -> Array:
