@@ -79,7 +79,8 @@ class Nesting:
                 "Pass either dimensions or Levels, not both. Write every level as Level(dim, x, y, weight)."
             )
         if not given:
-            level_weights = 1.0 if weights is None else _listed(weights)
+            listed = weights if isinstance(weights, list | tuple) else np.atleast_1d(np.asarray(weights))
+            level_weights = 1.0 if weights is None else list(listed)
             options = {"x": "x" if x is None else x, "y": "y" if y is None else y, "weights": level_weights}
             columns = [_per_level(option, len(dims), name) for name, option in options.items()]
             given = [Level(*level) for level in zip(dims, *columns, strict=True)]
@@ -140,11 +141,6 @@ class Nesting:
 
     def __repr__(self) -> str:
         return f"Nesting([{', '.join(map(repr, self.levels))}])"
-
-
-def _listed(weights: Any) -> list[Any]:
-    """Weights one by one; a single one stands for a list of one."""
-    return list(weights if isinstance(weights, list | tuple) else np.atleast_1d(np.asarray(weights)))
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
