@@ -13,6 +13,7 @@ import torch
 from scipy.optimize import minimize
 
 from featgeo.features.space import Wrapped
+from featgeo.geometry.spans import LevelChoice, SpanModes, SpanProblem
 from featgeo.paper import cosine
 
 SEEDS = (0, 1, 2)
@@ -123,6 +124,11 @@ def product(f: torch.Tensor, g: torch.Tensor) -> np.ndarray:
 def norm(kernel: np.ndarray, p_x: np.ndarray, p_y: np.ndarray) -> float:
     """The norm of a function on X x Y under P_X P_Y."""
     return float(np.sqrt(np.sum(np.multiply.outer(p_x, p_y) * kernel**2)))
+
+
+def best_modes(problem: SpanProblem, choices: Sequence[LevelChoice]) -> list[SpanModes]:
+    """The modes of each level that choices settle, as functions of the features."""
+    return [problem.span_modes(directions) for directions in problem.best_directions(choices)]
 
 
 def cosine_samples(n, seed):

@@ -126,7 +126,7 @@ def test_moments_travel_between_processes(data):
     [
         ({}, {}, "at least one block"),
         ({"x": np.empty((0, 2))}, {}, "the data are empty"),
-        ({"x": np.ones((3, 2)), "y": np.ones((4, 2))}, {}, "same number of rows"),
+        ({"x": np.ones((3, 2)), "y": np.ones((4, 2))}, {}, "must have the same rows"),
         ({"x": [[1.0], [np.nan]]}, {}, "NaN or infinite"),
         ({"x": torch.tensor([1.0, torch.inf])}, {}, "NaN or infinite"),
         ({"x": ["1", "2"]}, {}, "real numbers"),

@@ -103,7 +103,7 @@ MOMENTS = [
     Case("Moments of a meta tensor", lambda: Moments.from_features({"x": F.to("meta")}), raises="meta"),
     Case("Moments of a number", lambda: Moments.from_features({"x": 3.0}), raises="one row a sample"),
     Case("Moments of three dimensions", lambda: Moments.from_features({"x": np.zeros((2, 2, 2))}), raises="Flatten"),
-    Case("Moments of other lengths", lambda: Moments.from_features({"x": X, "y": Y[:5]}), raises="same number of rows"),
+    Case("Moments of other lengths", lambda: Moments.from_features({"x": X, "y": Y[:5]}), raises="must have the same rows"),
     Case("Moments of no rows", lambda: Moments.from_features({"x": np.empty((0, 2))}), raises="empty"),
     Case("Moments: negative weights", lambda: Moments.from_features({"x": X}, weights=-np.ones(80)), raises="non-negative"),
     Case("Moments: weights of text", lambda: Moments.from_features({"x": X}, weights=LABELS), raises="real numbers"),

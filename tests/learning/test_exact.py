@@ -12,7 +12,8 @@ from featgeo.features.spaces import TableSpace
 from featgeo.geometry.spans import Modes, correlations
 from featgeo.learning import exact
 from featgeo.learning.data import Pairs
-from featgeo.learning.exact import TableRows, residual
+from featgeo.learning.exact import TableRows
+from featgeo.learning.learned import deviation
 from featgeo.nesting.scores import h_score_of_modes
 
 SHAPE, N_FOLDS = (5, 4), 4
@@ -97,11 +98,15 @@ def test_correlations_know_nothing_of_shift_and_scale_and_constants_have_none():
 def test_the_residual_is_the_largest_deviation_from_orthonormality():
     joint = FiniteJoint(random_counts(1, SHAPE))
     modes, shares = joint.modes(), joint.probability("x")
-    assert residual(modes.f, shares) < 1e-12
-    assert residual(2 * modes.f, shares) == pytest.approx(3)  # E[(2f)^2] = 4
-    assert residual(0 * modes.f, shares) == 1
-    assert residual(modes.f[:, [0, 0]], shares) == pytest.approx(1)  # off the diagonal
-    assert residual(modes.f[:, :0], shares) == 0
+
+    def residual(values):
+        return deviation([(values * shares[:, None]).T @ values])
+
+    assert residual(modes.f) < 1e-12
+    assert residual(2 * modes.f) == pytest.approx(3)  # E[(2f)^2] = 4
+    assert residual(0 * modes.f) == 1
+    assert residual(modes.f[:, [0, 0]]) == pytest.approx(1)  # off the diagonal
+    assert residual(modes.f[:, :0]) == 0
 
 
 def test_the_score_of_modes_on_their_own_rows_is_half_their_energy():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from support import best_modes
 
 import featgeo as fg
 from featgeo.features.variables import Variable
@@ -35,8 +36,7 @@ def incomplete(n, seed, holes):
 def learned(data, *orders):
     groups = [group for order in orders for group in order]
     blocks = SourceBlocks(data, dict.fromkeys("abc", "auto"), "auto", groups, Plan())
-    (result,) = learn_sources([orders], blocks, [3] * len(orders))
-    return result
+    return learn_sources(blocks, orders, [3] * len(orders))
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.3])
@@ -72,7 +72,7 @@ KINDS = [("a", "b", "y"), ("a", "y"), ("b", "y")]
 def test_rows_that_miss_blocks_are_fitted_by_least_squares_with_what_they_miss_filled_in(tau_ridge):
     parts = [some_of(blocks_of(n, seed), *names) for (n, seed), names in zip(ROWS, KINDS, strict=True)]
     patterns = Patterns.merged(Moments.from_features(part) for part in parts)
-    (modes,) = span_problem(patterns, [(("a", "b"), "y")], tau_ridge).best([LevelChoice(1)])
+    (modes,) = best_modes(span_problem(patterns, [(("a", "b"), "y")], tau_ridge), [LevelChoice(1)])
     metric = Metric.of(patterns.metric(["a", "b"]), (("a", "b"),))
     filled = [metric.onto(names[:-1], np.eye(5), tau_ridge) for names in KINDS]
     z = np.vstack([map_(np.hstack([part[n] for n in names[:-1]]))
@@ -89,8 +89,8 @@ def test_complete_rows_are_a_kind_like_any_other():
     # Rows with y alone say nothing here, but make several kinds of one.
     kinds = Patterns.merged([Moments.from_features(blocks), Moments.from_features({"y": blocks["y"]})])
     for ridge in (1e-6, 1e-2, 1.0):
-        others = span_problem(kinds, levels, 0.1).best([LevelChoice(1, ridge)] * 2)
-        for one, other in zip(complete.best([LevelChoice(1, ridge)] * 2), others, strict=True):
+        others = best_modes(span_problem(kinds, levels, 0.1), [LevelChoice(1, ridge)] * 2)
+        for one, other in zip(best_modes(complete, [LevelChoice(1, ridge)] * 2), others, strict=True):
             assert_allclose(other.sigma, one.sigma, atol=1e-9)
             assert_allclose(other.f.weight, one.f.weight, atol=1e-7)
 
@@ -99,9 +99,9 @@ def test_a_later_level_is_fitted_to_what_the_first_leaves_over():
     parts = [some_of(blocks_of(n, seed), *names) for (n, seed), names in zip(ROWS, KINDS, strict=True)]
     parts[0]["ab"] = parts[0]["a"][:, :2] * parts[0]["b"]
     patterns = Patterns.merged(Moments.from_features(part) for part in parts)
-    (alone,) = span_problem(patterns, [(("a", "b"), "y")], 0.1).best([LevelChoice(1)])
+    (alone,) = best_modes(span_problem(patterns, [(("a", "b"), "y")], 0.1), [LevelChoice(1)])
     problem = span_problem(patterns, [(("a", "b"), "y"), (("a", "b", "ab"), "y")], 0.1)
-    first, second = problem.best([LevelChoice(1)] * 2)
+    first, second = best_modes(problem, [LevelChoice(1)] * 2)
     assert_allclose(first.f.weight[:5] * first.sigma, alone.f.weight * alone.sigma, atol=1e-9)
     assert_allclose(first.f.weight.T @ problem.x.gram @ second.f.weight, 0, atol=1e-9)
     # In coordinates of the flag: what is left over is orthogonal to all that the second level could add.

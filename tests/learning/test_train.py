@@ -13,7 +13,7 @@ from featgeo.features import networks
 from featgeo.geometry import FiniteJoint
 from featgeo.learning.batches import Batches
 from featgeo.learning.setting import Training
-from featgeo.learning.train import Trained, contributions, one_cycle, train
+from featgeo.learning.train import Run, contributions, one_cycle, train
 from featgeo.nesting import Level, Nesting, nested_h_score
 
 QUICK = Training(max_epochs=4, batch_size=50, progress=False)
@@ -63,7 +63,7 @@ class Failing:
         return self._until_failure(self.batches.held_out)
 
 
-def assert_identical(a: Trained, b: Trained):
+def assert_identical(a: Run, b: Run):
     assert a.history == b.history
     assert a.best_epoch == b.best_epoch
     left, right = a.model.state_dict(), b.model.state_dict()

@@ -196,14 +196,9 @@ class FiniteJoint:
         """The joint distribution of some of the variables, in the order given."""
         axes = [position(name, self.names) for name in as_names(names)]
         categories = None if self.categories is None else [self.categories[axis] for axis in axes]
-        if isinstance(self.table, np.ndarray):
-            in_order = np.moveaxis(self.table, axes, range(len(axes)))
-            table: Any = in_order.sum(axis=tuple(range(len(axes), in_order.ndim)))
-        else:
-            coordinates = tuple(self.table.coords[axis] for axis in axes)
-            shape = tuple(self.shape[axis] for axis in axes)
-            table = sparse.coo_array((self.table.data, coordinates), shape=shape)
-        return FiniteJoint(table * self.total, names, categories)
+        cells, shape = sparse.coo_array(self.table), tuple(self.shape[axis] for axis in axes)
+        table = sparse.coo_array((cells.data * self.total, tuple(cells.coords[axis] for axis in axes)), shape=shape)
+        return FiniteJoint(table if self.is_sparse else table.toarray(), names, categories)
 
     def probability(self, *names: str) -> Array:
         """The probabilities of some of the variables as a dense array, one axis a variable; all when none is named."""
@@ -238,11 +233,11 @@ class FiniteJoint:
 
     def mean_square_contingency(self, x: Names = None, y: Names = None) -> float:
         """The energy of the dependence, ||i||^2 = sum_i sigma_i^2: Pearson's phi^2."""
-        return self._seen(x, y).energy()
+        return self._seen(x, y).measures()[0]
 
     def mutual_information(self, x: Names = None, y: Names = None) -> float:
         """I(X; Y) in nats; close to half the mean square contingency where the dependence is weak (Lemma mutual)."""
-        return self._seen(x, y).information()
+        return self._seen(x, y).measures()[1]
 
     def rank(self, x: Names = None, y: Names = None) -> int:
         """The number of modes of the dependence."""
@@ -405,10 +400,8 @@ def _variable_names(names: Sequence[str] | None, n_variables: int) -> tuple[str,
         raise ValueError(
             "A table needs at least one variable, got a single number. Pass an array with one axis a variable."
         )
-    if names is None:
-        many = n_variables > 2
-        return (*(f"x{i + 1}" if many else "x" for i in range(n_variables - 1)), "y")
-    result = as_names(names)
+    others = ["x"] if n_variables == 2 else [f"x{i + 1}" for i in range(n_variables - 1)]
+    result = (*others, "y") if names is None else as_names(names)
     if len(result) != n_variables:
         raise ValueError(
             f"The table has {n_variables} axes but {len(result)} names came: {result}. Name each axis once."

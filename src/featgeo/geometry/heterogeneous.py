@@ -124,5 +124,4 @@ def _metric(datasets: Sequence[FiniteJoint], y: str, sources: FiniteJoint | None
 
 def _pooled(tables: Sequence[FiniteJoint], names: tuple[str, ...]) -> Array:
     """The marginal of all samples together."""
-    total = sum(table.total for table in tables)
-    return np.asarray(sum(table.total / total * table.probability(*names) for table in tables))
+    return np.average([table.probability(*names) for table in tables], axis=0, weights=[t.total for t in tables])

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import (
@@ -93,6 +94,8 @@ def span_problem(moments: Moments | Patterns, levels: Sequence[Spaces], tau_ridg
         return SpanProblem(x, y, core, max(removed, beyond))
     empty = SpanProblem(x, y, np.zeros((x.flag.ends[-1], y.flag.ends[-1])), removed)
     rows = tuple(kinds(empty, patterns, tau_ridge))
+    if not rows:
+        return empty
     return KnownMetric.of(empty, rows) if tau_ridge is None else FilledIn.of(empty, rows)
 
 
@@ -170,7 +173,7 @@ def _inside(problem: SpanProblem, names: tuple[str, ...], tau_ridge: float | Non
     x = problem.x
     columns, flag = x.seen(names)
     basis = x.flag.basis
-    inside: Array = basis.T @ x.gram[:, columns] @ flag.basis
+    inside = basis.T @ x.gram[:, columns] @ flag.basis
     if tau_ridge is not None:
         own = basis[columns].T @ x.gram[np.ix_(columns, columns)] @ flag.basis
         inside = own + (inside - own) * flag.shrinkage(tau_ridge) ** 2
@@ -192,7 +195,7 @@ class KnownMetric(SpanProblem):
     @classmethod
     def of(cls, empty: SpanProblem, rows: Sequence[Kind]) -> KnownMetric:
         """Solve for the dependence."""
-        precision, right = _said([(kind, np.eye(len(kind.gram))) for kind in rows], empty.core.shape)
+        precision, right = said([replace(kind, gram=np.eye(len(kind.gram))) for kind in rows])
         core, beyond = _possible(_solved(precision, right))
         return cls(empty.x, empty.y, core, max(empty.removed, beyond), precision=precision)
 
@@ -206,28 +209,17 @@ class KnownMetric(SpanProblem):
         return [inside(left, rows @ right, right) for (left, right), rows in by_level]
 
     def under_ridge(self, ridge: float) -> list[Directions]:
-        """The modes of each level of the ridge solution L of (precision + ridge / energies) L = right.
+        """The modes of each level of the solution L; there is no other ridge than 0, for the metric is known.
 
         With G^T G the matrix of a level, G L has the modes that a rank-limited maximiser takes; G^-1 leads back.
         """
-        if ridge in self.memo:
-            return list(self.memo[ridge])
-        x, y_length = self.x.flag, self.y.flag.shrinkage(ridge)
-        levels = [slice(start, end) for start, end in pairwise((0, *x.ends))]
-        # A length of sqrt(e / (e + ridge)) says 1 + ridge / e. Where rows see little of a level, so much less is 1.
-        visible = np.diag(self.precision)
-        seen = np.concatenate([np.full(part.stop - part.start, _mean(visible[part])) for part in levels])
-        system = self.precision + np.diag((1 / x.shrinkage(ridge) ** 2 - 1) * seen)
-        solution = _solved(system, self.precision @ self.core)
-        back, shrunk = np.zeros_like(system), np.zeros_like(solution)
-        for part in levels:
-            energies, turn = np.linalg.eigh(system[part, part])
-            root = np.sqrt(energies.clip(min=COLLINEAR))
-            shrunk[part] = (turn * root) @ turn.T @ solution[part]
-            back[part, part] = (turn / root) @ turn.T
-        modes = level_modes(shrunk * y_length, x.ends, self.y.flag.ends)
-        self.memo[ridge] = [(back @ left, sigma, y_length[:, None] * right) for left, sigma, right in modes]
-        return list(self.memo[ridge])
+        if ridge not in self.memo:
+            seen = [self.precision[start:end, start:end] for start, end in pairwise((0, *self.x.flag.ends))]
+            inverses = [_inverse_root(part) for part in seen]
+            ends, back = np.cumsum([inverse.shape[1] for inverse in inverses]), block_diag(*inverses)
+            modes = level_modes(back.T @ block_diag(*seen) @ self.core, ends.tolist(), self.y.flag.ends)
+            self.memo[ridge] = [(back @ left, sigma, right) for left, sigma, right in modes]
+        return self.memo[ridge]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -247,7 +239,7 @@ class FilledIn(SpanProblem):
     @classmethod
     def of(cls, empty: SpanProblem, rows: Sequence[Kind]) -> FilledIn:
         """Add up what all kinds of rows say."""
-        precision, right = _said([(kind, kind.gram) for kind in rows], empty.core.shape)
+        precision, right = said(rows)
         return cls(empty.x, empty.y, empty.core, empty.removed, precision=precision, right=right, rows=tuple(rows))
 
     def under(self, tau_ridge: float) -> FilledIn:
@@ -284,7 +276,7 @@ class FilledIn(SpanProblem):
             left_over = self._after(before[:-1], before[-1])[1] if before else self.right
             seen = self.precision[part, part]
             # Rows see at most all of a direction: more is noise of directions that hardly vary in the metric.
-            typical = _mean(np.minimum(np.diag(seen), 1))
+            typical = np.minimum(np.diag(seen), 1).sum() / max(len(seen), 1)
             y_length = self.y.flag.shrinkage(ridge)
             back = _inverse_root(seen + np.diag((1 / self.x.flag.shrinkage(ridge)[part] ** 2 - 1) * typical))
             u, _, vt = np.linalg.svd(back.T @ left_over[part] * y_length, full_matrices=False)
@@ -292,13 +284,10 @@ class FilledIn(SpanProblem):
         return self.memo[key]
 
 
-def _said(rows: Sequence[tuple[Kind, Array]], shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Both sides of the equation of all rows, each kind with the inner product of what it sees, (r, r)."""
-    precision, right = np.zeros((shape[0], shape[0])), np.zeros(shape)
-    for kind, gram in rows:
-        precision += kind.share * kind.placed(kind.placed(gram).T)
-        right += kind.share * kind.placed(kind.covariance)
-    return precision, right
+def said(rows: Sequence[Kind]) -> tuple[Array, Array]:
+    """Of functions of x as each kind of row sees them: second moments, (r_x, r_x), covariance with y, (r_x, r_y)."""
+    precision = np.sum([kind.share * kind.placed(kind.placed(kind.gram).T) for kind in rows], axis=0)
+    return precision, np.sum([kind.share * kind.placed(kind.covariance) for kind in rows], axis=0)
 
 
 def _possible(core: Array) -> tuple[Array, float]:
@@ -310,10 +299,6 @@ def _possible(core: Array) -> tuple[Array, float]:
     u, sigma, vt = np.linalg.svd(core, full_matrices=False)
     beyond = float((sigma**2 - 1).clip(min=0).sum() / max(np.sum(sigma**2), 1e-300))
     return (u * sigma.clip(max=1)) @ vt, beyond
-
-
-def _mean(values: Array) -> float:
-    return float(values.sum() / max(len(values), 1))
 
 
 def _solved(system: Array, right: Array) -> Array:

@@ -25,12 +25,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featgeo.geometry.validation import Array, as_features, as_names, as_weights, check_finite, is_tensor, shown
+from featgeo.geometry.validation import (
+    Array,
+    as_features,
+    as_names,
+    as_weights,
+    check_finite,
+    check_same_rows,
+    is_tensor,
+    shown,
+)
 
 if TYPE_CHECKING:
     import torch
-
-    from featgeo.geometry.spans import AffineFeatures
 
 # A mean is kept as two rows, an origin and an offset. The offset stays small, so differences of means keep all their
 # digits; this adds a step to it.
@@ -110,10 +117,8 @@ class Moments:
         if not as_names(tuple(blocks)):
             raise ValueError("Moments need at least one block of features, got none. Pass {'x': features, ...}.")
         features = {name: as_features(block, name, finite=False) for name, block in blocks.items()}
-        lengths = {name: len(rows) for name, rows in features.items()}
-        n_rows, *others = dict.fromkeys(lengths.values())
-        if others:
-            raise ValueError(f"All blocks must have the same number of rows, got {lengths}. Align them row by row.")
+        check_same_rows(**features)
+        n_rows = len(next(iter(features.values())))
         if n_rows and weights is None and not present:  # the usual case
             return _complete(features)
         row_weights = np.ones(n_rows) if weights is None else as_weights(weights, n_rows)
@@ -206,8 +211,7 @@ class Moments:
 
     def second_moment(self, a: str, b: str | None = None) -> Array:
         """Cross-moment E[a b^T] without centring, shape (d_a, d_b): the paper's Lambda_{a,b}."""
-        pair = self._pair(a, b)
-        return pair.scatter / pair.weight + np.outer(pair.mean_a.sum(axis=0), pair.mean_b.sum(axis=0))
+        return self.covariance(a, b) + np.outer(self.mean(a, b), self.mean(a if b is None else b, a))
 
     def joint_covariance(self, rows: str | Sequence[str], columns: str | Sequence[str]) -> Array:
         """The covariance of several blocks with several others, assembled block by block."""
@@ -219,25 +223,6 @@ class Moments:
     def joint_mean(self, names: str | Sequence[str]) -> Array:
         """The means of several blocks, one after the other."""
         return np.concatenate([np.empty(0), *(self.mean(name) for name in as_names(names))])
-
-    def through(self, maps: Mapping[str, tuple[str | Sequence[str], AffineFeatures]]) -> Moments:
-        """Moments of affine functions of the blocks, by algebra alone.
-
-        Args:
-            maps: For each new block the names of the blocks it reads, side by side, and the map.
-        """
-        sources = {name: as_names(blocks) for name, (blocks, _) in maps.items()}
-        means = {}
-        for name, (_, affine) in maps.items():
-            value = affine.offset + (self.joint_mean(sources[name]) - affine.centre) @ affine.weight
-            means[name] = np.stack([value, np.zeros(len(value))])
-        pairs = {}
-        for a, b in ((a, b) for a in maps for b in maps if a <= b):
-            weight = min(self.weight(left, right) for left in sources[a] for right in sources[b])
-            covariance = self.joint_covariance(sources[a], sources[b])
-            scatter = weight * maps[a][1].weight.T @ covariance @ maps[b][1].weight
-            pairs[a, b] = _Pair(weight, means[a], means[b], scatter)
-        return _restored({name: mean.shape[1] for name, mean in means.items()}, pairs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (dict(self.dims), dict(self._pairs))  # read-only views cannot be pickled
@@ -278,35 +263,29 @@ def _taken(features: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
 
 def _complete(blocks: Mapping[str, torch.Tensor], weights: Array | None = None) -> Moments:
     """Moments of rows that carry every block: one centred product of all columns together."""
-    for name, block in blocks.items():
-        check_finite(block, name)
-    dims = {name: int(block.shape[1]) for name, block in blocks.items()}
-    ends = dict(zip(dims, np.cumsum(list(dims.values())), strict=True))
-    columns = {name: slice(ends[name] - dims[name], ends[name]) for name in dims}
-    mean, scatter = _mean_and_scatter(list(blocks.values()), weights)
-    total = float(len(next(iter(blocks.values()))) if weights is None else weights.sum())
-    if not (np.isfinite(total) and np.isfinite(scatter).all()):
-        raise ValueError("The moments are more than a float can hold. Scale the features or the weights down.")
-    pairs = {
-        (a, b): _Pair(total, mean[:, columns[a]], mean[:, columns[b]], scatter[columns[a], columns[b]].copy())
-        for a in dims
-        for b in dims
-        if a <= b
-    }
-    return _restored(dims, pairs)
-
-
-def _mean_and_scatter(blocks: Sequence[torch.Tensor], weights: Array | None) -> tuple[Array, Array]:
     import torch
 
-    device = next((block.device for block in blocks if block.device.type != "cpu"), torch.device("cpu"))
-    features = torch.cat([block.to(device) for block in blocks], dim=1)
+    for name, block in blocks.items():
+        check_finite(block, name)
+    device = next((block.device for block in blocks.values() if block.device.type != "cpu"), torch.device("cpu"))
+    features = torch.cat([block.to(device) for block in blocks.values()], dim=1)
     row_weights = features.new_ones(len(features)) if weights is None else torch.from_numpy(weights).to(device)
-    share = row_weights / row_weights.sum()
+    total, share = float(row_weights.sum()), row_weights / row_weights.sum()
     mean = share @ features
     centred = features - mean
     correction = share @ centred  # the rounding of the first mean
     centred -= correction
     weighted = centred if weights is None else centred * row_weights[:, None]
-    scatter = weighted.T @ centred
-    return torch.stack([mean, correction]).cpu().numpy(), scatter.cpu().numpy()
+    means, scatter = torch.stack([mean, correction]).cpu().numpy(), (weighted.T @ centred).cpu().numpy()
+    if not (np.isfinite(total) and np.isfinite(scatter).all()):
+        raise ValueError("The moments are more than a float can hold. Scale the features or the weights down.")
+    dims = {name: int(block.shape[1]) for name, block in blocks.items()}
+    ends = dict(zip(dims, np.cumsum(list(dims.values())), strict=True))
+    columns = {name: slice(ends[name] - dims[name], ends[name]) for name in dims}
+    pairs = {
+        (a, b): _Pair(total, means[:, columns[a]], means[:, columns[b]], scatter[columns[a], columns[b]].copy())
+        for a in dims
+        for b in dims
+        if a <= b
+    }
+    return _restored(dims, pairs)

@@ -40,7 +40,7 @@ the maximiser of the nested H-score inside the spans wherever spans grow on one 
 Where both sides grow, the levels compete for the joint objective and no common maximiser need exist. Then each level is
 the best addition to the levels before it, which is what the sequential objective maximises.
 
-A ridge shrinks sigma and leaves f and g shorter than 1. `SpanProblem.best` uses it only to choose directions, and then
+A ridge shrinks sigma and leaves f and g shorter than 1. `SpanProblem.best_directions` uses it only to choose, and then
 decomposes the dependence inside the few directions chosen without any (Rayleigh and Ritz): features of unit variance,
 singular values that are correlations, f_i and g_j uncorrelated for i != j. The last has a price: modes of similar
 strength turn towards each other until not even noise correlates f_i with g_j on the rows at hand. "Steady" modes do not
@@ -188,8 +188,7 @@ class Flag:
 
     def shrinkage(self, ridge: float) -> Array:
         """The length, (r,), that a ridge leaves of each column: sqrt(energy / (energy + ridge))."""
-        ridge = check_ridge(ridge)
-        return np.sqrt(self.energies / (self.energies + ridge))
+        return np.sqrt(self.energies / (self.energies + check_ridge(ridge)))
 
     def shrunk(self, ridge: float) -> Array:
         """The basis with each column as long as a ridge leaves it."""
@@ -315,12 +314,9 @@ def project(moments: Moments, target: str, onto: str | Sequence[str], ridge: flo
         onto: The blocks that span the subspace, dimensions adding up to d; none for the constant alone.
         ridge: Shrinkage, relative to features of unit variance.
     """
-    names = as_names(onto)
-    covariance, removed = consistent_covariance(moments, (*names, target))
-    d = len(covariance) - moments.dims[target]
-    basis = flag_from_gram(covariance[:d, :d], [d]).shrunk(ridge)
-    weight = basis @ (basis.T @ covariance[:d, d:])
-    return AffineFeatures(moments.joint_mean(names), weight, moments.mean(target), removed)
+    metric = Metric.of(moments, ((*as_names(onto), target),))
+    own = np.eye(len(metric.mean))[:, metric.columns([target])]
+    return replace(metric.onto(as_names(onto), own, ridge), offset=moments.mean(target))
 
 
 def complement(moments: Moments, target: str, onto: str | Sequence[str], ridge: float = 0.0) -> AffineFeatures:
@@ -565,22 +561,17 @@ class SpanProblem:
         """All modes of each level, under the Gram matrices plus ridge."""
         return tuple(map(self.span_modes, self.under_ridge(ridge)))
 
-    def best(self, choices: Sequence[LevelChoice]) -> tuple[SpanModes, ...]:
-        """The modes of the first levels: directions chosen with a ridge, decomposed inside them without it."""
-        return tuple(map(self.span_modes, self.best_directions(choices)))
-
     def best_directions(self, choices: Sequence[LevelChoice]) -> list[Directions]:
-        """The same in the coordinates of the flags."""
+        """The modes of the first levels: directions chosen with a ridge, decomposed inside them without it."""
         result = []
         for i, choice in enumerate(choices):
             if choice.n_modes is None:
                 result.append(self.under_ridge(0.0)[i])
                 continue
             left, right = self.chosen(i, choice)
-            if choice.steady:
-                result.append(_paired(left, np.sum(left * (self.core @ right), axis=0), right))
-            else:
-                result.append(inside(left, left.T @ self.core @ right, right))
+            core = left.T @ self.core @ right
+            # Of a diagonal matrix singular vectors only put pairs in order, and make their correlations positive.
+            result.append(inside(left, np.diag(np.diag(core)) if choice.steady else core, right))
         return result
 
     def chosen(self, level: int, choice: LevelChoice) -> tuple[Array, Array]:
@@ -605,22 +596,16 @@ class SpanProblem:
     def span_modes(self, directions: Directions) -> SpanModes:
         """Directions in the coordinates of the flags as functions of the features."""
         left, sigma, right = directions
-        f, g = self.x.flag.basis @ left, self.y.flag.basis @ right
-        sign = sign_of_columns(f * np.sqrt(np.diag(self.x.gram).clip(min=0))[:, None])
-        zero = np.zeros(len(sigma))
-        f_map = AffineFeatures(self.x.mean, f * sign, zero, self.removed)
-        g_map = AffineFeatures(self.y.mean, g * sign, zero, self.removed)
-        return SpanModes(sigma, f_map, g_map, self.x.names, self.y.names)
+        weights = self.x.flag.basis @ left, self.y.flag.basis @ right
+        sign = sign_of_columns(weights[0] * np.sqrt(np.diag(self.x.gram).clip(min=0))[:, None])
+        f, g = (
+            AffineFeatures(side.mean, weight * sign, np.zeros(len(sigma)), self.removed)
+            for side, weight in zip((self.x, self.y), weights, strict=True)
+        )
+        return SpanModes(sigma, f, g, self.x.names, self.y.names)
 
 
 def inside(left: Array, core: Array, right: Array) -> Directions:
     """The modes of a dependence inside some directions, where it is `core`, (k_x, k_y); no correlation exceeds 1."""
     u, sigma, vt = np.linalg.svd(core, full_matrices=False)
     return left @ u, sigma.clip(max=1), right @ vt.T
-
-
-def _paired(left: Array, correlation: Array, right: Array) -> Directions:
-    """Pairs of directions as modes: of positive correlation, strongest first."""
-    order = np.argsort(-np.abs(correlation), kind="stable")
-    sign = np.where(correlation < 0, -1.0, 1.0)
-    return left[:, order], np.abs(correlation)[order], (right * sign)[:, order]

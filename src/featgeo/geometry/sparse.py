@@ -57,21 +57,14 @@ class SeenJoint:
             sparse.diags_array(1 / self.x.root_mass) @ self.matrix @ sparse.diags_array(1 / self.y.root_mass)
         ).tocsr()
 
-    def energy(self) -> float:
-        """||i||^2, the squared norm of the canonical dependence matrix."""
+    def measures(self) -> tuple[float, float]:
+        """||i||^2, the squared norm of the canonical dependence matrix; and mutual information in nats."""
         cells = self.scaled.tocoo()
         rows, columns = cells.coords
         independent = self.x.root_mass[rows] * self.y.root_mass[columns]
         unseen = max(0.0, 1.0 - float(np.sum(independent**2)))  # the mass of the cells of count 0, where i = -1
-        return float(np.sum((cells.data - independent) ** 2)) + unseen
-
-    def information(self) -> float:
-        """Mutual information in nats."""
-        cells = self.matrix.tocoo()
-        rows, columns = cells.coords
-        return float(
-            np.sum(cells.data * np.log(cells.data / self.x.root_mass[rows] ** 2 / self.y.root_mass[columns] ** 2))
-        )
+        information = np.sum(cells.data * independent * np.log(cells.data / independent))
+        return float(np.sum((cells.data - independent) ** 2)) + unseen, float(information)
 
     def top_modes(self, k: int | None, given: Sequence[str] = ()) -> Modes:
         """Up to k modes of the dependence that functions of some variables of y do not explain.

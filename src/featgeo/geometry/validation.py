@@ -192,11 +192,11 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
 
-def check_whole(value: Any, name: str, least: int, way_out: str, most: int | None = None) -> int:
-    """Return a whole number, `least` or more."""
+def check_whole(value: Any, name: str, least: int, way_out: str, most: int | None = None, also: str = "") -> int:
+    """Return a whole number, `least` or more; `also` tells of other values, which the caller takes."""
     if not is_whole(value) or value < least or (most is not None and value > most):
         rule = f"at least {least}" if most is None else f"between {least} and {most}"
-        raise ValueError(f"`{name}` must be a whole number, {rule}, got {shown(value)}. {way_out}")
+        raise ValueError(f"`{name}` must be a whole number, {rule}{also}, got {shown(value)}. {way_out}")
     return int(value)
 
 
@@ -204,13 +204,8 @@ def check_count(value: Any, name: str, words: Collection[str] = ("auto",)) -> An
     """Return a number of modes: a whole number, at least 1, or one of a few words."""
     if isinstance(value, str) and value in words:
         return value
-    if not is_whole(value) or value < 1:
-        also = " or ".join(repr(word) for word in words)
-        raise ValueError(
-            f"`{name}` must be a whole number, at least 1, or {also}, got {shown(value)}. Use {next(iter(words))!r} to "
-            "let held-out rows choose."
-        )
-    return int(value)
+    way_out = f"Use {next(iter(words))!r} to let held-out rows choose."
+    return check_whole(value, name, 1, way_out, also=f", or {' or '.join(map(repr, words))}")
 
 
 def check_number(value: Any, name: str, rule: str, way_out: str, above: bool = False, below: float = math.inf) -> float:

@@ -68,7 +68,7 @@ def go_on(run: Run) -> None:
 
 def _parts(run: Run) -> dict[str, Any]:
     """What has a state of its own."""
-    return {"model": run.model, "optimizer": run.optimizer, "precision": run.fabric.strategy.precision}
+    return {"model": run.trainee, "optimizer": run.optimizer, "precision": run.fabric.strategy.precision}
 
 
 def _path(run: Run) -> Path | None:
@@ -86,6 +86,6 @@ def _fingerprint(run: Run) -> dict[str, Any]:
         **{name: getattr(run.options, name) for name in names},
         "levels": [asdict(level) for level in run.nesting.levels],
         **run.batches.description,
-        "parameters": {name: value.shape for name, value in run.result.state_dict().items()},
+        "parameters": {name: value.shape for name, value in run.model.state_dict().items()},
     }
     return dict(json.loads(json.dumps(told)))

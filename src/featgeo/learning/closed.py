@@ -404,8 +404,8 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
     def best(x_name: str, y_name: str, pairs: list[tuple[Recipe, Recipe]]) -> tuple[Recipe, Recipe]:
         if len(pairs) == 1:
             return pairs[0]
-        found = [((x, y), bank.pair({x_name: x, y_name: y})) for x, y in pairs]
-        return preferred([Candidate(pair, 1, solution.held_out_scores) for pair, solution in found]).what
+        found = [Candidate((x, y), 1, bank.pair({x_name: x, y_name: y}).held_out_scores) for x, y in pairs]
+        return preferred(found).what
 
     x_name, y_name = task.setting.richest
     kept: dict[str, list[Recipe]] = {name: [] for name in given}

@@ -13,6 +13,7 @@ import numpy as np
 from featgeo.features.columns import UNKNOWN, rows_of, stacked, taken
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Parts, Rows, Variable, copies_of, deal, equal_beside
+from featgeo.geometry.validation import check_same_rows
 
 CHUNK_ROWS = 65_536  # rows at a time: bounds memory
 MOST_LATE_LABELS = 10_000  # rows that are kept beside the first ones: bounds memory
@@ -26,11 +27,7 @@ class Pairs:
     y: Rows | Parts
 
     def __post_init__(self) -> None:
-        if len(self.x) != len(self.y):
-            raise ValueError(
-                f"X and Y must have the same rows, got inconsistent numbers of samples: {len(self.x)} and "
-                f"{len(self.y)}. Align them row by row."
-            )
+        check_same_rows(X=self.x, Y=self.y)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -182,18 +179,17 @@ class Stream:
         self._iterator = iter(batches)
         self._repeatable = self._iterator is not batches
         self._head: list[tuple[Any, Any]] = []
-        rows, ended = 0, False
-        while rows < head_rows and not ended:
-            batch = next(self._iterator, None)
-            ended = batch is None
-            if batch is not None:
-                self._head.append(_two(batch))
-                rows += len(self._head[-1][1])
+        rows = 0
+        for batch in self._iterator:
+            self._head.append(_two(batch))
+            rows += len(self._head[-1][1])
+            if rows >= head_rows:
+                break
         if not self._head:
             raise ValueError("The stream of batches is empty. Pass an iterable of (x, y) batches.")
         x, y = stacked([x for x, _ in self._head], "X"), stacked([y for _, y in self._head], "Y")
         self.x_variable, self.y_variable = Variable.seen(x, "X"), Variable.seen(y, "Y")
-        if self.x_variable.labels and self._repeatable and not ended:
+        if self.x_variable.labels and self._repeatable and rows >= head_rows:
             x, y = self._with_all_labels(x, y)
         self.head = Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
         self._used = False
@@ -271,12 +267,9 @@ def _first_rows(x: Any) -> np.ndarray:
     return np.unique(np.concatenate(firsts))
 
 
-def _has_rows(values: Any) -> bool:
-    return hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0
-
-
 def _two(batch: Any) -> tuple[Any, Any]:
-    if not isinstance(batch, tuple | list) or len(batch) != 2 or not _has_rows(batch[1]):
+    is_pair = isinstance(batch, tuple | list) and len(batch) == 2
+    if not is_pair or not hasattr(batch[1], "__len__") or getattr(batch[1], "ndim", 1) == 0:
         raise ValueError(
             f"Without Y, X must be an iterable of batches (x, y) of arrays, got {type(batch).__name__} in it. "
             "Pass fit(X, Y), or yield tuples of two arrays."

@@ -47,7 +47,7 @@ from featgeo.geometry.sparse import top_singular
 from featgeo.geometry.validation import Array
 from featgeo.learning.closed import Task
 from featgeo.learning.data import Stream, some_rows
-from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen
+from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, deviation
 from featgeo.learning.setting import ModeCount, Plan, Setting
 from featgeo.learning.solve import Candidate, preferred
 from featgeo.nesting.scores import h_score_of_modes
@@ -117,8 +117,8 @@ class TableRows:
             rotations[fold, : len(part)] = ((part.f * x_shares[:, None]).T @ whole.f)[:k]
         f, g = table_function(self.x_space, whole.f, self.of), table_function(self.y_space, whole.g)
         energies = 2 * self._scores(parts, self.own_energy)
-        error = max(residual(whole.f, x_shares), residual(whole.g, y_shares))
-        return Component(whole.sigma, f, g, sigma, energies, rotations), unseen, error
+        grams = [(z * shares[:, None]).T @ z for z, shares in ((whole.f, x_shares), (whole.g, y_shares))]
+        return Component(whole.sigma, f, g, sigma, energies, rotations), unseen, deviation(grams)
 
     def _scores(self, parts: Sequence[Modes], own_energy: bool = False) -> Array:
         """H-score of the modes of all other rows on each fold, (folds,)."""
@@ -178,11 +178,6 @@ def learned_tables(
         residual=max(errors),
         unseen=Unseen(kept, np.hstack(unseen)[kept]),
     )
-
-
-def residual(values: Array, shares: Array) -> float:
-    """Largest deviation of E[f f^T] from the identity."""
-    return float(np.abs((values * shares[:, None]).T @ values - np.eye(values.shape[1])).max(initial=0))
 
 
 def _thin_modes(rows: TableRows, k: int) -> list[Modes]:

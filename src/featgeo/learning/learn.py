@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,20 +36,8 @@ def learn(data: Pairs | Stream, setting: Setting, plan: Plan, judged: bool = Tru
     with bounded_threads(data.cells):
         task = Task.of(data, setting, plan)
         _check_labels_repeat(task)
-        learned = next(way for way in WAYS if way.takes(task)).learned(task)
+        learned = next(solved for takes, solved in WAYS if takes(task))(task)
     return learned.without_harm(setting) if judged else learned
-
-
-class Way(NamedTuple):
-    """A way to solve.
-
-    Attributes:
-        takes: Whether it is asked for, or the best of those that apply.
-        learned: Solve.
-    """
-
-    takes: Callable[[Task], bool]
-    learned: Callable[[Task], Learned]
 
 
 def _are_two_tables(task: Task) -> bool:
@@ -136,9 +124,10 @@ def _as_table(function: FeatureFunction, rows: Any, of: tuple[str, ...]) -> Span
     return table_function(space, function(rows.take(first)), of)
 
 
-WAYS = (
-    Way(_are_two_tables, learn_exact),
-    Way(_are_tables, _tables),
-    Way(_are_networks, learn_neural),
-    Way(lambda task: True, learn_closed),
+# Ways to solve, the most exact first: whether it is asked for, or the best of those that apply; and how.
+WAYS: tuple[tuple[Callable[[Task], bool], Callable[[Task], Learned]], ...] = (
+    (_are_two_tables, learn_exact),
+    (_are_tables, _tables),
+    (_are_networks, learn_neural),
+    (lambda task: True, learn_closed),
 )

@@ -224,7 +224,8 @@ def from_solution(
         scores = captured - own / 2
         told = (sigma, 2 * scores.sum(axis=1), _rotations(solution, level), scores)
         components.append(Component(component.sigma, component.f, component.g, *told))
-    residual = max(_residual(solution, modes) for modes in solution.levels)
+    sides = [side for modes in solution.levels for side in ((modes.f.weight, modes.x), (modes.g.weight, modes.y))]
+    residual = deviation([weight.T @ solution.covariance(blocks) @ weight for weight, blocks in sides])
     return Learned(tuple(components), solution.held_out_score, solver, names, solution.ridge, residual, unseen)
 
 
@@ -282,7 +283,6 @@ def _rotations(solution: Solution, level: int) -> Array:
     return result
 
 
-def _residual(solution: Solution, modes: SpanModes) -> float:
-    sides = ((modes.f.weight, modes.x), (modes.g.weight, modes.y))
-    grams = [weight.T @ solution.covariance(names) @ weight for weight, names in sides]
+def deviation(grams: Sequence[Array]) -> float:
+    """Largest deviation of Gram matrices from the identity."""
     return max(float(np.abs(gram - np.eye(len(gram))).max(initial=0)) for gram in grams)

@@ -25,7 +25,7 @@ from featgeo.learning.data import Pairs
 from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution
 from featgeo.learning.setting import Setting, Training
 from featgeo.learning.solve import Candidate, Folds, Search, Solution, preferred, solve
-from featgeo.learning.train import Orthonormal, Trained, train
+from featgeo.learning.train import Orthonormal, Run, train
 from featgeo.nesting import Level, Nesting
 from featgeo.nesting.nesting import MOST_DIMENSIONS as NO_LIMIT
 from featgeo.tuning import in_force
@@ -63,7 +63,7 @@ def learn_neural(task: Task) -> Learned:
     batches = _batches(task, trunks, options)
     nesting = Nesting([Level(dim, *spaces) for dim, spaces in zip(dims, setting.spaces(), strict=True)])
     trained = train({name: trunk.module for name, (_, trunk) in trunks.items()}, batches, nesting, options, plan.seed)
-    best_first = sorted(trained.runs or (trained,), key=lambda run: run.model is not trained.model)
+    best_first = sorted(trained.runs, key=lambda run: run is not trained)
     learned, *others = (_finished(task, trunks, dims, batches.apart, run) for run in best_first)
     if others:
         learned = _with_restarts(learned, others, task.every.sample(AGREEMENT_ROWS, plan.seed))
@@ -101,7 +101,7 @@ def _batches(task: Task, trunks: Trunks, options: Training) -> Batches:
     return Batches.streamed(data.batches, lambda batch: encode(data.pair(batch)), int(data.starts_alike))
 
 
-def _finished(task: Task, trunks: Trunks, dims: tuple[int, ...], apart: np.ndarray, run: Trained) -> Learned:
+def _finished(task: Task, trunks: Trunks, dims: tuple[int, ...], apart: np.ndarray, run: Run) -> Learned:
     """From trained networks to spaces, and the closed form in them.
 
     Args:

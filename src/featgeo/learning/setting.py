@@ -105,8 +105,7 @@ class Training:
             check_whole(values[name], name, LEAST[name], default)
         for name in ("validation", "warm_up"):
             share = f"a share of the {'rows' if name == 'validation' else 'steps'}, at least 0 and below 1"
-            if check_number(values[name], name, share, default) >= 1:
-                raise ValueError(f"`{name}` must be {share}, got {values[name]!r}. {default}")
+            check_number(values[name], name, share, default, below=1.0)
         check_number(self.weight_decay, "weight_decay", "a number, at least 0", default)
         if "learning_rate" in values:
             check_number(self.learning_rate, "learning_rate", "a positive number", default, above=True)

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from featgeo.geometry.incomplete import FilledIn, Kind, kinds, span_problem
+from featgeo.geometry.incomplete import FilledIn, Kind, kinds, said, span_problem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import Directions, LevelChoice, Patterns, SpanModes, SpanProblem
 from featgeo.geometry.validation import Array, as_names
@@ -102,26 +102,36 @@ class HeldOut:
         if not self.kinds:
             return 0.0
         left, sigma, right = _all(levels)
-        f, (covariance, gram) = left * sigma, self._together
+        f, (gram, covariance) = left * sigma, self._together
         energy = np.vdot(f.T @ gram @ f, right.T @ self.y_gram @ right)
         return float(np.vdot(f, covariance @ right) - energy / 2)
 
     @cached_property
     def _together(self) -> tuple[Array, Array]:
-        """Of functions of x as each kind of row sees them: covariance with y, (r_x, r_y), and second moments."""
-        covariances = [kind.share * kind.placed(kind.covariance) for kind in self.kinds]
-        grams = [kind.share * kind.placed(kind.placed(kind.gram).T) for kind in self.kinds]
-        return np.sum(covariances, axis=0), np.sum(grams, axis=0)
+        return said(self.kinds)
 
     def judged(self, levels: Sequence[Directions], i: int, k: int) -> Array:
         """What each mode of a level is on these rows, (3, k); 0 for modes that are not there.
 
         How much of their dependence it captures, <i, f g>; its own energy; and the correlation of f with g.
         """
-        _, sigma, right = levels[i]
+        if not self.kinds:
+            return np.zeros((3, k))
+        left, sigma, right = levels[i]
+        gram, covariance = self._together
+        f_gram, g_gram = left.T @ gram @ left, right.T @ self.y_gram @ right
+        captured = sigma * np.sum(left * (covariance @ right), axis=0)
+        own = sigma * ((f_gram * g_gram) @ sigma)
         others = [level for j, level in enumerate(levels) if j != i % len(levels)]
-        captured, own, visible, variance = self._seen(levels[i], _all(others) if others else None)
-        y_variance = np.sum(right * (self.y_gram @ right), axis=0) - (self.y_step @ right) ** 2
+        lacking = [kind for kind in self.kinds if kind.inside is not None]
+        if others and lacking:
+            other, strength, g = _all(others)
+            mixed = (left.T @ said(lacking)[0] @ other) * (right.T @ self.y_gram @ g)
+            captured -= sigma * (mixed @ strength)
+        seen = [(kind, kind.seen(left)) for kind in self.kinds]
+        visible = sigma**2 * sum(kind.share * np.sum(part**2, axis=0) for kind, part in seen)  # what `own` should be
+        variance = np.diag(f_gram) - sum(kind.share * (kind.step @ part) ** 2 for kind, part in seen)
+        y_variance = np.diag(g_gram) - (self.y_step @ right) ** 2
         # Rounding can push the variance of a feature that is constant on these rows below zero.
         size = np.sqrt(variance.clip(min=0) * y_variance.clip(min=0) * visible)
         correlation = np.divide(captured, size, out=np.zeros_like(captured), where=size > 0)
@@ -129,26 +139,6 @@ class HeldOut:
         scale = min(float(np.sum(sigma**2)) / visible.sum(), most) if visible.sum() > 0 else 0.0
         told = np.stack([scale * captured, scale * own, correlation])[:, :k]
         return np.pad(told, ((0, 0), (0, k - told.shape[1])))
-
-    def _seen(self, level: Directions, others: Directions | None) -> tuple[Array, ...]:
-        """For each mode sigma f g: its covariance with these rows, its energy there and what that should be, and the
-        variance of f, (k,) each.
-        """
-        left, sigma, right = level
-        captured, own, visible, variance = np.zeros((4, len(sigma)))
-        g_gram = right.T @ self.y_gram @ right
-        for kind in self.kinds:
-            seen = kind.seen(left)
-            gram = seen.T @ kind.gram @ seen
-            captured += kind.share * sigma * np.sum(seen * (kind.covariance @ right), axis=0)
-            own += kind.share * (sigma * ((gram * g_gram) @ sigma))
-            visible += kind.share * np.sum(seen**2, axis=0) * sigma**2
-            variance += kind.share * (np.diag(gram) - (kind.step @ seen) ** 2)
-            if others is not None and kind.inside is not None:
-                other, strength, g = others
-                mixed = (seen.T @ kind.gram @ kind.seen(other)) * (right.T @ self.y_gram @ g)
-                captured -= kind.share * sigma * (mixed @ strength)
-        return captured, own, visible, variance
 
 
 def _all(levels: Sequence[Directions]) -> Directions:
@@ -269,8 +259,7 @@ class Solution:
     @property
     def size(self) -> int:
         """How many functions of x and y it is made of."""
-        dims = self.folds.whole.dims
-        return sum(dims[name] for side in self.spaces[-1] for name in side)
+        return sum(self.folds.whole.dims[name] for side in self.spaces[-1] for name in side)
 
     @property
     def ridge(self) -> float:
@@ -359,9 +348,7 @@ def solve(
         for sides, search in zip(spaces, searches, strict=True):
             choices = search.choices(min(sum(dims[name] for name in side) for side in sides))
             options = list(product(tau, choices))
-            if len(options) > 1:
-                options = [_chosen(ways, settled, options)]
-            ((way, choice),) = options
+            way, choice = options[0] if len(options) == 1 else _chosen(ways, settled, options)
             tau, settled = [way], (*settled, choice)
     problems, views = zip(*(of_fold[way] for of_fold in ways), strict=True) if ways else ((), ())
     return Solution(folds, spaces, settled, left_out, problems, views, tau_ridges[way] if tau_ridges else None)

@@ -121,22 +121,21 @@ class SourceBlocks:
             n_products = min(options.group_functions, n_rows / max(options.group_rows, 1))
             n_leading = max(2, int(n_products ** (1 / len(group)) + 1e-9))
             self.factors[name] = [self._leading(source, n_leading) for source in group]
-            factors = []
-            for factor in self.factors[name]:
-                parts = [SpanFunction(self.spaces[block], affine) for block, affine in factor]
-                factors.append(parts[0] if len(parts) == 1 else SideBySide(tuple(parts)))
-            self._keep(name, group, ProductSpace(tuple(factors), (False,) * len(factors)))
+            factors = tuple(
+                SideBySide(tuple(SpanFunction(self.spaces[block], affine) for block, affine in factor))
+                for factor in self.factors[name]
+            )
+            self._keep(name, group, ProductSpace(factors, (False,) * len(factors)))
         return name
 
     def may_join(self, group: Group) -> bool:
         """Whether functions of several sources together can be learned, and not only made of products."""
-        if not any(self._is_learned(source) for source in group):
-            return False
-        if any(isinstance(self.asked[source], torch.nn.Module) for source in group):
-            return False  # a network of the user's own sees one source
-        if len({self.data.rows[source].variable.is_tensor for source in group}) > 1:
-            return False
-        return len(np.setdiff1d(self.data.having(*group, "y"), self.apart)) >= in_force.get().joint_rows
+        # A network of the user's own sees one source; and tables and images are not read together.
+        own_network = any(isinstance(self.asked[source], torch.nn.Module) for source in group)
+        alike = len({self.data.rows[source].variable.is_tensor for source in group}) == 1
+        n_rows = len(np.setdiff1d(self.data.having(*group, "y"), self.apart))
+        enough = n_rows >= in_force.get().joint_rows
+        return enough and alike and not own_network and any(map(self._is_learned, group))
 
     def joint(self, group: Group) -> str:
         """Modes of several sources together: products of what each knows alone can miss what only both know."""
@@ -235,9 +234,8 @@ class SourceBlocks:
 
     def _is_learned(self, source: str) -> bool:
         """Whether a source is reduced to its modes with y first."""
-        if self.data.rows[source].variable.is_tensor or self.plan.solver == "neural":
-            return True
-        return any(recipe.learned and recipe is not MEANS for recipe in self._recipes(source))
+        trained = self.data.rows[source].variable.is_tensor or self.plan.solver == "neural"
+        return trained or any(recipe.learned and recipe is not MEANS for recipe in self._recipes(source))
 
     def _learned(self, name: str, group: Group, space: Any) -> str:
         """Modes of a group of sources with y, as a space of their own."""

@@ -24,7 +24,7 @@ from featgeo.geometry.validation import Array
 from featgeo.learning.closed import clearness
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.exact import table_of
-from featgeo.learning.learned import FEW_FOLDS, N_FOLDS, Component, from_solution
+from featgeo.learning.learned import FEW_FOLDS, N_FOLDS, Learned, from_solution
 from featgeo.learning.setting import Block, ModeCount, Setting, Step
 from featgeo.learning.solve import (
     Candidate,
@@ -164,58 +164,45 @@ class SourceFeatures:
                 result.append(np.zeros((len(rows), size)))
                 continue
             features |= {name: self.spaces[name](rows) for name in read if name not in features}
-            values, columns = np.hstack([features[name] for name in read]), self.metric.columns(read)
-            if len(read) == len(reach):
-                result.append((values - self.metric.mean[columns]) @ weight[columns])
-            else:
-                result.append(self.metric.onto(read, weight, self.ridge)(values))
+            values = np.hstack([features[name] for name in read])
+            result.append(
+                self.metric.onto(read, weight, self.ridge)(values)
+            )  # where nothing misses, the same functions
         return np.hstack(result)
 
 
 @saved
-@dataclass(frozen=True, eq=False)
-class LearnedSources:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedSources(Learned):
     """The components of a dependence by interaction order.
 
     Attributes:
         features: Features of the sources, all levels side by side.
-        components: One a level.
         amplitudes: How strong each mode of each level is on held-out rows, as a share of what it seems to be.
         levels: The blocks that each level adds.
         interaction_sigma: Singular values of all levels but the first taken as one component.
-        solver: "exact", "closed" or "neural".
         removed: Share of energy by which moments of different rows did not fit together.
-        ridge: The ridge of the last level.
-        dropped: What held-out rows called worse than no dependence, and is therefore not there.
         folds: The moments behind it.
     """
 
     features: SourceFeatures
-    components: tuple[Component, ...]
     amplitudes: tuple[Array, ...]
     levels: tuple[tuple[str, ...], ...]
     interaction_sigma: Array
-    solver: str
     removed: float
-    ridge: float
-    dropped: tuple[str, ...] = ()
     folds: Folds | None = field(default=None, metadata=NOT_SAVED)
 
 
 def learn_sources(
-    teams: Sequence[Sequence[Sequence[Group]]], blocks: SourceBlocks, n_modes: Sequence[ModeCount]
-) -> tuple[LearnedSources, ...]:
-    """Learn the component of each interaction order, for each team of sources.
+    blocks: SourceBlocks, orders: Sequence[Sequence[Group]], n_modes: Sequence[ModeCount]
+) -> LearnedSources:
+    """Learn the component of each interaction order.
 
     Args:
-        teams: For each team and order the groups of sources whose functions it adds; first each source alone.
         blocks: Where the functions come from.
+        orders: For each order the groups of sources whose functions it adds; first each source alone.
         n_modes: How many modes of each order at most, "auto" or "all".
     """
-    return tuple(_learned(blocks, team, n_modes[: len(team)]) for team in teams)
-
-
-def _learned(blocks: SourceBlocks, orders: Sequence[Sequence[Group]], n_modes: Sequence[ModeCount]) -> LearnedSources:
     # All blocks of single sources, and those interactions that are worth it.
     first = tuple(name for group in orders[0] for name in blocks.of_group(group))
     levels = (first, *(tuple(worthwhile(blocks, groups)) for groups in orders[1:]))
@@ -234,25 +221,16 @@ def _learned(blocks: SourceBlocks, orders: Sequence[Sequence[Group]], n_modes: S
     weight = np.hstack([part.f.weight for part in modes])
     reach = [names if exact else read for read, _ in spans]
     filled_from = tuple((len(part), tuple(read)) for part, read in zip(modes, reach, strict=True))
+    ridge = 0.0 if exact else projection_ridge(solution, levels[0])
     return LearnedSources(
-        SourceFeatures(
-            of,
-            spaces,
-            solution.problem.x,
-            weight,
-            filled_from,
-            0.0 if exact else projection_ridge(solution, levels[0]),
-        ),
-        record.components,
-        tuple(np.ones(len(m)) if exact else solution.amplitudes(i)[: len(m)] for i, m in enumerate(modes)),
-        levels,
-        _as_one(modes[1:], solution.problem.y.gram),
-        solver,
+        **vars(record),
+        features=SourceFeatures(of, spaces, solution.problem.x, weight, filled_from, ridge),
+        amplitudes=tuple(np.ones(len(m)) if exact else solution.amplitudes(i)[: len(m)] for i, m in enumerate(modes)),
+        levels=levels,
+        interaction_sigma=_as_one(modes[1:], solution.problem.y.gram),
         # How well the rows fit together shows where the metric is taken for known.
-        span_problem(folds.whole, spans[:1]).removed,
-        solution.ridge,
-        record.dropped,
-        solution.folds,
+        removed=span_problem(folds.whole, spans[:1]).removed,
+        folds=solution.folds,
     )
 
 
@@ -286,8 +264,7 @@ def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
         alone = Patterns({frozenset((name, "y")): unseen for name in singles if name in unseen.dims})
         first = problem.best_directions(solution.choices)[:1]  # what comes after it is not to change it
         scores.append([HeldOut.of(problem, alone, ridge).score(first) for ridge in ridges])
-    found = zip(ridges, np.array(scores).T, strict=True)
-    return preferred([Candidate(ridge, 1, by_fold) for ridge, by_fold in found]).what
+    return preferred([Candidate(ridge, 1, np.array(scores)[:, i]) for i, ridge in enumerate(ridges)]).what
 
 
 def _as_one(levels: Sequence[SpanModes], y_gram: Array) -> Array:

@@ -22,7 +22,7 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -231,43 +231,13 @@ def _checked_features(name: str, trunk: nn.Module, inputs: torch.Tensor) -> torc
 SAMPLE_ROWS = 4096  # what input and feature scales are read from: bounds time
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """What training leaves.
-
-    Attributes:
-        model: The trunks with their readouts and the best parameters, in evaluation mode, on the CPU: inputs by block
-            name to (f, g), surplus dimensions last.
-        history: Nested H-score on the rows kept apart, after each epoch; NaN where none were kept apart.
-        best_epoch: The epoch that the parameters come from, counted from 0; None where no epoch came to its end.
-        interrupted: Whether Ctrl-C ended it.
-        runs: All runs, where there were several.
-    """
-
-    model: NestedFeatures
-    history: tuple[float, ...]
-    best_epoch: int | None
-    interrupted: bool = False
-    runs: tuple[Trained, ...] = ()
-
-    @property
-    def trunks(self) -> dict[str, nn.Module]:
-        """The trunks by block name."""
-        return dict(zip(self.model.names, self.model.trunks, strict=True))
-
-    @property
-    def score(self) -> float:
-        """Nested H-score of the best epoch on the rows kept apart."""
-        return math.nan if self.best_epoch is None else self.history[self.best_epoch]
-
-
 def train(
     trunks: Mapping[str, nn.Module],
     batches: Batches,
     nesting: Nesting,
     options: Training,
     seed: int = 0,
-) -> Trained:
+) -> Run:
     """Train the trunks to maximise a nested H-score.
 
     Args:
@@ -281,8 +251,8 @@ def train(
             trunks as they are; others draw new ones, where the modules have a `reset_parameters`.
 
     Returns:
-        The last parameters whose score on the rows kept apart is no more than a standard error below the highest. After
-        Ctrl-C, which is only warned about, those until then.
+        The best run, with the last parameters whose score on the rows kept apart is no more than a standard error below
+        the highest. After Ctrl-C, which is only warned about, those until then.
     """
     if options.restarts > 1 and not batches.held_out:
         raise ValueError(
@@ -292,24 +262,32 @@ def train(
     others = [fabric.device] if fabric.device.type != "cpu" else []
     with torch.random.fork_rng(others, device_type=fabric.device.type):  # the caller's random numbers stay as they were
         for index in range(options.restarts):
-            runs.append(Run(trunks, batches, nesting, options, (seed, index), fabric).train())
+            runs.append(Run(trunks, batches, nesting, options, (seed, index), fabric))
+            runs[-1].train()
             if runs[-1].interrupted:
                 break
-    best = max(runs, key=lambda trained: -math.inf if math.isnan(trained.score) else trained.score)
-    return replace(best, interrupted=runs[-1].interrupted, runs=tuple(runs) if options.restarts > 1 else ())
+    best = max(runs, key=lambda run: -math.inf if math.isnan(run.score) else run.score)
+    best.interrupted, best.runs = runs[-1].interrupted, tuple(runs)
+    return best
 
 
 class Run:
-    """One training from one start, and how far it has come.
+    """One training from one start, how far it has come, and what it leaves.
 
     Attributes:
-        result: The model on the CPU and in the precision that came; gets the best parameters in the end.
-        model: The same, wrapped by Fabric.
-        history: As `Trained` has it.
-        best_epoch: Likewise.
+        model: The trunks with their readouts, on the CPU and in the precision that came: inputs by block name to
+            (f, g), surplus dimensions last. In the end it gets the best parameters, and is in evaluation mode.
+        trainee: The same as Fabric trains it.
+        history: Nested H-score on the rows kept apart, after each epoch; NaN where none were kept apart.
+        best_epoch: The epoch that the parameters come from, counted from 0; None where no epoch came to its end.
         best: The parameters of that epoch.
         peak: What each row kept apart contributed to the highest score so far, (n,).
+        interrupted: Whether Ctrl-C ended it.
+        runs: It and the others that it is the best of.
     """
+
+    interrupted = False
+    runs: tuple[Run, ...] = ()
 
     def __init__(
         self,
@@ -326,20 +304,29 @@ class Run:
         self.nesting = Nesting([*nesting.levels[:-1], replace(last, dim=last.dim + options.surplus)])
         _set_seed(fabric.device, *seed)
         module = NestedFeatures(trunks, self.nesting, _sample(batches), renew=seed[1] > 0)
-        self.result = copy.deepcopy(module)
+        self.model = copy.deepcopy(module)
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self.rate = options.rate(sum(parameter.numel() for parameter in trainable))
         optimizer = torch.optim.AdamW(trainable, self.rate, weight_decay=options.weight_decay, fused=True)
-        self.model, self.optimizer = fabric.setup(module, optimizer)
+        self.trainee, self.optimizer = fabric.setup(module, optimizer)
         self.max_epochs = options.epochs(batches.n_batches)
         self.history: list[float] = []
         self.best_epoch: int | None = None
         self.best: dict[str, torch.Tensor] = {}
         self.peak = torch.empty(0, dtype=torch.float64)
 
-    def train(self) -> Trained:
+    @property
+    def trunks(self) -> dict[str, nn.Module]:
+        """The trunks by block name."""
+        return dict(zip(self.model.names, self.model.trunks, strict=True))
+
+    @property
+    def score(self) -> float:
+        """Nested H-score of the best epoch on the rows kept apart."""
+        return math.nan if self.best_epoch is None else self.history[self.best_epoch]
+
+    def train(self) -> None:
         """Go through the epochs that are left."""
-        interrupted = False
         go_on(self)
         n, restarts = self.batches.n_batches, self.options.restarts
         name = "training" if restarts == 1 else f"training {self.seed[1] + 1}/{restarts}"
@@ -350,14 +337,15 @@ class Run:
                     self._epoch(show)
                     write_checkpoint(self)
         except KeyboardInterrupt:
-            interrupted = True
+            self.interrupted = True
             warnings.warn(
                 f"Training was interrupted after epoch {len(self.history)} of {self.max_epochs}; the best parameters "
                 "until then are returned.",
                 stacklevel=3,
             )
-        self.result.load_state_dict(self.best or self.model.state_dict())
-        return Trained(self.result.eval(), tuple(self.history), self.best_epoch, interrupted)
+        self.model.load_state_dict(self.best or self.trainee.state_dict())
+        self.model.eval()
+        del self.trainee, self.optimizer  # they fill the device, and other runs may follow
 
     def _goes_on(self) -> bool:
         """Whether there is another epoch: none beyond the first where time is up, by the clock of the first rank."""
@@ -368,7 +356,7 @@ class Run:
     def _epoch(self, show: Callable[..., None]) -> None:
         epoch, n = len(self.history), self.batches.n_batches
         _set_seed(self.fabric.device, *self.seed, 1 + epoch)
-        self.model.train()
+        self.trainee.train()
         for position, batch in enumerate(self.batches.epoch(epoch)):
             self._step(batch, (epoch * n + position) / (self.max_epochs * n))
             show(advance=1)
@@ -382,7 +370,7 @@ class Run:
         # they are worse than the highest score by more than a standard error.
         loss = self.peak - held_out
         if len(loss) == 0 or loss.mean() <= loss.std(correction=0) / len(loss) ** 0.5:
-            state = self.model.state_dict().items()
+            state = self.trainee.state_dict().items()
             self.best_epoch, self.best = epoch, {name: value.to("cpu", copy=True) for name, value in state}
 
     def _step(self, batch: Batch, progress: float) -> None:
@@ -392,18 +380,18 @@ class Run:
         # Each rank scores rows of its own, and DDP averages the gradients: an average of unbiased estimates is
         # unbiased too, so no rows need to meet.
         share = {name: block[self.fabric.global_rank :: ranks] for name, block in batch.items()}
-        f, g = self.model(Raw(self.fabric.to_device(share)))
+        f, g = self.trainee(Raw(self.fabric.to_device(share)))
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate * one_cycle(progress, self.options.warm_up)
         self.optimizer.zero_grad()
-        self.fabric.backward(-batch_score(f, g, self.nesting, self.result.orthonormal))
+        self.fabric.backward(-batch_score(f, g, self.nesting, self.model.orthonormal))
         self.optimizer.step()
 
     @torch.no_grad()
     def _held_out(self) -> torch.Tensor:
         """What each row kept apart contributes to the score, (n,); empty where there are none."""
-        self.model.eval()
-        parts = [self.model(Raw(self.fabric.to_device(batch))) for batch in self.batches.held_out]
+        self.trainee.eval()
+        parts = [self.trainee(Raw(self.fabric.to_device(batch))) for batch in self.batches.held_out]
         if not parts:
             return self.peak
         f, g = (torch.cat(side).cpu().double() for side in zip(*parts, strict=True))

@@ -338,7 +338,7 @@ class MultimodalDecomposition(Decomposition):
         wanted = {name: space for name, space in self._spaces().items() if name in known}
         blocks = SourceBlocks(own, wanted, self.y_space, groups, plan)
         counts = [self.n_modes, *[self.n_interaction_modes] * (max_order - 1)]
-        self.learned_ = learn_sources([team.orders for team in self.teams_], blocks, counts)
+        self.learned_ = tuple(learn_sources(blocks, team.orders, counts[: len(team.orders)]) for team in self.teams_)
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
         self.energies_ = None
         self.support_ = support_of(self.y_variable_, data.rows["y"], self._g, plan.seed)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.geometry.validation import Array, as_names, check_growth, check_number, is_whole, shown
+from featgeo.geometry.validation import Array, as_names, check_growth, check_number, check_whole
 
 MOST_DIMENSIONS = 100_000  # their Gram matrices would fill 80 GB
 
@@ -38,11 +38,7 @@ class Level:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not is_whole(self.dim) or not 1 <= self.dim <= MOST_DIMENSIONS:
-            raise ValueError(
-                f"A level must have a whole number of dimensions, at least 1 and at most {MOST_DIMENSIONS}; got "
-                f"{shown(self.dim)}. Leave empty levels out."
-            )
+        check_whole(self.dim, "dim", 1, "A level adds at least 1: leave empty ones out.", MOST_DIMENSIONS)
         way_out = "To leave a level out, merge its dimensions into the next one."
         weight = check_number(self.weight, "weight", "finite and strictly positive", way_out, above=True)
         spaces = {"x": as_names(self.x), "y": as_names(self.y)}
@@ -83,10 +79,10 @@ class Nesting:
                 "Pass either dimensions or Levels, not both. Write every level as Level(dim, x, y, weight)."
             )
         if not given:
-            spaces = ("x" if x is None else x, "y" if y is None else y)
-            level_weights = [1.0] * len(dims) if weights is None else _listed(weights)
-            options = zip(("x", "y", "weights"), (*spaces, level_weights), strict=True)
-            columns = [_per_level(option, len(dims), name) for name, option in options]
+            listed = weights if isinstance(weights, list | tuple) else np.atleast_1d(np.asarray(weights))
+            level_weights = 1.0 if weights is None else list(listed)
+            options = {"x": "x" if x is None else x, "y": "y" if y is None else y, "weights": level_weights}
+            columns = [_per_level(option, len(dims), name) for name, option in options.items()]
             given = [Level(*level) for level in zip(dims, *columns, strict=True)]
         elif any(option is not None for option in (weights, x, y)):
             raise ValueError("Levels bring their own spaces and weights. Set them in each Level instead.")
@@ -145,11 +141,6 @@ class Nesting:
 
     def __repr__(self) -> str:
         return f"Nesting([{', '.join(map(repr, self.levels))}])"
-
-
-def _listed(weights: Any) -> list[Any]:
-    """Weights one by one; a single one stands for a list of one."""
-    return list(weights if isinstance(weights, list | tuple) else np.atleast_1d(np.asarray(weights)))
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

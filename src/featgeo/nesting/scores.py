@@ -77,7 +77,11 @@ def nested_h_score(
     check_choice(mode, "mode", ("joint", "sequential"), "Leave it out for 'joint'.")
     precision = torch.promote_types(torch.promote_types(f.dtype, g.dtype), torch.float32)
     with _full_precision(f.device):
-        score = (_sequential if mode == "sequential" else _joint)(f.to(precision), g.to(precision), nesting, unbiased)
+        sides = f.to(precision), g.to(precision)
+        score = _joint(*sides, nesting, unbiased)
+        if mode == "sequential":
+            carrier = _own_gradients(*sides, nesting, unbiased)
+            score = score.detach() + carrier - carrier.detach()
     return _finite(score)
 
 
@@ -88,29 +92,25 @@ def _checked(nesting: Nesting) -> Nesting:
 
 
 def _joint(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
-    n, w = len(f), _weights(nesting, f.dtype, f.device)
-    quadratic = (w.pair * (f.T @ f / n) * (g.T @ g / n)).sum()
+    n, (pair, level, _) = len(f), _weights(nesting, f.dtype, f.device)
+    quadratic = (pair * (f.T @ f / n) * (g.T @ g / n)).sum()
     if unbiased:
         sums = _level_sums(f * g, nesting).cumsum(dim=1)
-        quadratic = (n * quadratic - (w.level * sums.square().mean(dim=0)).sum()) / (n - 1)
-    return (w.dimension * _covariance(f, g, unbiased)).sum() - quadratic / 2
+        quadratic = (n * quadratic - (level * sums.square().mean(dim=0)).sum()) / (n - 1)
+    return (pair.diagonal() * _covariance(f, g, unbiased)).sum() - quadratic / 2
 
 
-def _sequential(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
-    n, w = len(f), _weights(nesting, f.dtype, f.device)
+def _own_gradients(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
+    """Another value than that of the score, whose gradient each level sends to its own dimensions alone."""
+    n, (_, level, owned) = len(f), _weights(nesting, f.dtype, f.device)
     # With one factor of each Gram matrix held fixed, row a of `owned` sends to dimension a just the gradient of its own
-    # level; the factor 2 stands for the other, symmetric factor. The value is then put right without a gradient.
-    products = (f.T @ f.detach() / n) * (g.T @ g.detach() / n)
-    value, gradient = (w.pair * products).sum(), 2 * (w.owned * products).sum()
-    covariance = _covariance(f, g, unbiased)
+    # level; the factor 2 stands for the other, symmetric factor.
+    quadratic = 2 * (owned * (f.T @ f.detach() / n) * (g.T @ g.detach() / n)).sum()
     if unbiased:
         sums = _level_sums(f * g, nesting)
         before = (sums.cumsum(dim=1) - sums).detach()
-        diagonal = (w.level * (before + sums).square().mean(dim=0)).sum()
-        value, gradient = ((n * total - diagonal) / (n - 1) for total in (value, gradient))
-    score = (w.dimension * covariance).sum() - value / 2
-    carrier = (w.own_level * covariance).sum() - gradient / 2
-    return score.detach() + carrier - carrier.detach()
+        quadratic = (n * quadratic - (level * (before + sums).square().mean(dim=0)).sum()) / (n - 1)
+    return (owned.diagonal() * _covariance(f, g, unbiased)).sum() - quadratic / 2
 
 
 def single_sided_h_score(f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -175,24 +175,14 @@ def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "
     return float(np.diag(weights) @ np.diag(moments.covariance(f, g)) - quadratic / 2)
 
 
-class _Weights:
-    """The weights of a nesting as tensors."""
-
-    def __init__(self, nesting: Nesting, dtype: torch.dtype, device: torch.device) -> None:
-        level_of, level = nesting.level_of, np.asarray(nesting.weights)
-        owned = np.where(level_of[:, None] >= level_of[None, :], level[level_of][:, None], 0.0)
-        with torch.inference_mode(False):  # they are kept, and may be met first in validation, then in training
-            self.pair = torch.tensor(nesting.pair_weights, dtype=dtype, device=device)  # W_ab
-            self.dimension = self.pair.diagonal()  # W_aa
-            self.level = torch.tensor(level, dtype=dtype, device=device)  # weight of each level
-            self.own_level = torch.tensor(level[level_of], dtype=dtype, device=device)  # of the level that adds a
-            self.owned = torch.tensor(owned, dtype=dtype, device=device)  # the same, 0 where b is in a later level
-
-
 @torch.compiler.disable  # torch.compile takes the weights as they are, without looking into the cache
 @lru_cache(maxsize=32)
-def _weights(nesting: Nesting, dtype: torch.dtype, device: torch.device) -> _Weights:
-    return _Weights(nesting, dtype, device)
+def _weights(nesting: Nesting, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """W, (k, k); the weight of each level, (l,); and for a, b that of the level that adds a, 0 where b comes later."""
+    level_of, level = nesting.level_of, np.asarray(nesting.weights)
+    owned = np.where(level_of[:, None] >= level_of, level[level_of][:, None], 0.0)
+    with torch.inference_mode(False):  # they are kept, and may be met first in validation, then in training
+        return tuple(torch.tensor(w, dtype=dtype, device=device) for w in (nesting.pair_weights, level, owned))
 
 
 @torch.compiler.disable
