@@ -182,6 +182,6 @@ def test_what_a_module_must_give():
 def test_what_never_varies_is_refused():
     (rows,) = read(np.full((4, 2), 3.0))
     with pytest.raises(ValueError, match="X never varies in these 4"):
-        spaces.check_not_constant(rows.table, "X")
+        spaces.check_not_constant(rows, "X")
     (rows,) = read(np.array([[3.0, 1.0], [3.0, 2.0]]))
-    spaces.check_not_constant(rows.table, "X")
+    spaces.check_not_constant(rows, "X")

@@ -132,7 +132,7 @@ class Side:
     @cached_property
     def finite(self) -> Symbols | None:
         """All columns as one of symbols; None where they take many values."""
-        return joint_symbols(self.rows.table)
+        return joint_symbols(self.rows)
 
 
 class GivenS(Condition, Side):
@@ -198,8 +198,7 @@ def variance_ratio(x: Residuals, y: Residuals, modulating: Array) -> Array:
     for q, m in enumerate(modulating.T.astype(x.vectors.dtype)):
         products = (x.vectors * m[:, None]).T @ y.vectors / n
         off[:, :, q] = x.taken.T @ np.square(products) @ y.taken  # sum_ij m_i m_j (1 - A)_ij (1 - B)_ij
-    shares: Array = (once + off) / (once + both)
-    return shares
+    return (once + off) / (once + both)
 
 
 def product_test(x: Side, y: Side, s: GivenS) -> Evidence:

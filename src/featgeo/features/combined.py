@@ -83,16 +83,24 @@ class TransformerSpace(Wrapped):
 
     def values(self, rows: Rows) -> Array:
         """The transformed rows."""
-        features = self.transformer.transform(two_dimensional(rows))
-        if sparse.issparse(features):
-            features = features.toarray()
-        values = np.asarray(features)
-        if values.ndim != 2 or values.dtype.kind not in "biuf":
-            raise ValueError(
-                f"A transformer must give one row of numbers a sample, got shape {values.shape} of {values.dtype} from "
-                f"{type(self.transformer).__name__}. Choose one whose output is (n, d) numbers."
-            )
-        return values.astype(np.float64)
+        return numbers_from(self.transformer, self.transformer.transform(two_dimensional(rows)), rows)
+
+
+def numbers_from(source: Any, values: Any, rows: Rows) -> Array:
+    """Features that a function or a transformer of the user's own gives, (n, d), unless they are none."""
+    name = getattr(source, "__name__", type(source).__name__)
+    values = values.detach().cpu() if isinstance(values, torch.Tensor) else values
+    values = np.asarray(values.toarray() if sparse.issparse(values) else values)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != len(rows) or values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Features of {rows.variable.name} must give numbers for each of {len(rows)} rows, one row of numbers a "
+            f"sample, got shape {values.shape} of {values.dtype} from {name}. Write it for all rows at once, and turn "
+            "labels into indicators."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} of {rows.variable.name} gives values that are not finite. Mend it.")
+    return values.astype(np.float64)
 
 
 @saved
@@ -117,8 +125,7 @@ class NetworkSpace(Space):
 
     def forward(self, rows: Rows) -> Tensor:
         """Outputs of the network."""
-        features: Tensor = self.module(self.inputs(rows))
-        return features.double()
+        return self.module(self.inputs(rows)).double()
 
 
 def network_inputs(rows: Rows, encoding: Encoding | None) -> Tensor:

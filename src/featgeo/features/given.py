@@ -13,7 +13,7 @@ import torch
 from sklearn.utils.validation import _is_fitted
 
 from featgeo.features.columns import is_frame
-from featgeo.features.combined import NetworkSpace, PartSpace, TransformerSpace, as_columns, check_module
+from featgeo.features.combined import NetworkSpace, PartSpace, TransformerSpace, as_columns, check_module, numbers_from
 from featgeo.features.recipes import Recipe
 from featgeo.features.space import Wrapped
 from featgeo.features.spaces import Encoding
@@ -31,22 +31,7 @@ class FunctionSpace(Wrapped):
 
     def values(self, rows: Rows) -> Array:
         """Numbers, one row a sample, (n, d)."""
-        values = self.function(rows.raw)
-        values = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
-        values = values[:, None] if values.ndim == 1 else values
-        if values.ndim == 2 and len(values) == len(rows) and values.dtype.kind not in "biuf":
-            raise ValueError(
-                f"A function of {rows.variable.name} must give numbers, got values of {values.dtype} such as "
-                f"{str(values[0, 0])!r}. Turn labels into indicators, such as labels == {str(values[0, 0])!r}."
-            )
-        if values.ndim != 2 or len(values) != len(rows):
-            raise ValueError(
-                f"A function of {rows.variable.name} must give a number, or a row of numbers, for each of {len(rows)} "
-                f"rows, got shape {values.shape}. Write it as a function of all rows at once."
-            )
-        if not np.isfinite(values).all():
-            raise ValueError(f"The given function of {rows.variable.name} has values that are not finite. Mend it.")
-        return values.astype(np.float64)
+        return numbers_from(self.function, self.function(rows.raw), rows)
 
 
 def given_recipe(features: Any) -> Recipe:

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from featgeo.features.combined import PartSpace, SideBySide
+from featgeo.features.combined import SideBySide
 from featgeo.features.scored import (
     Ranks,
     RankSpace,
@@ -433,8 +433,7 @@ def density(rising: Array) -> Array:
     """How fast ranks rise along values in order, (n,): neighbours on either side over the distance between them."""
     n, reach = len(rising), int(np.sqrt(len(rising)))
     low, high = (np.arange(n) - reach).clip(min=0), (np.arange(n) + reach).clip(max=n - 1)
-    rise: Array = (high - low) / n / np.maximum(rising[high] - rising[low], _TINY)
-    return rise
+    return (high - low) / n / np.maximum(rising[high] - rising[low], _TINY)
 
 
 def jumps_of(terms: Known, lines: Known, along: Sequence[Known], target: Array) -> list[Known]:
@@ -467,8 +466,7 @@ def jumps_of(terms: Known, lines: Known, along: Sequence[Known], target: Array) 
 def _left(basis: Array, target: Array) -> Array:
     """What an orthonormal basis leaves of a target, centred, (n,)."""
     centred = target - target.mean()
-    rest: Array = centred - basis @ (basis.T @ centred) / len(basis)
-    return rest
+    return centred - basis @ (basis.T @ centred) / len(basis)
 
 
 MOST_ROWS = 20_000  # that means are learned from; it bounds the time
@@ -492,15 +490,12 @@ def mean_given(name: str, side: Any, targets: Array, seed: int) -> SpanFunction:
     left, scale, right = np.linalg.svd(targets - targets.mean(axis=0), full_matrices=False)
     unit = left[:, scale > ROUNDING * scale[0]] * np.sqrt(len(left))
     back = (scale[:, None] * right)[scale > ROUNDING * scale[0]] / np.sqrt(len(left))
-    symbols = joint_symbols(rows.table)
+    symbols = joint_symbols(rows)
     columns: list[Scored] = scored_columns(rows.table) if symbols is None else [symbols]
     kernels = (False, True) if len(columns) == 1 and symbols is None else (False,)
     found = (Condition(rows, seed, columns, fine).regress(unit) for fine in kernels)
     _, mean = min(found, key=lambda regression: regression[0].error)
-    of_unit = mean.space.affine
-    offset = of_unit.offset @ back + targets.mean(axis=0)
-    affine = AffineFeatures(of_unit.centre, of_unit.weight @ back, offset)
-    return SpanFunction(PartSpace((name,), mean.space.space), affine)
+    return SpanFunction(mean.space, AffineFeatures(np.zeros(len(back)), back, targets.mean(axis=0)), (name,))
 
 
 @saved

@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from featgeo.features.columns import LARGEST, SMALLEST, UNKNOWN
 from featgeo.features.space import Space, at_code, bisected, last_at_most, looked_up, normal_quantile
-from featgeo.features.variables import HEAD_ROWS, Rows, Table, Variable, symbol_keys, symbols_of
+from featgeo.features.variables import HEAD_ROWS, Rows, Variable, symbol_keys, symbols_of
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -435,16 +435,20 @@ def _additive(rows: Rows, scores: Scores) -> SplineSpace | Encoding:
     return splines if splines(rows.take(slice(0, 1))).shape[1] <= MOST_SPLINES else Encoding.fit(rows)
 
 
-def check_not_constant(table: Table, name: str) -> None:
+def varies(rows: Rows) -> bool:
+    """Whether two rows differ."""
+    parts = (rows.take(slice(0, HEAD_ROWS)), rows)  # most differ early
+    values = (part.tensor.flatten(1).numpy() if rows.variable.is_tensor else symbol_keys(part.table) for part in parts)
+    return any((keys != keys[0]).any() for keys in values)
+
+
+def check_not_constant(rows: Rows, name: str) -> None:
     """Refuse a variable that never varies: nothing depends on it, and it depends on nothing."""
-    for part in (table.take(slice(0, HEAD_ROWS)), table):
-        keys = symbol_keys(part)
-        if (keys != keys[0]).any():
-            return
-    raise ValueError(
-        f"{name} never varies in these {len(keys)} sample(s) (one class, n_samples={len(keys)}): nothing can "
-        "depend on it. Pass rows in which it takes at least two values."
-    )
+    if not varies(rows):
+        raise ValueError(
+            f"{name} never varies in these {len(rows)} sample(s) (one class, n_samples={len(rows)}): nothing can "
+            "depend on it. Pass rows in which it takes at least two values."
+        )
 
 
 FeatureFunction = Callable[[Any], Array]  # from rows to values at each, (n, k)
@@ -496,26 +500,10 @@ def table_function(space: TableSpace, values: Array, of: tuple[str, ...] = ()) -
     return SpanFunction(TableSpace(space.symbols, np.zeros(m)), AffineFeatures(np.zeros(m), values, np.zeros(k)), of)
 
 
-@saved
-@dataclass(eq=False, repr=False)
-class ScaledSpace(Space):
-    """A space with its features divided by fixed numbers: the span is the same.
-
-    Attributes:
-        space: The space.
-        scale: One number a feature, (d,).
-    """
-
-    space: Space
-    scale: Array
-
-    def forward(self, rows: Any) -> Tensor:
-        """Features of ordinary size, (n, d)."""
-        return self.space.forward(rows) / self.tensor("scale")
-
-
 def in_reach(space: Space, rows: Any) -> Space:
     """The space, with features so large or so small that their squares would not be numbers brought to size 1."""
     size = np.abs(space(rows)).max(axis=0, initial=0)
     beyond = (size > LARGEST) | ((size < SMALLEST) & (size > 0))
-    return ScaledSpace(space, np.where(beyond, size, 1.0)) if beyond.any() else space
+    scale = np.where(beyond, size, 1.0).clip(min=1e-300)  # whose inverse is a number
+    zero = np.zeros(len(scale))
+    return SpanFunction(space, AffineFeatures(zero, np.diag(1 / scale), zero)) if beyond.any() else space

@@ -231,8 +231,7 @@ def _direction(values: Array, target: Array, part: np.ndarray) -> tuple[Array, A
         gram, product = np.split(whole - values[rows].T @ both[rows], [-1], axis=1)
         energies, axes = np.linalg.eigh(gram)
         scale = max(float(energies.mean()), np.finfo(np.float64).tiny)
-        lines: Array = axes @ ((axes.T @ product) / (energies.clip(min=0)[:, None] + scale * ridges))
-        return lines
+        return axes @ ((axes.T @ product) / (energies.clip(min=0)[:, None] + scale * ridges))
 
     _, indices = cross_fitted(part, without, lambda lines, rows: values[rows] @ lines)
     best = int(np.argmin(np.square(target[:, None] - indices).sum(axis=0)))

@@ -234,7 +234,7 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
     Returns:
         Targets of unit variance, (n, k).
     """
-    if not rows.has_many_labels:
+    if not rows.variable.many_labels:
         return targets(space, others, [values for _, values in pilot])
     found = np.hstack([values * sigma for sigma, values in pilot])
     options = in_force.get()
@@ -351,7 +351,7 @@ def _is_more(bank: Bank, names: Names) -> bool:
     y = task.every.y
     both = (rows, *(y.rows.values() if isinstance(y, Parts) else (y,)))
     # Trees read no column of too many labels, and would have too many to predict.
-    if learned.unseen is None or any(part.has_many_labels for part in both):
+    if learned.unseen is None or any(part.variable.many_labels for part in both):
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])
