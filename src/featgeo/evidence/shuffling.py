@@ -49,15 +49,8 @@ def read_rows(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
     return tuple(every.values())
 
 
-def read_tables(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
-    """The same of variables that must be tables, and of which X and Y must vary."""
-    every = read_rows(sample_weight, **variables)
-    check_rows(*every)
-    return every
-
-
-def check_rows(*variables: Rows, tensors: bool = False) -> None:
-    """Refuse an X or Y that never varies, and images and sequences, unless tensors will do."""
+def checked(*variables: Rows, tensors: bool = False) -> tuple[Rows, ...]:
+    """The same rows, but of an X or Y that never varies, or images and sequences unless tensors will do."""
     for rows in variables:
         name = rows.variable.name
         if rows.variable.is_tensor and not tensors:
@@ -68,6 +61,7 @@ def check_rows(*variables: Rows, tensors: bool = False) -> None:
             )
         if name != "S":
             check_not_constant(rows, name)
+    return variables
 
 
 AMPLE_COUNT = 5  # rows that a normal or chi-square limit needs behind each cell: Cochran's rule for expected counts

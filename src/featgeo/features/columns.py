@@ -145,10 +145,9 @@ def _float(value: Any, origin: int) -> float:
     if is_missing(value):
         return math.nan
     try:
-        if not origin or not (isinstance(value, Integral) or math.isfinite(value)):
-            return float(value)
-        return float((int(value) if isinstance(value, Integral) else Fraction(value)) - origin)
-    except OverflowError:  # whole numbers and fractions beyond 1e308
+        exact = int(value) if isinstance(value, Integral) else Fraction(value) if origin else value
+        return float(exact - origin)
+    except OverflowError:  # infinite ones, and whole numbers and fractions beyond 1e308
         return math.inf if value > 0 else -math.inf
 
 
@@ -508,15 +507,13 @@ def _labels(values: list[Any], what: str) -> list[Any]:
 
     What is no label is refused, and so are labels of different kinds that Python holds for one, such as True and 1.
     """
-    typed = _distinct(values)
-    for value in typed:
+    first: dict[Any, Any] = {}
+    for value in _distinct(values):
         if family_of(value) is None:
             raise TypeError(
                 f"{what} holds {str(value)[:80]} of {type(value).__name__}: each argument must be a string or a "
                 "number. Convert the values first."
             )
-    first: dict[Any, Any] = {}
-    for value in typed:
         other = first.setdefault(value, value)
         if (family_of(value), isinstance(value, Integral)) != (family_of(other), isinstance(other, Integral)):
             raise ValueError(

@@ -36,7 +36,6 @@ from featgeo.features.scored import (
     Ranks,
     RankSpace,
     Scored,
-    SymbolSpace,
     cosines_of,
     frequent,
     joint_symbols,
@@ -48,7 +47,7 @@ from featgeo.features.scored import (
     whitening,
 )
 from featgeo.features.space import Space, normal_quantile
-from featgeo.features.spaces import SpanFunction
+from featgeo.features.spaces import SpanFunction, TableSpace
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR, AffineFeatures
 from featgeo.geometry.validation import Array
@@ -61,7 +60,7 @@ SYMBOL_DISTANCE = 4.0
 INDEX_WIDTH, INDEX_SHARE = 0.2, 0.5
 INDEX_GRID = np.arange(-9, 10) * 0.3
 
-Column = RankSpace | SymbolSpace
+Column = RankSpace | TableSpace
 
 
 @saved
@@ -81,12 +80,11 @@ class LineSpace(Space):
         """All of them, (n, d)."""
         blocks = []
         for i, column in enumerate(self.columns):
-            if isinstance(column, SymbolSpace):
-                blocks.append((column.forward(rows) == self.tensor("frequent", i)).double())
-                continue
-            blocks.append(column.of.forward(rows).nan_to_num())
-            if len(self.frequent[i]):
-                blocks.append(scored(column, rows))
+            at = scored(column, rows)
+            if isinstance(column, TableSpace):
+                blocks.append((at == self.tensor("frequent", i)).double())
+            else:
+                blocks += [column.of.forward(rows).nan_to_num(), at][: 1 + len(self.frequent[i])]
         return torch.cat(blocks, dim=1)
 
 
@@ -163,8 +161,9 @@ def along(
 
 def scored(column: Column, rows: Rows) -> Tensor:
     """Where a standard normal has the ranks, a missing number counts as average; or positions of symbols; (n, 1)."""
-    at = column.forward(rows)
-    return normal_quantile(at).nan_to_num() if isinstance(column, RankSpace) else at
+    if isinstance(column, TableSpace):
+        return column.position(rows)[:, None]
+    return normal_quantile(column.forward(rows)).nan_to_num()
 
 
 def gaussian(squared_distances: Tensor, width: float = 1.0) -> Tensor:

@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.spatial.distance import cdist
 from scipy.special import ndtri
 from torch import Tensor
@@ -82,26 +81,6 @@ class RankSpace(Space):
         return rows.memo[self]
 
 
-@saved
-@dataclass(eq=False, repr=False)
-class SymbolSpace(Space):
-    """The position of a row's symbol, (n, 1).
-
-    Attributes:
-        at: The columns that make it up: among numbers, labels, and where each number is missing, in this order.
-        table: The symbols that are known.
-    """
-
-    at: tuple[int, ...]
-    table: TableSpace
-
-    def forward(self, rows: Rows) -> Tensor:
-        """Positions among the symbols, their number where a symbol is unknown."""
-        missing = torch.isnan(rows.numbers)
-        keys = torch.cat([torch.where(missing, torch.inf, rows.numbers), rows.codes, missing], dim=1)
-        return self.table.found(keys[:, list(self.at)])[:, None]
-
-
 @dataclass(frozen=True, eq=False)
 class Ranks:
     """A column of numbers.
@@ -143,7 +122,7 @@ class Symbols:
         codes: Integers 0, ..., size - 1, each of which occurs; shape (n,).
         size: The number of symbols.
         keys: The symbols as a table has them, (size, columns); none where they are not of a table.
-        at: The columns, as in `SymbolSpace`.
+        at: The columns, as in `TableSpace`.
     """
 
     codes: np.ndarray
@@ -158,9 +137,9 @@ class Symbols:
         return cls(codes.reshape(-1), len(keys), keys.reshape(len(keys), -1).astype(np.float64), at)
 
     @cached_property
-    def space(self) -> SymbolSpace:
+    def space(self) -> TableSpace:
         """Its symbols in other rows."""
-        return SymbolSpace(self.at, TableSpace(np.asarray(self.keys), np.bincount(self.codes) / len(self.codes)))
+        return TableSpace(np.asarray(self.keys), np.bincount(self.codes) / len(self.codes), self.at)
 
     @property
     def groups(self) -> list[np.ndarray]:

@@ -219,10 +219,13 @@ class TableSpace(Space):
     Attributes:
         symbols: The distinct rows seen in the fit, (m, columns), in order, as `symbol_keys` writes them.
         shares: The share of each in the fit, (m,); it stands in for values that the fit never saw.
+        at: The columns that are read: among numbers, labels, and where each number is missing, in this order. All
+            numbers and labels when none is named.
     """
 
     symbols: Array
     shares: Array
+    at: tuple[int, ...] = ()
 
     @classmethod
     def fit(cls, rows: Rows) -> TableSpace:
@@ -237,12 +240,10 @@ class TableSpace(Space):
 
     def position(self, rows: Rows) -> Tensor:
         """The position of each row's value among the symbols, (n,); their number where the fit never saw it."""
-        return self.found(
-            torch.cat([torch.where(torch.isnan(rows.numbers), torch.inf, rows.numbers), rows.codes], dim=1)
-        )
-
-    def found(self, keys: Tensor) -> Tensor:
-        """The same for rows as `symbol_keys` writes them, (n, columns)."""
+        missing = torch.isnan(rows.numbers)
+        keys = torch.cat([torch.where(missing, torch.inf, rows.numbers), rows.codes], dim=1)
+        if self.at:
+            keys = torch.cat([keys, missing], dim=1)[:, list(self.at)]
         symbols, m = self.tensor("symbols"), len(self.symbols)
         if keys.shape[1] == 1:  # the same, sooner
             found = last_at_most(symbols.T, keys)[:, 0]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import Calibration, Link, Recalibration, Support
-from featgeo.features.columns import counted, rows_of, shape_of
+from featgeo.features.columns import counted, shape_of
 from featgeo.features.given import given_recipe
 from featgeo.features.variables import Parts, Rows, Variable
 from featgeo.geometry.validation import Array, check_choice, check_flag, seed_of
