@@ -162,7 +162,7 @@ def test_networks_are_read_some_rows_at_a_time_in_single_precision(monkeypatch):
     assert space(rows).dtype == np.float64
     for kind, due in ((torch.uint8, torch.uint8), (torch.float64, torch.float32), (torch.int64, torch.float32)):
         (images,) = read(torch.ones((5, 2, 2), dtype=kind))
-        assert combined.network_inputs(images, None).dtype == due
+        assert NetworkSpace(module, None, "x").inputs(images).dtype == due
 
 
 def test_what_a_module_must_give():

@@ -281,9 +281,8 @@ def moment_evidence(x: Array, y: Array, modulating: Array, ratios: Array, name: 
 
 def _implied_weights(x: Array, y: Array, modulating: Array) -> Array:
     """Weights of the null distribution where residuals of X, of Y and the modulators are independent."""
-    energy_x, energy_y, energy_m = (np.linalg.eigvalsh(z.T @ z / len(z)) for z in (x, y, modulating))
-    leading = (z[:, : in_force.get().modulated_probes] for z in (x, y))
-    lead_x, lead_y = (np.linalg.eigvalsh(z.T @ z / len(z)) for z in leading)
+    functions = (x, y, modulating, *(z[:, : in_force.get().modulated_probes] for z in (x, y)))
+    energy_x, energy_y, energy_m, lead_x, lead_y = (np.linalg.eigvalsh(z.T @ z / len(z)) for z in functions)
     modulated = np.multiply.outer(np.multiply.outer(lead_x, lead_y), energy_m)
     return np.concatenate([np.multiply.outer(energy_x, energy_y).ravel(), modulated.ravel()]).clip(min=0)
 

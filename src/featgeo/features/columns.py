@@ -357,7 +357,7 @@ def rows_of(values: Any, name: str) -> Any:
 
 def present(values: Any, name: str) -> np.ndarray:
     """Which rows are there, (n,)."""
-    if not is_frame(values) and len(shape_of(values, name)) > 2:
+    if len(shape_of(values, name)) > 2:
         return ~torch.isnan(tensor_of(values, name).flatten(1)).all(dim=1).numpy()
     columns, _ = columns_of(values, name)
     return ~np.all([missing_in(column.values) for column in columns.values()], axis=0)

@@ -120,24 +120,19 @@ class NetworkSpace(Space):
     side: str
 
     def inputs(self, rows: Rows) -> Tensor:
-        """What the network reads."""
-        return network_inputs(rows, self.encoding)
+        """Encoded columns, or the values as they came, in single precision; whole numbers of 8 bits stay small."""
+        tensor = rows.tensor if self.encoding is None else self.encoding.forward(rows)
+        return tensor if tensor.dtype in (torch.uint8, torch.float32) else tensor.float()
 
     def forward(self, rows: Rows) -> Tensor:
         """Outputs of the network."""
         return self.module(self.inputs(rows)).double()
 
 
-def network_inputs(rows: Rows, encoding: Encoding | None) -> Tensor:
-    """Encoded columns, or the values as they came, in single precision; whole numbers of 8 bits stay small."""
-    tensor = rows.tensor if encoding is None else encoding.forward(rows)
-    return tensor if tensor.dtype in (torch.uint8, torch.float32) else tensor.float()
-
-
-def check_module(module: torch.nn.Module, rows: Rows) -> torch.nn.Module:
-    """The module, unless it cannot read the rows, or gives no features of them."""
-    inputs = network_inputs(rows.take(slice(0, 2)), None)
-    was_training = module.training
+def check_module(module: torch.nn.Module, rows: Rows, side: str = "x") -> NetworkSpace:
+    """The space of a module, unless it cannot read the rows, or gives no features of them."""
+    space = NetworkSpace(module, None, side)
+    inputs, was_training = space.inputs(rows.take(slice(0, 2))), module.training
     try:
         with torch.no_grad():
             features = module.eval()(inputs)
@@ -153,7 +148,7 @@ def check_module(module: torch.nn.Module, rows: Rows) -> torch.nn.Module:
             f"The given module must give features (n, d) of {rows.variable.name}, got {shown(features)} for "
             f"{len(inputs)} rows. Flatten what it gives."
         )
-    return module
+    return space
 
 
 def two_dimensional(rows: Rows) -> Any:

@@ -99,7 +99,6 @@ class Encoding(Space):
         away = np.abs(np.where(missing, 0, numbers - centre))
         size = np.maximum(away.max(axis=0, initial=0), 1e-300)  # squares of huge or tiny numbers are not numbers
         spread = size * np.sqrt(np.square(away / size).sum(axis=0) / known)
-        ranked = numbers.shape[1] > 0 and scores in ("uniform", "normal")
         columns = zip(rows.variable.labels, table.codes.T, strict=True)
         counts = [np.bincount(codes[codes != UNKNOWN], minlength=column.n_labels) for column, codes in columns]
         indicators = tuple(map(_indicators, counts))
@@ -108,7 +107,7 @@ class Encoding(Space):
         )
         clip = min(1 / n, 0.05) if scores == "normal" else 0.5 / n  # normal scores stop a row from either end
         scale = np.where(spread > 0, spread, 1.0)
-        quantiles = _quantiles(rows) if ranked else None
+        quantiles = _quantiles(rows) if numbers.shape[1] and scores in ("uniform", "normal") else None
         return cls(scores, quantiles, bounds, centre, scale, clip, _with_missing(rows.variable), shares, indicators)
 
     def numbers(self, rows: Rows) -> Tensor:

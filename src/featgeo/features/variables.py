@@ -292,10 +292,9 @@ class Rows:
 def symbols_of(table: Table) -> tuple[Array, np.ndarray]:
     """The distinct rows of a table, (m, p + q), sorted, as `symbol_keys` writes them, and their counts, (m,)."""
     keys = symbol_keys(table)
-    if keys.shape[1] > 1:
-        return np.unique(keys, axis=0, return_counts=True)
-    symbols, counts = np.unique(keys, return_counts=True)  # the same, sooner
-    return symbols[:, None], counts
+    axis = 0 if keys.shape[1] > 1 else None  # of a single column the same, sooner
+    symbols, counts = np.unique(keys, axis=axis, return_counts=True)
+    return symbols.reshape(len(counts), -1), counts
 
 
 def symbol_keys(table: Table) -> Array:
