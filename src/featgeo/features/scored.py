@@ -36,19 +36,22 @@ LANDMARKS = 200  # of a kernel: more take longer, and tell little more of smooth
 @saved
 @dataclass(eq=False, repr=False)
 class NumberSpace(Space):
-    """A number of a table less its mean in the fit, (n, 1), NaN where missing.
+    """A number of a table less its mean in the fit, (n, 1).
 
     Attributes:
         at: Its position among the numbers.
         mean: The mean.
+        filled: Whether a missing one counts as average; else it is NaN.
     """
 
     at: int
     mean: float
+    filled: bool = False
 
     def forward(self, rows: Rows) -> Tensor:
         """The number of each row."""
-        return rows.numbers[:, [self.at]] - self.tensor("mean")
+        number = rows.numbers[:, [self.at]] - self.tensor("mean")
+        return number.nan_to_num() if self.filled else number
 
 
 @saved

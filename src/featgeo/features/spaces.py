@@ -497,7 +497,7 @@ def table_function(space: TableSpace, values: Array, of: tuple[str, ...] = ()) -
         of: The variables of the side that the symbols belong to; all when none is named.
     """
     m, k = values.shape
-    return SpanFunction(TableSpace(space.symbols, np.zeros(m)), AffineFeatures(np.zeros(m), values, np.zeros(k)), of)
+    return SpanFunction(replace(space, shares=np.zeros(m)), AffineFeatures(np.zeros(m), values, np.zeros(k)), of)
 
 
 def in_reach(space: Space, rows: Any) -> Space:
