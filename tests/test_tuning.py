@@ -75,3 +75,15 @@ def test_tests_given_s_follow_them():
         smooth = fg.conditional_independence_test(x, y, s).statistic
     assert 0 < first < every
     assert smooth != first
+
+
+@pytest.mark.parametrize("given", ["numbers", "strata"])
+def test_without_modulation_only_plain_products_count(given):
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=6000) if given == "numbers" else rng.integers(0, 4, 6000)
+    x, y = np.sin(s) + rng.normal(size=(2, 6000))
+    with fg.options(modulation=0.0):
+        plain = fg.conditional_independence_test(x, y, s)
+    with fg.options(modulation=1e-9):
+        hardly = fg.conditional_independence_test(x, y, s)
+    assert plain.pvalue == pytest.approx(hardly.pvalue, rel=1e-4)

@@ -11,7 +11,7 @@ from given_s_by_definition import contrast, left_of, mid_ranks, moment_test, pro
 from scipy.stats import chi2, chi2_contingency
 
 from featgeo.evidence import conditional_independence_test
-from featgeo.evidence.shuffling import read_tables
+from featgeo.evidence.shuffling import checked, read_rows
 from featgeo.features.regression import Condition
 
 
@@ -26,7 +26,7 @@ def indices_of(side, s):
     """Ranks along the combinations of S that are found; that they are the right ones is tested elsewhere."""
     if len(s) == 1:
         return [mid_ranks(s[0])]
-    (rows,) = read_tables(S=frame(s))
+    (rows,) = checked(*read_rows(S=frame(s)))
     return [index.values for index in Condition(rows, 0).indices(probes(side)[0][:, 0])]
 
 

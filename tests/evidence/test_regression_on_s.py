@@ -8,7 +8,7 @@ from scipy.stats import norm, rankdata
 from featgeo import Options
 from featgeo.evidence import conditional, shuffling
 from featgeo.evidence.conditional import Probes
-from featgeo.evidence.shuffling import read_tables
+from featgeo.evidence.shuffling import checked, read_rows
 from featgeo.features import regression
 from featgeo.features.regression import Condition, Known
 from featgeo.features.scored import Ranks, Symbols, cosines_of, orthonormal, same
@@ -21,7 +21,7 @@ N = 120
 def given():
     """Features of a kernel, terms without penalty, and the eigenvectors of what those leave of the kernel."""
     rng = np.random.default_rng(0)
-    (rows,) = read_tables(S=rng.standard_normal((2, N)).T)
+    (rows,) = checked(*read_rows(S=rng.standard_normal((2, N)).T))
     features = Condition(rows, 0).kernel.values
     free, _ = orthonormal(rng.standard_normal((N, 3)))
     left = features - free @ (free.T @ features) / N
@@ -34,7 +34,7 @@ def given():
 def test_features_of_a_kernel_have_it_as_their_inner_products():
     rng = np.random.default_rng(1)
     s = pd.DataFrame({"number": rng.standard_normal(50), "label": (rng.permutation(50) % 3).astype(str)})
-    (rows,) = read_tables(S=s)
+    (rows,) = checked(*read_rows(S=s))
     given = Condition(rows, 0)
     columns, features = given.columns, given.kernel.values
     apart = np.stack([np.subtract.outer(columns[0].scores, columns[0].scores) ** 2,
@@ -210,7 +210,7 @@ def test_a_condition_regresses_each_side_once():
     rng = np.random.default_rng(0)
     s, x, copy = rng.standard_normal((200, 2)), rng.standard_normal((200, 1)), np.empty((200, 1))
     copy[:, 0] = np.exp(s[:, 1])
-    tables = read_tables(S=s, X=x, Y=copy)
+    tables = checked(*read_rows(S=s, X=x, Y=copy))
     given = conditional.GivenS(tables[0], 0)
     one, determined = map(conditional.Side, tables[1:])
     assert given.left_of(one) is given.left_of(one)
@@ -221,7 +221,7 @@ def test_a_condition_regresses_each_side_once():
 @pytest.mark.parametrize("width", [1, 3, 17])
 def test_functions_of_s_have_their_weight_together(width):
     s = np.random.default_rng(0).standard_normal((200, width))
-    (rows,) = read_tables(S=s)
+    (rows,) = checked(*read_rows(S=s))
     given = conditional.GivenS(rows, 0).modulators
     assert np.square(given).mean(axis=0).sum() == pytest.approx(Options().modulation)
     np.testing.assert_allclose(given.mean(axis=0), 0, atol=1e-10)
@@ -250,7 +250,7 @@ def test_means_have_the_same_values_at_other_rows_and_at_those_of_the_regression
     })  # fmt: skip
     s.loc[::9, "b"] = np.nan
     s = s[{"number": ["a"], "label": ["label"], "several": ["a", "c"], "mixed": list(s)}[kind]]
-    (rows,) = read_tables(S=s)
+    (rows,) = checked(*read_rows(S=s))
     first = s.iloc[:, 0].to_numpy()
     jump = 3.0 * (first > "u" if kind == "label" else first > 0.5)
     targets = np.column_stack([jump + rng.standard_normal(n), rng.standard_normal(n)])

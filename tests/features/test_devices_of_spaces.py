@@ -19,7 +19,6 @@ from featgeo.features.regression import CentredSpace
 from featgeo.features.spaces import (
     Encoding,
     KernelSpace,
-    ScaledSpace,
     SpanFunction,
     SplineSpace,
     TableSpace,
@@ -68,7 +67,7 @@ def spaces():
         "lines": (RegressorSpace.fit(rows, targets, folds, LinearRegression())[0], rows),
         "centred windows": (CentredSpace.fit(windows, "s", side, seed=0), side),
         "side by side": (
-            SideBySide((ScaledSpace(PartSpace(("s",), bounded), np.full(bounded(rows).shape[1], 2.0)), windows)),
+            SideBySide((PartSpace(("s",), bounded), windows)),
             side,
         ),
         "products": (

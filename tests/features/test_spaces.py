@@ -162,7 +162,7 @@ def test_networks_are_read_some_rows_at_a_time_in_single_precision(monkeypatch):
     assert space(rows).dtype == np.float64
     for kind, due in ((torch.uint8, torch.uint8), (torch.float64, torch.float32), (torch.int64, torch.float32)):
         (images,) = read(torch.ones((5, 2, 2), dtype=kind))
-        assert combined.network_inputs(images, None).dtype == due
+        assert NetworkSpace(module, None, "x").inputs(images).dtype == due
 
 
 def test_what_a_module_must_give():
@@ -182,6 +182,6 @@ def test_what_a_module_must_give():
 def test_what_never_varies_is_refused():
     (rows,) = read(np.full((4, 2), 3.0))
     with pytest.raises(ValueError, match="X never varies in these 4"):
-        spaces.check_not_constant(rows.table, "X")
+        spaces.check_not_constant(rows, "X")
     (rows,) = read(np.array([[3.0, 1.0], [3.0, 2.0]]))
-    spaces.check_not_constant(rows.table, "X")
+    spaces.check_not_constant(rows, "X")

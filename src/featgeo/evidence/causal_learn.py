@@ -23,8 +23,9 @@ import numpy as np
 
 from featgeo.evidence.conditional import GivenS, Side, check_options, conditional_evidence
 from featgeo.evidence.independence import independence_test
-from featgeo.evidence.shuffling import read_rows, varies
+from featgeo.evidence.shuffling import read_rows
 from featgeo.features.scored import LANDMARKS
+from featgeo.features.spaces import varies
 from featgeo.features.variables import Rows
 
 NAME = "featgeo"

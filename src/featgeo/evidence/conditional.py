@@ -50,8 +50,9 @@ from featgeo.evidence.shuffling import (
     AMPLE_COUNT,
     Evidence,
     Shuffling,
+    checked,
     less_spread,
-    read_tables,
+    read_rows,
     rests_on_few_rows,
     weighted_chi_square_tail,
 )
@@ -132,7 +133,7 @@ class Side:
     @cached_property
     def finite(self) -> Symbols | None:
         """All columns as one of symbols; None where they take many values."""
-        return joint_symbols(self.rows.table)
+        return joint_symbols(self.rows)
 
 
 class GivenS(Condition, Side):
@@ -198,8 +199,7 @@ def variance_ratio(x: Residuals, y: Residuals, modulating: Array) -> Array:
     for q, m in enumerate(modulating.T.astype(x.vectors.dtype)):
         products = (x.vectors * m[:, None]).T @ y.vectors / n
         off[:, :, q] = x.taken.T @ np.square(products) @ y.taken  # sum_ij m_i m_j (1 - A)_ij (1 - B)_ij
-    shares: Array = (once + off) / (once + both)
-    return shares
+    return (once + off) / np.maximum(once + both, np.finfo(np.float64).tiny)  # functions of weight 0 are 0
 
 
 def product_test(x: Side, y: Side, s: GivenS) -> Evidence:
@@ -239,7 +239,8 @@ def _limit_within(of_x: Probes, of_y: Probes, by_stratum: Array, s: Symbols) -> 
         return Evidence(0.0, 1.0, name)
     of_rows = 1 - 1 / np.bincount(s.codes)[s.codes]  # what centring leaves of the variance of each row
     squares = np.column_stack([np.ones(len(of_rows)), np.square(by_stratum)])
-    ratio = (of_rows @ squares) / (np.square(of_rows) @ squares)  # as in `variance_ratio`
+    alone = np.maximum(np.square(of_rows) @ squares, np.finfo(np.float64).tiny)
+    ratio = (of_rows @ squares) / alone  # as in `variance_ratio`
     ratios = np.broadcast_to(ratio, (x.shape[1], y.shape[1], len(ratio)))
     return moment_evidence(x, y, by_stratum, ratios, name)
 
@@ -280,9 +281,8 @@ def moment_evidence(x: Array, y: Array, modulating: Array, ratios: Array, name: 
 
 def _implied_weights(x: Array, y: Array, modulating: Array) -> Array:
     """Weights of the null distribution where residuals of X, of Y and the modulators are independent."""
-    energy_x, energy_y, energy_m = (np.linalg.eigvalsh(z.T @ z / len(z)) for z in (x, y, modulating))
-    leading = (z[:, : in_force.get().modulated_probes] for z in (x, y))
-    lead_x, lead_y = (np.linalg.eigvalsh(z.T @ z / len(z)) for z in leading)
+    functions = (x, y, modulating, *(z[:, : in_force.get().modulated_probes] for z in (x, y)))
+    energy_x, energy_y, energy_m, lead_x, lead_y = (np.linalg.eigvalsh(z.T @ z / len(z)) for z in functions)
     modulated = np.multiply.outer(np.multiply.outer(lead_x, lead_y), energy_m)
     return np.concatenate([np.multiply.outer(energy_x, energy_y).ravel(), modulated.ravel()]).clip(min=0)
 
@@ -347,7 +347,7 @@ def conditional_independence_test(
     plain = {"n_permutations": n_permutations, "random_state": seed, "sample_weight": sample_weight}
     if S is None:
         return independence_test(X, Y, **plain)
-    x, y, s = read_tables(sample_weight, X=X, Y=Y, S=S)
+    x, y, s = checked(*read_rows(sample_weight, X=X, Y=Y, S=S))
     condition = GivenS(s, seed)
     if not condition.columns and len(s) >= FEWEST_ROWS:
         return independence_test(X, Y, **plain)

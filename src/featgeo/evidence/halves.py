@@ -40,8 +40,8 @@ from featgeo.evidence.shuffling import (
     permutation_pvalue,
     read_rows,
     rests_on_few_rows,
-    varies,
 )
+from featgeo.features.spaces import varies
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array, check_level, shown
 from featgeo.learning.data import Pairs

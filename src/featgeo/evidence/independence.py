@@ -15,7 +15,7 @@ from featgeo.evidence.blocks import (
     table_evidence,
 )
 from featgeo.evidence.halves import check_model, learned_evidence
-from featgeo.evidence.shuffling import Evidence, Shuffling, check_rows, read_rows, read_tables
+from featgeo.evidence.shuffling import Evidence, Shuffling, checked, read_rows
 from featgeo.features.recipes import is_finite
 from featgeo.features.scored import Symbols
 from featgeo.features.variables import Rows, symbol_keys
@@ -76,7 +76,7 @@ def independence_test(
     check_model(model)
     x, y = read_rows(sample_weight, X=X, Y=Y)
     learns = method == "learned" or (method == "auto" and (x.variable.is_tensor or y.variable.is_tensor))
-    check_rows(x, y, tensors=learns)
+    checked(x, y, tensors=learns)
     if learns:
         return learned_evidence(x, y, model, shuffling)
     if method == "linear":
@@ -117,7 +117,7 @@ def mode_pvalues(
         and finite fourth moments.
     """
     shuffling = Shuffling.of(n_permutations, random_state)
-    x, y = (linear_ladder(rows) for rows in read_tables(sample_weight, X=X, Y=Y))
+    x, y = (linear_ladder(rows) for rows in checked(*read_rows(sample_weight, X=X, Y=Y)))
     # The larger of two: one is right where X and Y are independent, the other in the limit where they are uncorrelated.
     independent = linear_evidence(x, y, shuffling).pvalue
     pvalues = rank_pvalues(x.features, y.features)

@@ -36,7 +36,8 @@ from scipy.optimize import brentq
 
 from featgeo.card import Card, Shown
 from featgeo.features.columns import counted
-from featgeo.features.variables import Rows, Variable, symbol_keys
+from featgeo.features.spaces import check_not_constant
+from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_real, check_same_rows, check_whole, generator_of
 
 
@@ -48,15 +49,8 @@ def read_rows(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
     return tuple(every.values())
 
 
-def read_tables(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
-    """The same of variables that must be tables, and of which X and Y must vary."""
-    every = read_rows(sample_weight, **variables)
-    check_rows(*every)
-    return every
-
-
-def check_rows(*variables: Rows, tensors: bool = False) -> None:
-    """Refuse an X or Y that never varies, and images and sequences, unless tensors will do."""
+def checked(*variables: Rows, tensors: bool = False) -> tuple[Rows, ...]:
+    """The same rows, but of an X or Y that never varies, or images and sequences unless tensors will do."""
     for rows in variables:
         name = rows.variable.name
         if rows.variable.is_tensor and not tensors:
@@ -65,14 +59,9 @@ def check_rows(*variables: Rows, tensors: bool = False) -> None:
                 "pass features of it, such as those of a network; `independence_test` learns some with "
                 "method='learned'."
             )
-        if name != "S" and not varies(rows):
-            raise ValueError(f"{name} never varies: nothing can depend on it. Pass rows of at least two values.")
-
-
-def varies(rows: Rows) -> bool:
-    """Whether two rows differ."""
-    values = rows.tensor.flatten(1).numpy() if rows.variable.is_tensor else symbol_keys(rows.table)
-    return bool((values != values[0]).any())
+        if name != "S":
+            check_not_constant(rows, name)
+    return variables
 
 
 AMPLE_COUNT = 5  # rows that a normal or chi-square limit needs behind each cell: Cochran's rule for expected counts
@@ -106,8 +95,7 @@ def less_spread(spectrum: Array, same_row: float, n_rows: int) -> Array:
     if spread <= 0:
         return spectrum
     share = (squares * (1 - same_row) * n_rows / (n_rows - 1) - equal) / spread
-    drawn: Array = spectrum.mean() + np.sqrt(np.clip(share, 0.0, 1.0)) * (spectrum - spectrum.mean())
-    return drawn
+    return spectrum.mean() + np.sqrt(np.clip(share, 0.0, 1.0)) * (spectrum - spectrum.mean())
 
 
 def weighted_chi_square_tail(statistic: float, weights: Any) -> float:
@@ -156,8 +144,7 @@ def _contour_integral(q: float, weights: Array) -> float:
         moduli = np.multiply.reduceat(squares, np.arange(0, len(weights), 8), axis=1)
         logarithms = 0.5 * np.log(moduli).sum(axis=1) + 1j * np.arctan2(factors.imag, factors.real).sum(axis=1)
         direction = (_SLOPE**2 * across / right + 1j) * width * np.cosh(angle)
-        values: Array = np.exp(-0.5 * logarithms - path * q) / path * direction
-        return values
+        return np.exp(-0.5 * logarithms - path * q) / path * direction
 
     # With many weights the path ends soon: where no digit of the integral would show what is left of it.
     sizes = np.abs(integrand(_ENDS))

@@ -145,10 +145,9 @@ def _float(value: Any, origin: int) -> float:
     if is_missing(value):
         return math.nan
     try:
-        if not origin or not (isinstance(value, Integral) or math.isfinite(value)):
-            return float(value)
-        return float((int(value) if isinstance(value, Integral) else Fraction(value)) - origin)
-    except OverflowError:  # whole numbers and fractions beyond 1e308
+        exact = int(value) if isinstance(value, Integral) else Fraction(value) if origin else value
+        return float(exact - origin)
+    except OverflowError:  # infinite ones, and whole numbers and fractions beyond 1e308
         return math.inf if value > 0 else -math.inf
 
 
@@ -172,26 +171,20 @@ class RawColumn:
     zoned: bool = False
 
 
-def plain(values: Any) -> Any:
-    """Things that can become arrays, such as those of other libraries, as arrays."""
-    known = isinstance(values, np.ndarray | torch.Tensor) or sparse.issparse(values) or is_frame(values)
-    return np.asarray(values) if hasattr(values, "__array__") and not known else values
-
-
 def is_frame(values: Any) -> bool:
     """Whether it is a data frame or a series of a library that narwhals knows."""
     return nw.dependencies.is_into_dataframe(values) or nw.dependencies.is_into_series(values)
 
 
 def shape_of(values: Any, name: str) -> tuple[int, ...]:
-    """The shape of an array, a tensor or nested lists, which must not be ragged."""
+    """The shape of an array, a tensor, a frame or nested lists, which must not be ragged."""
     if nw.dependencies.is_into_series(values):
         return (len(values),)
-    return tuple(values.shape if hasattr(values, "shape") else np.shape(list_as_array(values, name)))
+    return tuple(rows_of(values, name).shape)
 
 
 def columns_of(values: Any, name: str) -> tuple[dict[str, RawColumn], bool]:
-    """The columns of a table by name, and whether they came with names."""
+    """The columns of a table, as `rows_of` gives it, by name, and whether they came with names."""
     named = nw.dependencies.is_into_dataframe(values)
     if named:
         check_unique_names(values, name)
@@ -243,18 +236,12 @@ def _objects(values: list[Any]) -> np.ndarray:
     return result
 
 
-def _as_array(values: Any, name: str) -> np.ndarray:
-    """An array of one or two dimensions; numbers, text, dates or objects."""
-    check_kind(values, name)
-    if isinstance(values, torch.Tensor):
-        values = values.detach().cpu()
+def _as_array(array: Any, name: str) -> np.ndarray:
+    """Arrays and tensors as an array of numbers, text, dates or objects."""
+    if isinstance(array, torch.Tensor):
+        values = array.detach().cpu()
         plain_float = not values.is_floating_point() or values.dtype in (torch.float16, torch.float32, torch.float64)
-        values = (values if plain_float else values.float()).numpy()  # numpy has no bfloat16
-    array = np.asarray(values) if isinstance(values, np.ndarray) else list_as_array(values, name)
-    if array.ndim == 0:
-        raise ValueError(
-            f"{name} must have one row a sample, got a single {type(values).__name__}. Pass an array or a frame."
-        )
+        array = (values if plain_float else values.float()).numpy()  # numpy has no bfloat16
     if array.dtype.kind == "c":
         raise ValueError(
             f"Complex data not supported: {name} must hold real numbers, got {array.dtype}. Pass real and "
@@ -308,7 +295,7 @@ def taken(values: Any, index: np.ndarray | slice) -> Any:
 
 
 def list_as_array(values: Any, name: str) -> np.ndarray:
-    """A list as an array that keeps what it held."""
+    """A list as an array that keeps what it held; things that say how they become arrays by their own way."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.VisibleDeprecationWarning)
@@ -320,8 +307,9 @@ def list_as_array(values: Any, name: str) -> np.ndarray:
         ) from error
     # Left to itself numpy would turn numbers among texts, and a missing label, into text; True among numbers into 1;
     # and large whole numbers of either sign into floats.
-    changed = array.dtype.kind in "US" or (
-        array.dtype.kind in "iuf" and array.ndim == 1 and array.size and _loses_types(values, array)
+    changed = not hasattr(values, "__array__") and (
+        array.dtype.kind in "US"
+        or (array.dtype.kind in "iuf" and array.ndim == 1 and array.size and _loses_types(values, array))
     )
     return np.asarray(values, dtype=object) if changed else array
 
@@ -345,7 +333,6 @@ def as_tensor(values: Any, name: str) -> torch.Tensor:
 def tensor_of(values: Any, name: str) -> torch.Tensor:
     """Real numbers of three or more dimensions as a tensor."""
     if isinstance(values, torch.Tensor):
-        check_kind(values, name)
         return values.detach()
     array = _as_array(values, name)
     if array.dtype.kind not in "biuf":
@@ -355,22 +342,22 @@ def tensor_of(values: Any, name: str) -> torch.Tensor:
 
 
 def rows_of(values: Any, name: str) -> Any:
-    """What a user handed in as something whose rows can be counted and taken."""
-    values = plain(values)
+    """What a user handed in as something whose rows can be counted and taken: a frame, a tensor or an array."""
     check_kind(values, name)
-    if (isinstance(values, np.ndarray | torch.Tensor) and values.ndim) or is_frame(values):
+    if is_frame(values):
         return values
-    if isinstance(values, list | tuple | range):
-        return list_as_array(values, name)
-    raise ValueError(
-        f"{name} must have one row a sample, got {type(values).__name__}. Pass an array, a tensor, a frame, a series "
-        "or a list."
-    )
+    rows = values if isinstance(values, torch.Tensor) else list_as_array(values, name)
+    if rows.ndim == 0:
+        raise ValueError(
+            f"{name} must have one row a sample, got a single {type(values).__name__}. Pass an array, a tensor, a "
+            "frame, a series or a list."
+        )
+    return rows
 
 
 def present(values: Any, name: str) -> np.ndarray:
     """Which rows are there, (n,)."""
-    if not is_frame(values) and len(shape_of(values, name)) > 2:
+    if len(shape_of(values, name)) > 2:
         return ~torch.isnan(tensor_of(values, name).flatten(1)).all(dim=1).numpy()
     columns, _ = columns_of(values, name)
     return ~np.all([missing_in(column.values) for column in columns.values()], axis=0)
@@ -520,15 +507,13 @@ def _labels(values: list[Any], what: str) -> list[Any]:
 
     What is no label is refused, and so are labels of different kinds that Python holds for one, such as True and 1.
     """
-    typed = _distinct(values)
-    for value in typed:
+    first: dict[Any, Any] = {}
+    for value in _distinct(values):
         if family_of(value) is None:
             raise TypeError(
                 f"{what} holds {str(value)[:80]} of {type(value).__name__}: each argument must be a string or a "
                 "number. Convert the values first."
             )
-    first: dict[Any, Any] = {}
-    for value in typed:
         other = first.setdefault(value, value)
         if (family_of(value), isinstance(value, Integral)) != (family_of(other), isinstance(other, Integral)):
             raise ValueError(

@@ -83,16 +83,24 @@ class TransformerSpace(Wrapped):
 
     def values(self, rows: Rows) -> Array:
         """The transformed rows."""
-        features = self.transformer.transform(two_dimensional(rows))
-        if sparse.issparse(features):
-            features = features.toarray()
-        values = np.asarray(features)
-        if values.ndim != 2 or values.dtype.kind not in "biuf":
-            raise ValueError(
-                f"A transformer must give one row of numbers a sample, got shape {values.shape} of {values.dtype} from "
-                f"{type(self.transformer).__name__}. Choose one whose output is (n, d) numbers."
-            )
-        return values.astype(np.float64)
+        return numbers_from(self.transformer, self.transformer.transform(two_dimensional(rows)), rows)
+
+
+def numbers_from(source: Any, values: Any, rows: Rows) -> Array:
+    """Features that a function or a transformer of the user's own gives, (n, d), unless they are none."""
+    name = getattr(source, "__name__", type(source).__name__)
+    values = values.detach().cpu() if isinstance(values, torch.Tensor) else values
+    values = np.asarray(values.toarray() if sparse.issparse(values) else values)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != len(rows) or values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Features of {rows.variable.name} must give numbers for each of {len(rows)} rows, one row of numbers a "
+            f"sample, got shape {values.shape} of {values.dtype} from {name}. Write it for all rows at once, and turn "
+            "labels into indicators."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} of {rows.variable.name} gives values that are not finite. Mend it.")
+    return values.astype(np.float64)
 
 
 @saved
@@ -112,25 +120,19 @@ class NetworkSpace(Space):
     side: str
 
     def inputs(self, rows: Rows) -> Tensor:
-        """What the network reads."""
-        return network_inputs(rows, self.encoding)
+        """Encoded columns, or the values as they came, in single precision; whole numbers of 8 bits stay small."""
+        tensor = rows.tensor if self.encoding is None else self.encoding.forward(rows)
+        return tensor if tensor.dtype in (torch.uint8, torch.float32) else tensor.float()
 
     def forward(self, rows: Rows) -> Tensor:
         """Outputs of the network."""
-        features: Tensor = self.module(self.inputs(rows))
-        return features.double()
+        return self.module(self.inputs(rows)).double()
 
 
-def network_inputs(rows: Rows, encoding: Encoding | None) -> Tensor:
-    """Encoded columns, or the values as they came, in single precision; whole numbers of 8 bits stay small."""
-    tensor = rows.tensor if encoding is None else encoding.forward(rows)
-    return tensor if tensor.dtype in (torch.uint8, torch.float32) else tensor.float()
-
-
-def check_module(module: torch.nn.Module, rows: Rows) -> torch.nn.Module:
-    """The module, unless it cannot read the rows, or gives no features of them."""
-    inputs = network_inputs(rows.take(slice(0, 2)), None)
-    was_training = module.training
+def check_module(module: torch.nn.Module, rows: Rows, side: str = "x") -> NetworkSpace:
+    """The space of a module, unless it cannot read the rows, or gives no features of them."""
+    space = NetworkSpace(module, None, side)
+    inputs, was_training = space.inputs(rows.take(slice(0, 2))), module.training
     try:
         with torch.no_grad():
             features = module.eval()(inputs)
@@ -146,7 +148,7 @@ def check_module(module: torch.nn.Module, rows: Rows) -> torch.nn.Module:
             f"The given module must give features (n, d) of {rows.variable.name}, got {shown(features)} for "
             f"{len(inputs)} rows. Flatten what it gives."
         )
-    return module
+    return space
 
 
 def two_dimensional(rows: Rows) -> Any:

@@ -13,7 +13,7 @@ import torch
 from sklearn.utils.validation import _is_fitted
 
 from featgeo.features.columns import is_frame
-from featgeo.features.combined import NetworkSpace, PartSpace, TransformerSpace, as_columns, check_module
+from featgeo.features.combined import PartSpace, TransformerSpace, as_columns, check_module, numbers_from
 from featgeo.features.recipes import Recipe
 from featgeo.features.space import Wrapped
 from featgeo.features.spaces import Encoding
@@ -31,22 +31,7 @@ class FunctionSpace(Wrapped):
 
     def values(self, rows: Rows) -> Array:
         """Numbers, one row a sample, (n, d)."""
-        values = self.function(rows.raw)
-        values = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
-        values = values[:, None] if values.ndim == 1 else values
-        if values.ndim == 2 and len(values) == len(rows) and values.dtype.kind not in "biuf":
-            raise ValueError(
-                f"A function of {rows.variable.name} must give numbers, got values of {values.dtype} such as "
-                f"{str(values[0, 0])!r}. Turn labels into indicators, such as labels == {str(values[0, 0])!r}."
-            )
-        if values.ndim != 2 or len(values) != len(rows):
-            raise ValueError(
-                f"A function of {rows.variable.name} must give a number, or a row of numbers, for each of {len(rows)} "
-                f"rows, got shape {values.shape}. Write it as a function of all rows at once."
-            )
-        if not np.isfinite(values).all():
-            raise ValueError(f"The given function of {rows.variable.name} has values that are not finite. Mend it.")
-        return values.astype(np.float64)
+        return numbers_from(self.function, self.function(rows.raw), rows)
 
 
 def given_recipe(features: Any) -> Recipe:
@@ -62,10 +47,11 @@ def given_recipe(features: Any) -> Recipe:
     _check_kind(features)
     if isinstance(features, torch.nn.Module):
         frozen = copy.deepcopy(features).eval().requires_grad_(False)
-        side = "orthogonal_to"
-        return Recipe("module", lambda rows, seed: NetworkSpace(check_module(frozen, rows), None, side), given=True)
+        return Recipe("module", lambda rows, seed: check_module(frozen, rows, "orthogonal_to"), given=True)
     if hasattr(features, "transform"):
-        return Recipe(type(features).__name__, lambda rows, seed: _transformer(rows, features), given=True)
+        fitted = TransformerSpace(copy.deepcopy(features)) if _is_fitted(features) else None  # users may fit it again
+        name = type(features).__name__
+        return Recipe(name, lambda rows, seed: fitted or TransformerSpace.fit(rows, features), given=True)
     if callable(features):
         name = getattr(features, "__name__", "function")
         return Recipe(name, lambda rows, seed: FunctionSpace(features), given=True)
@@ -110,9 +96,3 @@ def _as_names(features: Any) -> tuple[Any, ...]:
     named = all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names)
     named = named and len(set(names)) == len(names)  # what repeats are values
     return tuple(name if isinstance(name, str) else int(name) for name in names) if named else ()
-
-
-def _transformer(rows: Rows, transformer: Any) -> TransformerSpace:
-    if not _is_fitted(transformer):
-        return TransformerSpace.fit(rows, transformer)
-    return TransformerSpace(copy.deepcopy(transformer))  # the user may fit it again

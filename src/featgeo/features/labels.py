@@ -174,8 +174,7 @@ def _whitened(features: Array) -> Array:
     centred = features - features.mean(axis=0)
     variances, axes = np.linalg.eigh(centred.T @ centred / len(centred))
     kept = variances > SMALLEST_VARIANCE * max(variances.max(initial=0), np.finfo(np.float64).tiny)
-    whitened: Array = centred @ (axes[:, kept] / np.sqrt(variances[kept]))
-    return whitened
+    return centred @ (axes[:, kept] / np.sqrt(variances[kept]))
 
 
 def _covariance_of_pairs(codes: np.ndarray, features: Array) -> Array:

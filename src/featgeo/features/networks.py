@@ -76,8 +76,7 @@ class Trunk(_Scaled):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Features of a batch of rows, (n, d)."""
-        features: torch.Tensor = self.body(self.scaled(self._arranged(inputs)))
-        return features
+        return self.body(self.scaled(self._arranged(inputs)))
 
     def _arranged(self, inputs: torch.Tensor) -> torch.Tensor:
         """Rows of the shape that the body reads; a single column or channel may go without its axis."""
@@ -259,8 +258,7 @@ class Joint(nn.Module):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Features of a batch of rows, (n, d)."""
         parts = zip(self.trunks, self._parts(inputs), strict=True)
-        features: torch.Tensor = self.mix(torch.cat([trunk(part) for trunk, part in parts], dim=1))
-        return features
+        return self.mix(torch.cat([trunk(part) for trunk, part in parts], dim=1))
 
     def _parts(self, inputs: torch.Tensor) -> list[torch.Tensor]:
         pieces = torch.split(inputs, [math.prod(shape) for shape in self.shapes], dim=1)

@@ -116,16 +116,24 @@ def _combined(space: Sum | Joint, rows: Rows, seed: int) -> Space:
 
 
 def is_finite(rows: Rows) -> bool:
-    """Whether a variable takes few enough values to be treated as a finite alphabet."""
+    """Whether a variable takes few enough values to be treated as a finite alphabet.
+
+    A single column of labels is one, however many there are: they have no order that could serve instead.
+    """
     if rows.variable.is_tensor:
         return False
     if len(rows.variable.columns) == 1 and rows.variable.labels:
         return True
-    most = max(2, min(in_force.get().finite_values, int(np.sqrt(len(rows)))))
+    most = most_values(len(rows))
     if "is finite" not in rows.memo:
         head = rows.table.take(slice(0, HEAD_ROWS))
         rows.memo["is finite"] = all(len(symbols_of(table)[0]) <= most for table in (head, rows.table))
     return bool(rows.memo["is finite"])
+
+
+def most_values(n_rows: int, most: int | None = None) -> int:
+    """How many values a finite alphabet has at most, in so many rows; `Options.finite_values` when None."""
+    return max(2, min(most or in_force.get().finite_values, int(np.sqrt(n_rows))))
 
 
 def has_rows_for_each(rows: Rows) -> bool:
@@ -136,7 +144,7 @@ def has_rows_for_each(rows: Rows) -> bool:
 def _automatic(rows: Rows) -> list[Recipe]:
     if rows.variable.is_tensor:
         return [SINGLE["network"]]
-    if len(rows.variable.columns) == 1 and rows.has_many_labels:
+    if len(rows.variable.columns) == 1 and rows.variable.many_labels:
         return [FREQUENT, MEANS]
     if is_finite(rows):
         return [TABLE]

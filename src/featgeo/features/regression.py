@@ -24,19 +24,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from featgeo.features.combined import PartSpace, SideBySide
+from featgeo.features.combined import SideBySide
 from featgeo.features.scored import (
+    NumberSpace,
     Ranks,
     RankSpace,
     Scored,
-    SymbolSpace,
+    Symbols,
     cosines_of,
     frequent,
     joint_symbols,
@@ -48,7 +49,7 @@ from featgeo.features.scored import (
     whitening,
 )
 from featgeo.features.space import Space, normal_quantile
-from featgeo.features.spaces import SpanFunction
+from featgeo.features.spaces import SpanFunction, TableSpace, table_function
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR, AffineFeatures
 from featgeo.geometry.validation import Array
@@ -61,33 +62,7 @@ SYMBOL_DISTANCE = 4.0
 INDEX_WIDTH, INDEX_SHARE = 0.2, 0.5
 INDEX_GRID = np.arange(-9, 10) * 0.3
 
-Column = RankSpace | SymbolSpace
-
-
-@saved
-@dataclass(eq=False, repr=False)
-class LineSpace(Space):
-    """Lines in numbers, in their normal scores where these are others, and indicators of labels.
-
-    Attributes:
-        columns: What is read.
-        frequent: Of symbols those that have an indicator; of a number, one 0 where its scores are another line.
-    """
-
-    columns: tuple[Column, ...]
-    frequent: tuple[np.ndarray, ...]
-
-    def forward(self, rows: Rows) -> Tensor:
-        """All of them, (n, d)."""
-        blocks = []
-        for i, column in enumerate(self.columns):
-            if isinstance(column, SymbolSpace):
-                blocks.append((column.forward(rows) == self.tensor("frequent", i)).double())
-                continue
-            blocks.append(column.of.forward(rows).nan_to_num())
-            if len(self.frequent[i]):
-                blocks.append(scored(column, rows))
-        return torch.cat(blocks, dim=1)
+Column = RankSpace | TableSpace
 
 
 @saved
@@ -126,14 +101,14 @@ class AlongSpace(Space):
     Attributes:
         rank: Along a column or an index.
         waves: How many half-waves.
-        powers: Whether the square and the cube of the normal score are there.
+        powers: Those of the normal score that are there.
         narrow: Whether features of a narrow kernel are.
         jump: The rank beyond which an indicator is 1; None for no indicator.
     """
 
     rank: RankSpace
     waves: int = 0
-    powers: bool = False
+    powers: tuple[int, ...] = ()
     narrow: bool = False
     jump: float | None = None
 
@@ -143,14 +118,13 @@ class AlongSpace(Space):
 
 
 def along(
-    rank: Tensor, waves: int = 0, powers: bool = False, narrow: bool = False, jump: float | None = None
+    rank: Tensor, waves: int = 0, powers: tuple[int, ...] = (), narrow: bool = False, jump: float | None = None
 ) -> Tensor:
     """Functions of a rank, (n, 1), as `AlongSpace` has them."""
     half_waves = torch.arange(1, waves + 1, dtype=rank.dtype, device=rank.device)
     blocks = [(math.sqrt(2) * torch.cos(math.pi * half_waves * rank)).nan_to_num()]
     score = normal_quantile(rank).nan_to_num() if powers or narrow else rank
-    if powers:
-        blocks += [score**2, score**3]
+    blocks += [score**power for power in powers]
     if narrow:
         grid = torch.as_tensor(INDEX_GRID, device=rank.device)
         root = torch.linalg.cholesky(gaussian((grid[:, None] - grid).square(), INDEX_WIDTH))  # of their own kernel
@@ -163,8 +137,9 @@ def along(
 
 def scored(column: Column, rows: Rows) -> Tensor:
     """Where a standard normal has the ranks, a missing number counts as average; or positions of symbols; (n, 1)."""
-    at = column.forward(rows)
-    return normal_quantile(at).nan_to_num() if isinstance(column, RankSpace) else at
+    if isinstance(column, TableSpace):
+        return column.position(rows)[:, None]
+    return normal_quantile(column.forward(rows)).nan_to_num()
 
 
 def gaussian(squared_distances: Tensor, width: float = 1.0) -> Tensor:
@@ -221,6 +196,22 @@ def spanned(*parts: Known) -> Known:
     return together.mapped(whitening(together.values)[0])
 
 
+def ranks_of(column: Ranks) -> Known:
+    """Ranks along a column, (n,)."""
+    return Known(column.values, lambda: column.space)
+
+
+def lines_of(column: Scored, most: int) -> list[Known]:
+    """A number and, where these are another line, its normal scores; or indicators of symbols, `most` but not all."""
+    if isinstance(column, Symbols):
+        chosen, symbols = frequent(column, min(column.size - 1, most)), np.arange(column.size)[:, None]
+        values = (column.codes[:, None] == chosen).astype(np.float64)
+        return [Known(values, lambda: table_function(column.space, (symbols == chosen).astype(np.float64)))]
+    number = Known(np.nan_to_num(column.numbers)[:, None], lambda: NumberSpace(column.at, column.mean, filled=True))
+    likeness = np.corrcoef(number.values[:, 0], column.scores)[0, 1] ** 2
+    return [number] if likeness > in_force.get().same_line else [number, ranks_of(column).along(powers=(1,))]
+
+
 class Condition:
     """S, with all that regressions on it share.
 
@@ -236,31 +227,16 @@ class Condition:
         self.widths = in_force.get().fine_widths if fine else in_force.get().smooth_widths
         self.columns = scored_columns(rows.table) if columns is None else columns
 
-    def known(self, space: Space) -> Known:
-        """The functions of a space."""
-        return Known(space(self.rows), lambda: space)
-
     @cached_property
     def numbers(self) -> list[Known]:
         """Ranks along each column that is a number, (n,)."""
-        ranked = [column for column in self.columns if isinstance(column, Ranks)]
-        return [Known(column.values, partial(getattr, column, "space")) for column in ranked]
-
-    @cached_property
-    def _spaces(self) -> tuple[Any, ...]:
-        return tuple(column.space for column in self.columns)
+        return [ranks_of(column) for column in self.columns if isinstance(column, Ranks)]
 
     @cached_property
     def lines(self) -> Known:
         """An orthonormal basis of its lines and labels, (n, r)."""
-        most, chosen = max(1, int(in_force.get().most_free * len(self.rows)) // len(self.columns)), []
-        for column in self.columns:
-            if isinstance(column, Ranks):
-                likeness = np.corrcoef(np.nan_to_num(column.numbers), column.scores)[0, 1] ** 2
-                chosen.append(np.zeros(int(likeness <= in_force.get().same_line)))
-            else:
-                chosen.append(frequent(column, min(column.size - 1, most)))
-        return spanned(self.known(LineSpace(self._spaces, tuple(chosen))))
+        most = max(1, int(in_force.get().most_free * len(self.rows)) // len(self.columns))
+        return spanned(*(part for column in self.columns for part in lines_of(column, most)))
 
     @cached_property
     def curves(self) -> Known | None:
@@ -269,14 +245,16 @@ class Condition:
         waves = min(options.curve_waves, len(self.rows) // len(self.columns) // options.rows_per_curve)
         if waves < 2 or not self.numbers:
             return None
-        return spanned(self.lines, *(number.along(waves=waves, powers=True) for number in self.numbers))
+        return spanned(self.lines, *(number.along(waves=waves, powers=(2, 3)) for number in self.numbers))
 
     @cached_property
     def kernel(self) -> Known:
         """Features of the kernel of its smooth functions, (n, m)."""
         chosen = landmarks(len(self.rows), self.seed)
         at = [column.scores if isinstance(column, Ranks) else column.codes for column in self.columns]
-        kernel = self.known(LandmarkSpace(self._spaces, np.column_stack(at)[chosen].astype(np.float64), self.widths))
+        spaces, points = tuple(column.space for column in self.columns), np.column_stack(at)[chosen].astype(np.float64)
+        space = LandmarkSpace(spaces, points, self.widths)
+        kernel = Known(space(self.rows), lambda: space)
         return kernel.mapped(landmark_features(kernel.values, chosen))
 
     def indices(self, target: Array) -> list[Known]:
@@ -433,8 +411,7 @@ def density(rising: Array) -> Array:
     """How fast ranks rise along values in order, (n,): neighbours on either side over the distance between them."""
     n, reach = len(rising), int(np.sqrt(len(rising)))
     low, high = (np.arange(n) - reach).clip(min=0), (np.arange(n) + reach).clip(max=n - 1)
-    rise: Array = (high - low) / n / np.maximum(rising[high] - rising[low], _TINY)
-    return rise
+    return (high - low) / n / np.maximum(rising[high] - rising[low], _TINY)
 
 
 def jumps_of(terms: Known, lines: Known, along: Sequence[Known], target: Array) -> list[Known]:
@@ -467,8 +444,7 @@ def jumps_of(terms: Known, lines: Known, along: Sequence[Known], target: Array) 
 def _left(basis: Array, target: Array) -> Array:
     """What an orthonormal basis leaves of a target, centred, (n,)."""
     centred = target - target.mean()
-    rest: Array = centred - basis @ (basis.T @ centred) / len(basis)
-    return rest
+    return centred - basis @ (basis.T @ centred) / len(basis)
 
 
 MOST_ROWS = 20_000  # that means are learned from; it bounds the time
@@ -492,15 +468,12 @@ def mean_given(name: str, side: Any, targets: Array, seed: int) -> SpanFunction:
     left, scale, right = np.linalg.svd(targets - targets.mean(axis=0), full_matrices=False)
     unit = left[:, scale > ROUNDING * scale[0]] * np.sqrt(len(left))
     back = (scale[:, None] * right)[scale > ROUNDING * scale[0]] / np.sqrt(len(left))
-    symbols = joint_symbols(rows.table)
+    symbols = joint_symbols(rows)
     columns: list[Scored] = scored_columns(rows.table) if symbols is None else [symbols]
     kernels = (False, True) if len(columns) == 1 and symbols is None else (False,)
     found = (Condition(rows, seed, columns, fine).regress(unit) for fine in kernels)
     _, mean = min(found, key=lambda regression: regression[0].error)
-    of_unit = mean.space.affine
-    offset = of_unit.offset @ back + targets.mean(axis=0)
-    affine = AffineFeatures(of_unit.centre, of_unit.weight @ back, offset)
-    return SpanFunction(PartSpace((name,), mean.space.space), affine)
+    return SpanFunction(mean.space, AffineFeatures(np.zeros(len(back)), back, targets.mean(axis=0)), (name,))
 
 
 @saved

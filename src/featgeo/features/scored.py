@@ -17,11 +17,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.spatial.distance import cdist
 from scipy.special import ndtri
 from torch import Tensor
 
+from featgeo.features.recipes import is_finite, most_values
 from featgeo.features.space import Space, interpolated
 from featgeo.features.spaces import TableSpace
 from featgeo.features.variables import Rows, Table, symbol_keys
@@ -36,20 +36,22 @@ LANDMARKS = 200  # of a kernel: more take longer, and tell little more of smooth
 @saved
 @dataclass(eq=False, repr=False)
 class NumberSpace(Space):
-    """A number of a table, of mean 0 and variance 1 in the fit, (n, 1), NaN where missing.
+    """A number of a table less its mean in the fit, (n, 1).
 
     Attributes:
         at: Its position among the numbers.
-        line: The mean, and two factors of the spread: squares of huge numbers are not numbers.
+        mean: The mean.
+        filled: Whether a missing one counts as average; else it is NaN.
     """
 
     at: int
-    line: tuple[float, float, float]
+    mean: float
+    filled: bool = False
 
     def forward(self, rows: Rows) -> Tensor:
         """The number of each row."""
-        mean, size, spread = (self.tensor("line", i) for i in range(3))
-        return (rows.numbers[:, [self.at]] - mean) / size / spread
+        number = rows.numbers[:, [self.at]] - self.tensor("mean")
+        return number.nan_to_num() if self.filled else number
 
 
 @saved
@@ -79,28 +81,7 @@ class RankSpace(Space):
         if self not in rows.memo:  # several spaces read the same ranks
             knots, ranks = self.tensor("knots")[None], self.tensor("ranks")[None]
             rows.memo[self] = interpolated(self.of.forward(rows), knots, ranks)
-        found: Tensor = rows.memo[self]
-        return found
-
-
-@saved
-@dataclass(eq=False, repr=False)
-class SymbolSpace(Space):
-    """The position of a row's symbol, (n, 1).
-
-    Attributes:
-        at: The columns that make it up: among numbers, labels, and where each number is missing, in this order.
-        table: The symbols that are known.
-    """
-
-    at: tuple[int, ...]
-    table: TableSpace
-
-    def forward(self, rows: Rows) -> Tensor:
-        """Positions among the symbols, their number where a symbol is unknown."""
-        missing = torch.isnan(rows.numbers)
-        keys = torch.cat([torch.where(missing, torch.inf, rows.numbers), rows.codes, missing], dim=1)
-        return self.table.found(keys[:, list(self.at)])[:, None]
+        return rows.memo[self]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,25 +90,21 @@ class Ranks:
 
     Attributes:
         values: Mid-ranks over n, strictly between 0 and 1, NaN where missing; shape (n,).
-        numbers: The numbers, of mean 0 and variance 1, NaN where missing; shape (n,).
+        numbers: The numbers less their mean, NaN where missing; shape (n,).
         at: Its position among the numbers of a table.
-        line: As in `NumberSpace`.
+        mean: As in `NumberSpace`.
     """
 
     values: Array
     numbers: Array
     at: int
-    line: tuple[float, float, float]
+    mean: float
 
     @classmethod
     def read(cls, numbers: Array, at: int = 0) -> Ranks:
         """Of numbers that vary, NaN where missing, at a position among those of a table."""
-        known = numbers[~np.isnan(numbers)]
-        mean = known.mean()
-        size = np.abs(known - mean).max()
-        spread = np.sqrt(np.square((known - mean) / size).mean())
-        line = (float(mean), float(size), float(spread))
-        return cls(mid_ranks(numbers), (numbers - mean) / size / spread, at, line)
+        mean = float(np.nanmean(numbers))
+        return cls(mid_ranks(numbers), numbers - mean, at, mean)
 
     @property
     def scores(self) -> Array:
@@ -137,7 +114,7 @@ class Ranks:
     @cached_property
     def space(self) -> RankSpace:
         """Its ranks in other rows."""
-        return RankSpace.fit(NumberSpace(self.at, self.line), self.numbers, self.values)
+        return RankSpace.fit(NumberSpace(self.at, self.mean), self.numbers, self.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +125,7 @@ class Symbols:
         codes: Integers 0, ..., size - 1, each of which occurs; shape (n,).
         size: The number of symbols.
         keys: The symbols as a table has them, (size, columns); none where they are not of a table.
-        at: The columns, as in `SymbolSpace`.
+        at: The columns, as in `TableSpace`.
     """
 
     codes: np.ndarray
@@ -163,13 +140,9 @@ class Symbols:
         return cls(codes.reshape(-1), len(keys), keys.reshape(len(keys), -1).astype(np.float64), at)
 
     @cached_property
-    def space(self) -> SymbolSpace:
+    def space(self) -> TableSpace:
         """Its symbols in other rows."""
-        return SymbolSpace(self.at, TableSpace(np.asarray(self.keys), np.bincount(self.codes) / len(self.codes)))
-
-    def are_few(self, most: int | None = None) -> bool:
-        """Whether a finite alphabet, of so many symbols or fewer, is behind them."""
-        return self.size <= max(2, min(most or in_force.get().finite_values, int(np.sqrt(len(self.codes)))))
+        return TableSpace(np.asarray(self.keys), np.bincount(self.codes) / len(self.codes), self.at)
 
     @property
     def groups(self) -> list[np.ndarray]:
@@ -193,7 +166,7 @@ def scored_columns(table: Table, most_symbols: int | None = None) -> list[Scored
     for i, numbers in enumerate(table.numbers.T):
         missing = np.isnan(numbers)
         symbols = Symbols.of(np.where(missing, np.inf, numbers), i)
-        few = symbols.are_few(most_symbols)
+        few = symbols.size <= most_values(len(table), most_symbols)
         columns.append(symbols if few else Ranks.read(numbers, i))
         if missing.any() and not few:
             columns.append(Symbols.of(missing, p + q + i))
@@ -211,15 +184,10 @@ def same(one: Scored, other: Scored) -> bool:
     return False
 
 
-def joint_symbols(table: Table) -> Symbols | None:
-    """All columns together as one column of symbols; None where they take many values.
-
-    A single column of labels is one, however many there are: they have no order that could serve instead.
-    """
-    keys = symbol_keys(table)
-    symbols = Symbols.of(keys, *range(keys.shape[1]))
-    single = table.codes.shape[1] == 1 and table.numbers.shape[1] == 0
-    return symbols if single or symbols.are_few() else None
+def joint_symbols(rows: Rows) -> Symbols | None:
+    """All columns together as one column of symbols; None where they take many values."""
+    keys = symbol_keys(rows.table)
+    return Symbols.of(keys, *range(keys.shape[1])) if is_finite(rows) else None
 
 
 def mid_ranks(numbers: Array) -> Array:

@@ -216,8 +216,7 @@ class Space(Fields):
 
     def __call__(self, rows: Any) -> Array:
         """Values of the features that span it, (n, d)."""
-        values: Array = self.features(rows).cpu().numpy()
-        return values
+        return self.features(rows).cpu().numpy()
 
 
 class Wrapped(Space):

@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from featgeo.features.columns import LARGEST, SMALLEST, UNKNOWN
 from featgeo.features.space import Space, at_code, bisected, last_at_most, looked_up, normal_quantile
-from featgeo.features.variables import HEAD_ROWS, Rows, Table, Variable, symbol_keys, symbols_of
+from featgeo.features.variables import HEAD_ROWS, Rows, Variable, symbol_keys, symbols_of
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -99,7 +99,6 @@ class Encoding(Space):
         away = np.abs(np.where(missing, 0, numbers - centre))
         size = np.maximum(away.max(axis=0, initial=0), 1e-300)  # squares of huge or tiny numbers are not numbers
         spread = size * np.sqrt(np.square(away / size).sum(axis=0) / known)
-        ranked = numbers.shape[1] > 0 and scores in ("uniform", "normal")
         columns = zip(rows.variable.labels, table.codes.T, strict=True)
         counts = [np.bincount(codes[codes != UNKNOWN], minlength=column.n_labels) for column, codes in columns]
         indicators = tuple(map(_indicators, counts))
@@ -108,7 +107,7 @@ class Encoding(Space):
         )
         clip = min(1 / n, 0.05) if scores == "normal" else 0.5 / n  # normal scores stop a row from either end
         scale = np.where(spread > 0, spread, 1.0)
-        quantiles = _quantiles(rows) if ranked else None
+        quantiles = _quantiles(rows) if numbers.shape[1] and scores in ("uniform", "normal") else None
         return cls(scores, quantiles, bounds, centre, scale, clip, _with_missing(rows.variable), shares, indicators)
 
     def numbers(self, rows: Rows) -> Tensor:
@@ -219,10 +218,13 @@ class TableSpace(Space):
     Attributes:
         symbols: The distinct rows seen in the fit, (m, columns), in order, as `symbol_keys` writes them.
         shares: The share of each in the fit, (m,); it stands in for values that the fit never saw.
+        at: The columns that are read: among numbers, labels, and where each number is missing, in this order. All
+            numbers and labels when none is named.
     """
 
     symbols: Array
     shares: Array
+    at: tuple[int, ...] = ()
 
     @classmethod
     def fit(cls, rows: Rows) -> TableSpace:
@@ -237,12 +239,10 @@ class TableSpace(Space):
 
     def position(self, rows: Rows) -> Tensor:
         """The position of each row's value among the symbols, (n,); their number where the fit never saw it."""
-        return self.found(
-            torch.cat([torch.where(torch.isnan(rows.numbers), torch.inf, rows.numbers), rows.codes], dim=1)
-        )
-
-    def found(self, keys: Tensor) -> Tensor:
-        """The same for rows as `symbol_keys` writes them, (n, columns)."""
+        missing = torch.isnan(rows.numbers)
+        keys = torch.cat([torch.where(missing, torch.inf, rows.numbers), rows.codes], dim=1)
+        if self.at:
+            keys = torch.cat([keys, missing], dim=1)[:, list(self.at)]
         symbols, m = self.tensor("symbols"), len(self.symbols)
         if keys.shape[1] == 1:  # the same, sooner
             found = last_at_most(symbols.T, keys)[:, 0]
@@ -435,16 +435,20 @@ def _additive(rows: Rows, scores: Scores) -> SplineSpace | Encoding:
     return splines if splines(rows.take(slice(0, 1))).shape[1] <= MOST_SPLINES else Encoding.fit(rows)
 
 
-def check_not_constant(table: Table, name: str) -> None:
+def varies(rows: Rows) -> bool:
+    """Whether two rows differ."""
+    parts = (rows.take(slice(0, HEAD_ROWS)), rows)  # most differ early
+    values = (part.tensor.flatten(1).numpy() if rows.variable.is_tensor else symbol_keys(part.table) for part in parts)
+    return any((keys != keys[0]).any() for keys in values)
+
+
+def check_not_constant(rows: Rows, name: str) -> None:
     """Refuse a variable that never varies: nothing depends on it, and it depends on nothing."""
-    for part in (table.take(slice(0, HEAD_ROWS)), table):
-        keys = symbol_keys(part)
-        if (keys != keys[0]).any():
-            return
-    raise ValueError(
-        f"{name} never varies in these {len(keys)} sample(s) (one class, n_samples={len(keys)}): nothing can "
-        "depend on it. Pass rows in which it takes at least two values."
-    )
+    if not varies(rows):
+        raise ValueError(
+            f"{name} never varies in these {len(rows)} sample(s) (one class, n_samples={len(rows)}): nothing can "
+            "depend on it. Pass rows in which it takes at least two values."
+        )
 
 
 FeatureFunction = Callable[[Any], Array]  # from rows to values at each, (n, k)
@@ -493,29 +497,13 @@ def table_function(space: TableSpace, values: Array, of: tuple[str, ...] = ()) -
         of: The variables of the side that the symbols belong to; all when none is named.
     """
     m, k = values.shape
-    return SpanFunction(TableSpace(space.symbols, np.zeros(m)), AffineFeatures(np.zeros(m), values, np.zeros(k)), of)
-
-
-@saved
-@dataclass(eq=False, repr=False)
-class ScaledSpace(Space):
-    """A space with its features divided by fixed numbers: the span is the same.
-
-    Attributes:
-        space: The space.
-        scale: One number a feature, (d,).
-    """
-
-    space: Space
-    scale: Array
-
-    def forward(self, rows: Any) -> Tensor:
-        """Features of ordinary size, (n, d)."""
-        return self.space.forward(rows) / self.tensor("scale")
+    return SpanFunction(replace(space, shares=np.zeros(m)), AffineFeatures(np.zeros(m), values, np.zeros(k)), of)
 
 
 def in_reach(space: Space, rows: Any) -> Space:
     """The space, with features so large or so small that their squares would not be numbers brought to size 1."""
     size = np.abs(space(rows)).max(axis=0, initial=0)
     beyond = (size > LARGEST) | ((size < SMALLEST) & (size > 0))
-    return ScaledSpace(space, np.where(beyond, size, 1.0)) if beyond.any() else space
+    scale = np.where(beyond, size, 1.0).clip(min=1e-300)  # whose inverse is a number
+    zero = np.zeros(len(scale))
+    return SpanFunction(space, AffineFeatures(zero, np.diag(1 / scale), zero)) if beyond.any() else space

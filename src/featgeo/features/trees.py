@@ -231,8 +231,7 @@ def _direction(values: Array, target: Array, part: np.ndarray) -> tuple[Array, A
         gram, product = np.split(whole - values[rows].T @ both[rows], [-1], axis=1)
         energies, axes = np.linalg.eigh(gram)
         scale = max(float(energies.mean()), np.finfo(np.float64).tiny)
-        lines: Array = axes @ ((axes.T @ product) / (energies.clip(min=0)[:, None] + scale * ridges))
-        return lines
+        return axes @ ((axes.T @ product) / (energies.clip(min=0)[:, None] + scale * ridges))
 
     _, indices = cross_fitted(part, without, lambda lines, rows: values[rows] @ lines)
     best = int(np.argmin(np.square(target[:, None] - indices).sum(axis=0)))
@@ -412,7 +411,10 @@ class RegressorSpace(Space):
             encoding = Encoding.fit(rows, "standard")
         inputs = as_matrix(rows) if encoding is None else encoding.features(rows).cpu()
         name = "trees" if regressor is None else getattr(regressor, "__name__", type(regressor).__name__)
-        start = trees(rows, seed, **_size(targets.shape[1])) if regressor is None else regressor
+        # With many functions forests have fewer trees, each of which goes further: so predictions stay fast.
+        n_trees = int(np.clip(MOST_TREES / max(targets.shape[1], 1), FEWEST_TREES, 100))
+        boosted = trees(rows, seed, max_iter=n_trees, learning_rate=10 / n_trees)
+        start = boosted if regressor is None else regressor
         if regressor is None and inputs.numel() * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
         variable, codes = rows.variable, rows.table.codes
@@ -445,12 +447,6 @@ class RegressorSpace(Space):
         """The average over the sets of regressors, (n, k)."""
         inputs = as_matrix(rows) if self.encoding is None else self.encoding.forward(rows)
         return torch.stack([regressions.forward(inputs, rows.codes) for regressions in self.sets]).mean(dim=0)
-
-
-def _size(n_functions: int) -> dict[str, Any]:
-    """How many trees a forest has, and how far each goes: with many functions fewer, so that predictions stay fast."""
-    n_trees = int(np.clip(MOST_TREES / max(n_functions, 1), FEWEST_TREES, 100))
-    return {"max_iter": n_trees, "learning_rate": 10 / n_trees}
 
 
 def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegressor:

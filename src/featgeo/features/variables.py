@@ -36,9 +36,8 @@ from featgeo.features.columns import (
     column_of,
     columns_of,
     identifiers,
-    is_frame,
     numbers_of,
-    plain,
+    rows_of,
     shape_of,
     taken,
 )
@@ -90,8 +89,8 @@ class Variable:
     @classmethod
     def seen(cls, values: Any, name: str) -> Variable:
         """Learn the columns, or the shape, of a variable."""
-        values = plain(values)
-        shape = shape_of(values, name) if not is_frame(values) else ()
+        values = rows_of(values, name)
+        shape = shape_of(values, name)
         if len(shape) > 2:
             as_tensor(values, name)
             return cls(name, shape=tuple(shape[1:]))
@@ -145,7 +144,7 @@ class Variable:
 
     def rows(self, values: Any) -> Rows:
         """Rows of this variable, checked against what the fit saw."""
-        return Rows(self, plain(values))
+        return Rows(self, rows_of(values, self.name))
 
     def read(self, values: Any) -> Table:
         """The columns of the given rows as numbers and codes."""
@@ -202,11 +201,6 @@ class Rows:
         return len(self) * (
             int(np.prod(self.variable.shape)) if self.variable.is_tensor else len(self.variable.columns)
         )
-
-    @property
-    def has_many_labels(self) -> bool:
-        """Whether some column has more labels than can each have an indicator."""
-        return bool(self.variable.many_labels)
 
     @cached_property
     def table(self) -> Table:
@@ -298,10 +292,9 @@ class Rows:
 def symbols_of(table: Table) -> tuple[Array, np.ndarray]:
     """The distinct rows of a table, (m, p + q), sorted, as `symbol_keys` writes them, and their counts, (m,)."""
     keys = symbol_keys(table)
-    if keys.shape[1] > 1:
-        return np.unique(keys, axis=0, return_counts=True)
-    symbols, counts = np.unique(keys, return_counts=True)  # the same, sooner
-    return symbols[:, None], counts
+    axis = 0 if keys.shape[1] > 1 else None  # of a single column the same, sooner
+    symbols, counts = np.unique(keys, axis=axis, return_counts=True)
+    return symbols.reshape(len(counts), -1), counts
 
 
 def symbol_keys(table: Table) -> Array:

@@ -234,7 +234,7 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
     Returns:
         Targets of unit variance, (n, k).
     """
-    if not rows.has_many_labels:
+    if not rows.variable.many_labels:
         return targets(space, others, [values for _, values in pilot])
     found = np.hstack([values * sigma for sigma, values in pilot])
     options = in_force.get()
@@ -277,7 +277,6 @@ def clearness(rows: Rows, residuals: Array, seed: int) -> float:
 
 SELECTION_ROWS = 2048  # rows that choose between spaces of one kind: bounds time
 PATIENT_ROWS = 20_000  # rows that choose between spaces, at most: bounds time
-ROWS_A_GIVEN = 10  # for each given function that features are orthogonal to; with fewer there is a warning, no more
 
 Given = dict[str, list[Recipe]]
 Regressors = dict[str, Recipe]
@@ -351,7 +350,7 @@ def _is_more(bank: Bank, names: Names) -> bool:
     y = task.every.y
     both = (rows, *(y.rows.values() if isinstance(y, Parts) else (y,)))
     # Trees read no column of too many labels, and would have too many to predict.
-    if learned.unseen is None or any(part.has_many_labels for part in both):
+    if learned.unseen is None or any(part.variable.many_labels for part in both):
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])
@@ -436,9 +435,9 @@ def _check_given(n_functions: int, n_rows: int) -> None:
             f"Given features must be fewer than the rows: {n_functions} functions on {n_rows} rows leave nothing that "
             "is uncorrelated with all of them. Give fewer, such as a PCA of them, or fit to more rows."
         )
-    if n_rows < ROWS_A_GIVEN * n_functions:
+    if n_rows < (fewest := in_force.get().rows_a_function) * n_functions:
         warnings.warn(
-            f"{n_functions} given functions on {n_rows} rows: with fewer than {ROWS_A_GIVEN} rows for each, features "
+            f"{n_functions} given functions on {n_rows} rows: with fewer than {fewest} rows for each, features "
             "that are exactly uncorrelated with them on these rows need not be so on others, and may be large there. "
             "Give fewer, such as a PCA of them, or fit to more rows.",
             stacklevel=2,

@@ -206,8 +206,7 @@ def _trunk(space: Any, key: str, rows: Rows, seed: int) -> tuple[str, NetworkSpa
         fixed = recipe.fit(rows, seed)
         return recipe.name, _Span(fixed, complement(Moments.from_features({"z": fixed(rows)}), "z", ()))
     if recipe.argument is not None:
-        check_module(recipe.argument, rows)
-        return recipe.name, NetworkSpace(recipe.argument, None, key)
+        return recipe.name, check_module(recipe.argument, rows, key)
     if recipe.name == "sequence" or recipe.name == "image" or rows.variable.is_tensor:
         network = _tensor_network(recipe.name, rows.variable)
         return network.config["kind"], NetworkSpace(network, None, key)

@@ -488,7 +488,7 @@ def check_varying(**variables: Rows) -> None:
     """Refuse variables, by name, that never vary."""
     for name, rows in variables.items():
         if not rows.variable.is_tensor:
-            check_not_constant(rows.table, name)
+            check_not_constant(rows, name)
 
 
 def h_score_on(side: Rows | Parts, f: Array, g: FeatureFunction, sigma: Array) -> float:

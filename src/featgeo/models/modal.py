@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import Calibration, Link, Recalibration, Support
-from featgeo.features.columns import counted, plain, rows_of, shape_of
+from featgeo.features.columns import counted, shape_of
 from featgeo.features.given import given_recipe
 from featgeo.features.variables import Parts, Rows, Variable
 from featgeo.geometry.validation import Array, check_choice, check_flag, seed_of
@@ -242,7 +242,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def _pairs(self, X: Any, y: Any, Z: Any) -> Pairs:
         self.x_variable_ = Variable.seen(X, "X")
-        if not self.x_variable_.is_tensor and len(shape_of(plain(X), "X")) != 1:
+        if not self.x_variable_.is_tensor and len(shape_of(X, "X")) != 1:
             validate_data(self, X, skip_check_array=True)  # scikit-learn's `n_features_in_` and `feature_names_in_`
         values = self._seen_y(y)
         if Z is not None:
@@ -336,8 +336,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         return Parts({"x": self._x_rows(X), "z": self.z_variable_.rows(Z)})
 
     def _x_rows(self, X: Any) -> Rows:
-        rows_of(X, "X")
-        if hasattr(self, "n_features_in_") and not self.x_variable_.is_tensor and len(shape_of(plain(X), "X")) != 1:
+        if hasattr(self, "n_features_in_") and not self.x_variable_.is_tensor and len(shape_of(X, "X")) != 1:
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.x_variable_.rows(X)
 

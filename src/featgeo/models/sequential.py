@@ -94,7 +94,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         self.y_variable_ = Variable("next symbol", (_symbol(arrays),))
         windows = _windows(arrays, max(self.orders_) + 1)
         histories, following = self._histories(windows[:, :-1]), self.y_variable_.rows(windows[:, -1])
-        check_not_constant(following.table, "The sequence")
+        check_not_constant(following, "The sequence")
         tables = self._has_tables(histories, following)
         setting = self._setting(histories, following, tables)
         if tables:
