@@ -349,7 +349,7 @@ def rows_of(values: Any, name: str) -> Any:
     rows = values if isinstance(values, torch.Tensor) else list_as_array(values, name)
     if rows.ndim == 0:
         raise ValueError(
-            f"{name} must have one row a sample, got a single {type(values).__name__}. Pass an array, a tensor, a "
+            f"{name} must have one row a sample, got {type(values).__name__}. Pass an array, a tensor, a "
             "frame, a series or a list."
         )
     return rows
