@@ -76,9 +76,14 @@ def rests_on_few_rows(x: Array, y: Array) -> bool:
 
 
 def kurtosis(features: Array) -> float:
-    """The largest fourth moment of a feature of variance 1: 1.5 for cosines, n / m for an indicator of m rows."""
+    """The largest fourth moment of a feature of variance 1: 1.5 for cosines, n / m for an indicator of m rows.
+
+    One that does not vary counts as an indicator of a single row: these rows lack that row.
+    """
     squares = np.square(features)
-    return float(np.max(np.mean(np.square(squares), axis=0) / np.mean(squares, axis=0) ** 2, initial=0))
+    second, fourth = np.mean(squares, axis=0), np.mean(np.square(squares), axis=0)
+    worst = np.full(len(second), float(len(features)))
+    return float(np.max(np.divide(fourth, second**2, out=worst, where=second > 0), initial=0))
 
 
 def less_spread(spectrum: Array, same_row: float, n_rows: int) -> Array:
