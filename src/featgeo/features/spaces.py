@@ -87,8 +87,8 @@ class Encoding(Space):
     @classmethod
     def fit(cls, rows: Rows, scores: Scores = "standard") -> Encoding:
         """Learn the scores of each number and the shares of each label."""
-        table = rows.table
-        numbers, n = table.numbers, len(table)
+        table, n, ranked = rows.table, len(rows), scores in ("uniform", "normal")
+        numbers = table.numbers[: 0 if ranked else n]  # ranks have no use for a centre and a scale
         missing = np.isnan(numbers)
         bounds = np.array([[-np.inf], [np.inf]]) * np.ones(numbers.shape[1])
         if scores == "bounded":
@@ -107,7 +107,7 @@ class Encoding(Space):
         )
         clip = min(1 / n, 0.05) if scores == "normal" else 0.5 / n  # normal scores stop a row from either end
         scale = np.where(spread > 0, spread, 1.0)
-        quantiles = _quantiles(rows) if numbers.shape[1] and scores in ("uniform", "normal") else None
+        quantiles = _quantiles(rows) if ranked and numbers.shape[1] else None
         return cls(scores, quantiles, bounds, centre, scale, clip, _with_missing(rows.variable), shares, indicators)
 
     def numbers(self, rows: Rows) -> Tensor:
