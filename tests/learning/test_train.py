@@ -1,7 +1,10 @@
 import builtins
+import io
 import os
 import sys
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -229,6 +232,30 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
     )
     with pytest.raises(ValueError, match=r"damaged.*Delete it"):
         train(small_trunks(), pair(), Nesting([1]), options, 0)
+
+
+class _Touches:
+    """A crafted object: whoever unpickles it without care makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("inside", ["noise", "other", "code"])
+def test_a_crafted_checkpoint_with_the_right_checksum_is_refused_and_runs_nothing(tmp_path, inside):
+    options, mark = replace(QUICK, max_epochs=1, checkpoint=tmp_path), tmp_path / "ran"
+    content = io.BytesIO()
+    if inside == "noise":
+        content.write(b"no file of torch")
+    else:
+        torch.save({"fingerprint": _Touches(mark)} if inside == "code" else [1, 2], content)
+    (tmp_path / "run-0.pt").write_bytes(sha256(content.getvalue()).digest() + content.getvalue())
+    with pytest.raises(ValueError, match=r"damaged or something else.*Delete it"):
+        train(small_trunks(), pair(), Nesting([1]), options, 0)
+    assert not mark.exists()
 
 
 @pytest.mark.parametrize(("j", "epochs"), [(10, 0), (30, 2)])

@@ -4,23 +4,19 @@ A few modes from a finite sample can push 1 + f.g below zero. What is used is th
 P_Y, that is nowhere negative: projecting onto a convex set that holds the truth never takes one further from it. The
 mass that had to be removed is reported.
 
-The values of Y that a conditional distribution spreads its mass over.
+The values of Y that it spreads its mass over are a `Support`. Labels and tables have finitely many values. Numbers are
+gathered into neighbourhoods, each with its mean value and the mean of g over it, so that means stay exact; mass is
+spread evenly over each. Vectors are represented by rows drawn from the fit.
 
-Labels and tables have finitely many values. Numbers are gathered into neighbourhoods, each with its mean value and the
-mean of g over it, so that means stay exact; mass is spread evenly over each. Vectors are represented by rows drawn from
-the fit.
-
-From features to density ratios p(y|x) / p(y), and how probabilities are set right on held-out rows.
+A `Link` leads from features to density ratios p(y|x) / p(y):
 
 - `LinearLink` is the theory's 1 + f.g, made a density where it goes below zero; a share of the prior mixed in keeps it
   away from zero.
 - `ExponentialLink` is a softmax of the features: the same to first order where the dependence is weak (section 3.3 of
   the paper), always positive, and fitted to held-out rows by maximum likelihood. The features stay as they are.
-- `Recalibration` maps the predicted to the observed frequencies of {Y <= quantile}.
 
-How assembled distributions are set right: by rows that their features have not seen.
-
-Few modes of a strong dependence spread Y too widely, noisy ones too narrowly. Neither shows on the rows of the fit.
+Few modes of a strong dependence spread Y too widely, noisy ones too narrowly. Neither shows on the rows of the fit, so
+distributions are set right by rows that their features have not seen (`Calibration`):
 
 - Numbers: held-out rows say how often Y fell below each predicted quantile, and one map of probabilities, the same for
   all x, makes that as often as it should be (`Recalibration`). Intervals then cover as often as they say, on average

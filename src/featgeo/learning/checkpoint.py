@@ -11,6 +11,7 @@ import json
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -46,13 +47,16 @@ def go_on(run: Run) -> None:
     if path is None or not path.exists():
         return
     content = path.read_bytes()
-    if sha256(content[CHECKSUM_BYTES:]).digest() != content[:CHECKSUM_BYTES]:
+    try:
+        if sha256(content[CHECKSUM_BYTES:]).digest() != content[:CHECKSUM_BYTES]:
+            raise ValueError("its checksum does not fit")
+        kept = torch.load(io.BytesIO(content[CHECKSUM_BYTES:]), map_location="cpu", weights_only=True)
+        ours, found = _fingerprint(run), dict(kept["fingerprint"])
+    except (EOFError, KeyError, RuntimeError, TypeError, UnpicklingError, ValueError) as error:
         raise ValueError(
             f"A checkpoint must be a whole file written by featgeo, and {path} is damaged or something else. "
             "Delete it to start anew, or use another folder."
-        )
-    kept = torch.load(io.BytesIO(content[CHECKSUM_BYTES:]), map_location="cpu", weights_only=True)
-    ours, found = _fingerprint(run), kept["fingerprint"]
+        ) from error
     differing = sorted(name for name in ours.keys() | found.keys() if ours.get(name) != found.get(name))
     if differing:
         details = "; ".join(f"{name}: {found.get(name)} there, {ours.get(name)} here" for name in differing)

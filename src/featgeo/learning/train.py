@@ -1,7 +1,7 @@
 """Gradients, where the features themselves are to be learned: networks that maximise a nested H-score.
 
 Each block of inputs goes through its trunk to features, and a linear readout of them gives the dimensions of every
-level that may use the block:
+level that may use the block (`NestedFeatures`):
 
     f_i(x) = sum over the blocks b of level i on the x side of  A_ib trunk_b(x_b),     and g_i(y) likewise.
 
@@ -10,9 +10,7 @@ dimensions, which help as oversampling does in a randomised SVD. Only the trunks
 features, the best readouts have a closed form (`featgeo.learning.solve`).
 
 Lightning Fabric takes care of devices, precision and ranks. A run that is killed at any point and started again with
-the same checkpoint folder ends with the same parameters, bit by bit.
-
-Trunks and linear readouts: from batches of inputs to f and g, level by level.
+the same checkpoint folder ends with the same parameters, bit by bit (`Run`).
 """
 
 from __future__ import annotations
