@@ -1,36 +1,37 @@
-"""The container of a model: a zip archive whose every size is known, and right, before anything is unpacked.
+"""The container of a model: a line that says what it is, and arrays of numbers, packed, under a checksum.
 
-`manifest.json` says what the model is made of, and lists size and sha256 of every other member; its own sha256 is the
-comment of the archive. Nothing that is not listed is read, and no member unpacks to more than `MOST_RATIO` times what
-it takes in the file, so that reading takes memory in proportion to the file, whoever made it. Checksums find damage,
-not malice: whoever writes a file can write them, too. What a file may create is settled elsewhere.
+The line has the word `featgeo`, the version of the format, that of the library, and the sha256 of all that follows it:
+a safetensors file, packed by zlib. One of its arrays, the manifest, is the JSON that says what the model is made of.
+Nothing unpacks to more than `MOST_RATIO` times what it takes in the file, and safetensors knows every size before it
+reads anything, so that reading takes memory in proportion to the file, whoever made it. The checksum finds damage, not
+malice: whoever writes a file can write it, too. What a file may create is settled elsewhere.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import math
 import os
-import zipfile
+import re
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from hashlib import sha256
+from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-from featgeo.files import write_whole
+import numpy as np
+import safetensors.numpy
 
-# 1.x kept objects of scikit-learn by the names of their types, 2.x spaces as they were before they were modules.
-FORMAT_VERSION = (3, 0)
-MANIFEST = "manifest.json"
-MOST_RATIO = 8  # what compresses better is stored as it is
-MOST_MANIFEST_BYTES = 2**25
+# 1.x kept objects of scikit-learn by the names of their types, 2.x spaces as they were before they were modules, 3.x
+# zip archives.
+FORMAT_VERSION = "4.0"
+MANIFEST = "manifest"
+MOST_RATIO = 8  # what packs better is stored as it is
 # A value takes at most about 80 bytes of memory ("[]," is the worst), so these take 120 MB. Labels and long lists
 # are not in the manifest, and the widest tables that can be fitted need a tenth of it.
 MOST_VALUES = 1_500_000
-_COMMENT = "featgeo sha256 "
+_LINE = re.compile(rb"featgeo (\S{1,40}) (\S{1,40}) ([0-9a-f]{64})\n")
 
 Readable = str | os.PathLike[str] | IO[bytes]
 
@@ -47,109 +48,79 @@ def damaged(reason: object) -> RefusedError:
     )
 
 
-def write_archive(path: str | os.PathLike[str], manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
-    """Write a model's parts to a file, all or nothing."""
-    head = {"format": "featgeo", "version": FORMAT_VERSION, **manifest, "members": _listed(members)}
-    text = json.dumps(head, allow_nan=False).encode()
+def content_of(file: Readable) -> bytes:
+    """All of what a user wants to read a model from: a path, or a binary file that can be read and sought in."""
+    if not isinstance(file, str | os.PathLike):
+        if not (hasattr(file, "read") and hasattr(file, "seek")):
+            kind = type(file).__name__
+            raise TypeError(f"A model is read from a path or from a binary file, got a {kind}. Pass a path.")
+        file.seek(0)
+        return file.read()
+    path = Path(file)
+    if path.is_dir():
+        raise IsADirectoryError(f"A model is a file, and {str(path)!r} is a folder. Add the name of the file.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {str(path)!r}. Correct the path.")
+    if not path.is_file():  # reading from a pipe or a device may never end
+        raise ValueError(f"{path} {damaged('a device, a pipe or a socket, not a regular file')}")
+    return path.read_bytes()
+
+
+def packed(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """The content of a file."""
+    text = json.dumps(manifest, allow_nan=False).encode()
     if reason := _too_large(text):
         raise ValueError(f"This model has too many parts to be saved: {reason}. Fit it to fewer columns.")
-    with io.BytesIO() as buffer:
-        with zipfile.ZipFile(buffer, "w") as archive:
-            archive.comment = f"{_COMMENT}{_sha256(text)}".encode()
-            archive.writestr(MANIFEST, text, zipfile.ZIP_DEFLATED)
-            for name, content in members.items():
-                packed = len(zlib.compress(content))
-                worth_it = packed < len(content) <= MOST_RATIO * packed
-                archive.writestr(name, content, zipfile.ZIP_DEFLATED if worth_it else zipfile.ZIP_STORED)
-        write_whole(path, buffer.getvalue())
+    content = safetensors.numpy.save({**arrays, MANIFEST: np.frombuffer(text, dtype=np.uint8)})
+    body = zlib.compress(content)
+    if len(content) >= MOST_RATIO * len(body):
+        body = zlib.compress(content, level=0)
+    line = f"featgeo {FORMAT_VERSION} {metadata.version('featgeo')} {sha256(body).hexdigest()}\n"
+    return line.encode() + body
 
 
-@contextmanager
-def opened(file: Readable) -> Iterator[IO[bytes]]:
-    """What a user wants to read a model from: a path, or a binary file that can be read and sought in."""
-    if isinstance(file, str | os.PathLike):
-        path = Path(file)
-        if path.is_dir():
-            raise IsADirectoryError(f"A model is a file, and {str(path)!r} is a folder. Add the name of the file.")
-        if not path.exists():
-            raise FileNotFoundError(f"There is no file {str(path)!r}. Correct the path.")
-        if not path.is_file():  # reading from a pipe or a device may never end
-            raise ValueError(f"{path} {damaged('a device, a pipe or a socket, not a regular file')}")
-        with path.open("rb") as found:
-            yield found
-    elif all(hasattr(file, name) for name in ("read", "seek", "tell")):
-        yield file
-    else:
-        raise TypeError(f"A model is read from a path or from a binary file, got a {type(file).__name__}. Pass a path.")
+def unpacked(content: bytes) -> tuple[Any, dict[str, np.ndarray]]:
+    """The manifest and the other arrays of what `packed` gave; whatever goes wrong is the file's fault."""
+    if content.startswith(b"PK") and b"featgeo sha256 " in content[-80:]:
+        raise _other_version("3.x or older", "an earlier one")
+    line = _LINE.match(content)
+    if line is None:
+        raise damaged("its first line is not that of a model")
+    version, library, checksum = (part.decode("latin-1") for part in line.groups())
+    if version.split(".")[0] != FORMAT_VERSION.split(".")[0]:
+        raise _other_version(version, library)
+    body = memoryview(content)[line.end() :]
+    if sha256(body).hexdigest() != checksum:
+        raise damaged("its checksum is that of another content")
+    arrays = safetensors.numpy.load(_decompressed(body))
+    return parse(arrays.pop(MANIFEST).tobytes()), arrays
 
 
-def read_archive(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The manifest and the members of a file that `write_archive` wrote; whatever goes wrong is the file's fault."""
-    size = file.seek(0, os.SEEK_END)
-    with zipfile.ZipFile(file) as archive:
-        infos = checked_members(archive, size)
-        if MANIFEST not in infos or infos[MANIFEST].file_size > MOST_MANIFEST_BYTES:
-            raise damaged(f"there is no {MANIFEST}, or one too large")
-        text = archive.read(MANIFEST)
-        manifest = parse(text)
-        _check_version(manifest)
-        members = {name: archive.read(name) for name in infos if name != MANIFEST}
-        checksum = archive.comment.decode("latin-1")
-        if checksum != f"{_COMMENT}{_sha256(text)}" or manifest.get("members") != _listed(members):
-            raise damaged("its parts do not have the names, sizes and checksums of the manifest")
-    return manifest, members
+def _decompressed(body: memoryview) -> bytes:
+    unpacker = zlib.decompressobj()
+    content = unpacker.decompress(body, MOST_RATIO * len(body))
+    if not unpacker.eof:
+        raise damaged(f"it would unpack to more than {MOST_RATIO} times its size")
+    return content
 
 
 def parse(text: bytes) -> Any:
-    """JSON as `write_archive` writes it: each name once, finite numbers, not too much of it."""
+    """JSON as `packed` writes it: each name once, finite numbers, not too much of it."""
     if reason := _too_large(text):
         raise damaged(reason)
     return json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite)
 
 
-def checked_members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """The members of an archive by name, once nothing about their sizes is suspect.
-
-    Args:
-        archive: Opened, nothing read yet.
-        size: Of the whole file.
-    """
-    infos = archive.infolist()
-    for info in infos:
-        stored = info.compress_type == zipfile.ZIP_STORED
-        if info.flag_bits & 1 or not (stored or info.compress_type == zipfile.ZIP_DEFLATED):
-            raise damaged(f"{info.filename!r} is packed in a way that featgeo does not use")
-        limit = info.compress_size * (1 if stored else MOST_RATIO)
-        if info.file_size > limit and info.filename != MANIFEST:
-            raise damaged(f"{info.filename!r} would unpack to {info.file_size} bytes")
-    by_name = {info.filename: info for info in infos}
-    if len(by_name) < len(infos) or sum(info.compress_size for info in infos) > size:
-        raise damaged("two members have the same name, or all together are larger than the file")
-    return by_name
-
-
-def _check_version(manifest: Any) -> None:
-    if not isinstance(manifest, dict) or "format" not in manifest:
-        raise damaged("the manifest is none of featgeo's")
-    version = manifest.get("version")
-    major = version[0] if isinstance(version, list) and version else None
-    if manifest["format"] != "featgeo" or major != FORMAT_VERSION[0]:
-        raise RefusedError(
-            f"has format version {str(version)[:40]} and this featgeo reads version {FORMAT_VERSION[0]}.x. Load it "
-            f"with the featgeo that wrote it ({str(manifest.get('featgeo'))[:40]}), or fit the model again."
-        )
-
-
-def _listed(members: Mapping[str, bytes]) -> dict[str, Any]:
-    """Size and checksum of each member."""
-    return {name: {"size": len(content), "sha256": _sha256(content)} for name, content in members.items()}
+def _other_version(version: str, library: str) -> RefusedError:
+    return RefusedError(
+        f"has format version {version} and this featgeo reads version {FORMAT_VERSION.split('.')[0]}.x. Load it with "
+        f"the featgeo that wrote it ({library}), or fit the model again."
+    )
 
 
 def _too_large(text: bytes) -> str:
     values = sum(map(text.count, (b",", b"[", b"{", b":")))
-    if len(text) > MOST_MANIFEST_BYTES or values > MOST_VALUES:
-        return f"{values} values in {len(text)} bytes, at most {MOST_VALUES} in {MOST_MANIFEST_BYTES}"
-    return ""
+    return f"{values} values, at most {MOST_VALUES}" if values > MOST_VALUES else ""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -164,7 +135,3 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text[:20]} is no number, or too large")
     return number
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

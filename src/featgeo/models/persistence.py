@@ -1,10 +1,10 @@
 """Fitted models in files: tensors and JSON, never pickle.
 
-A file is an archive (`featgeo.models.archive`) of `manifest.json` (what the model is made of), `tensors.safetensors`
-(all arrays and long lists), and, for objects of other libraries that the user passed, one `.skops` member each. Loading
-creates the classes that say `@saved` (`featgeo.schema`), each with fields of the types that it declares, and nothing
-else: no other class, no function, nothing by a name that a file brings, unless the user names it. A network of the user
-is saved by its parameters alone, and handed in again at load.
+A file (`featgeo.models.archive`) holds JSON, what the model is made of, and arrays: those of the model, long lists, and
+the bytes that skops makes of objects of other libraries, one array for each that the user passed. Loading creates the
+classes that say `@saved` (`featgeo.schema`), each with fields of the types that it declares, and nothing else: no other
+class, no function, nothing by a name that a file brings, unless the user names it. A network of the user is saved by
+its parameters alone, and handed in again at load.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 import torch
 from sklearn.base import BaseEstimator
 
 from featgeo.features import networks
+from featgeo.files import write_whole
 from featgeo.models import foreign
-from featgeo.models.archive import Readable, RefusedError, damaged, opened, parse, read_archive, write_archive
+from featgeo.models.archive import Readable, RefusedError, content_of, damaged, packed, parse, unpacked
 from featgeo.schema import SAVED, filled, is_saved, made, saved_fields
 
-_TENSORS, _OBJECT = "tensors.safetensors", ".skops"
+_OBJECT = "object"  # how names of arrays begin that are objects of the user
 FROM_TEXT: dict[str, Any] = {"float": float, "bytes": bytes.fromhex, "datetime": datetime.fromisoformat}
 LISTS: dict[str, Any] = {"tuple": tuple, "list": list}
 PLAIN = None | bool | int | float | str
@@ -42,9 +41,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     if not is_saved(model):
         raise ValueError(f"A {type(model).__name__} cannot be saved: it is none of featgeo's own classes.")
     writer = _Writer()
-    state = writer.encode(model)
-    members = {**writer.members, _TENSORS: safetensors.numpy.save(writer.tensors)}
-    write_archive(path, {"featgeo": metadata.version("featgeo"), **state}, members)
+    write_whole(path, packed(writer.encode(model), writer.tensors))
 
 
 def load(file: Readable, modules: Mapping[str, Any] | None = None, trusted: Sequence[str | type] = ()) -> Any:
@@ -67,17 +64,16 @@ def load(file: Readable, modules: Mapping[str, Any] | None = None, trusted: Sequ
     if isinstance(trusted, str):
         raise ValueError(f"`trusted` must be a list of names, got {trusted!r}. Pass trusted=[{trusted!r}].")
     names = {kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}" for kind in trusted}
-    with opened(file) as source:
-        try:
-            manifest, members = read_archive(source)
-            tensors = safetensors.numpy.load(members[_TENSORS])
-            objects = foreign.unpack({name: part for name, part in members.items() if name.endswith(_OBJECT)}, names)
-            return _Reader(objects, tensors, dict(modules or {})).model(manifest)
-        except _NotGivenError:
-            raise
-        except Exception as error:  # whatever a file makes go wrong is that file's fault
-            refused = error if isinstance(error, RefusedError) else damaged(f"{type(error).__name__}: {error}")
-            raise ValueError(f"{name} {refused}") from error
+    content = content_of(file)
+    try:
+        manifest, tensors = unpacked(content)
+        packages = {name: part.tobytes() for name, part in tensors.items() if name.startswith(_OBJECT)}
+        return _Reader(foreign.unpack(packages, names), tensors, dict(modules or {})).model(manifest)
+    except _NotGivenError:
+        raise
+    except Exception as error:  # whatever a file makes go wrong is that file's fault
+        refused = error if isinstance(error, RefusedError) else damaged(f"{type(error).__name__}: {error}")
+        raise ValueError(f"{name} {refused}") from error
 
 
 class _NotGivenError(ValueError):
@@ -85,11 +81,10 @@ class _NotGivenError(ValueError):
 
 
 class _Writer:
-    """Objects as JSON, with arrays, long lists and objects of the user's types put aside."""
+    """Objects as JSON, with arrays, long lists and objects of the user's types put aside as arrays."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
-        self.members: dict[str, bytes] = {}
         self._known: dict[int, tuple[Any, Any]] = {}  # objects that several parts share are written once
 
     def encode(self, value: Any) -> Any:
@@ -133,9 +128,7 @@ class _Writer:
                 }
                 return {"module": config if isinstance(config, dict) else None, "state": state}
             case BaseEstimator():
-                name = f"object-{len(self.members)}{_OBJECT}"
-                self.members[name] = foreign.pack(value)
-                return {"foreign": name}
+                return {"foreign": self._tensor(np.frombuffer(foreign.pack(value), dtype=np.uint8), _OBJECT)}
             case _ if callable(value):
                 return {"function": "orthogonal_to"}
         raise ValueError(
@@ -165,8 +158,8 @@ class _Writer:
             return {"times": self._array(array.view(np.int64)), "dtype": array.dtype.str}
         return {"array": self._tensor(array), "shape": list(array.shape)}
 
-    def _tensor(self, array: np.ndarray) -> str:
-        name = f"array-{len(self.tensors)}"
+    def _tensor(self, array: np.ndarray, kind: str = "array") -> str:
+        name = f"{kind}-{len(self.tensors)}"
         self.tensors[name] = np.ascontiguousarray(array)
         return name
 
