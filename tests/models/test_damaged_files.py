@@ -18,8 +18,8 @@ import skops.io
 from crafted_files import CRAFTED, PACKED, PAYLOADS, Parts, honest, kinds, mutated, outcome, peak_memory, with_payload
 
 from featgeo import ModalDecomposition, load
-from featgeo.models.archive import packed, unpacked
 from featgeo.models.base import Decomposition
+from featgeo.models.persistence import packed, unpacked
 from featgeo.schema import SAVED
 
 KINDS = ("table", "linear", "spline", "kernel", "index", "trees", "network", "classifier", "regressor", "conditional",

@@ -20,7 +20,7 @@ import copy
 import io
 import os
 import warnings
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -32,9 +32,7 @@ from featgeo.features.columns import UNKNOWN
 from featgeo.features.space import Fields, Space, interpolated
 from featgeo.features.variables import Rows, Table, Variable
 from featgeo.files import write_whole
-
-if TYPE_CHECKING:
-    from featgeo.models.modal import ModalDecomposition
+from featgeo.models.modal import ModalDecomposition
 
 Part = Literal["f", "g", "posterior"]
 ANY_ROWS = ({0: torch.export.Dim("rows")},)
@@ -85,8 +83,7 @@ def to_torch(model: ModalDecomposition, part: Part, path: str | os.PathLike[str]
     with io.BytesIO() as buffer, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, about its internals
         torch.export.save(torch.export.export(*_example(model, part), dynamic_shapes=ANY_ROWS), buffer)
-        content = buffer.getvalue()
-    write_whole(path, content)
+        write_whole(path, buffer.getvalue())
 
 
 def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str]) -> None:
@@ -115,8 +112,6 @@ def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str])
 
 def _variable(model: Any, part: Part) -> Variable:
     """The variable that a part of a model reads."""
-    from featgeo.models.modal import ModalDecomposition
-
     if not isinstance(model, ModalDecomposition):
         raise NotImplementedError(
             "A ModalDecomposition, FeatureClassifier or FeatureRegressor can be exported, got a "
@@ -143,9 +138,8 @@ def _order(variable: Variable) -> np.ndarray:
 def _example(model: ModalDecomposition, part: Part) -> tuple[nn.Module, tuple[Tensor]]:
     """A part as a module, and inputs that it can be traced with."""
     module, variable = as_module(model, part), _variable(model, part)
-    if variable.is_tensor:
-        return module, (torch.zeros(2, *variable.shape),)
-    return module, (torch.zeros(2, len(_order(variable)), dtype=torch.float64),)
+    shape, kind = (variable.shape, None) if variable.is_tensor else ((len(_order(variable)),), torch.float64)
+    return module, (torch.zeros(2, *shape, dtype=kind),)
 
 
 def _check_ours(function: Any, variable: Variable, with_given: bool) -> None:

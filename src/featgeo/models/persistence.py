@@ -1,10 +1,15 @@
 """Fitted models in files: tensors and JSON, never pickle.
 
-A file (`featgeo.models.archive`) holds JSON, what the model is made of, and arrays: those of the model, long lists, and
-the bytes that skops makes of objects of other libraries, one array for each that the user passed. Loading creates the
-classes that say `@saved` (`featgeo.schema`), each with fields of the types that it declares, and nothing else: no other
-class, no function, nothing by a name that a file brings, unless the user names it. A network of the user is saved by
-its parameters alone, and handed in again at load.
+A file is one line and a body. The line has the word `featgeo`, the version of the format, that of the library, and the
+sha256 of the body, which is a safetensors file, packed by zlib. Nothing unpacks to more than `MOST_RATIO` times what it
+takes in the file, and safetensors knows every size before it reads anything, so that reading takes memory in proportion
+to the file, whoever made it. The checksum finds damage, not malice: whoever writes a file can write it, too.
+
+One of its arrays, the manifest, is JSON that says what the model is made of; others are those of the model, long lists,
+and the bytes that skops makes of objects of other libraries, one array for each that the user passed. Loading creates
+the classes that say `@saved` (`featgeo.schema`), each with fields of the types that it declares, and nothing else: no
+other class, no function, nothing by a name that a file brings, unless the user names it. A network of the user is saved
+by its parameters alone, and handed in again at load.
 """
 
 from __future__ import annotations
@@ -13,22 +18,37 @@ import copy
 import json
 import math
 import os
+import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import sha256
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+import safetensors.numpy
 import torch
 from sklearn.base import BaseEstimator
 
 from featgeo.features import networks
 from featgeo.files import write_whole
 from featgeo.models import foreign
-from featgeo.models.archive import Readable, RefusedError, content_of, damaged, packed, parse, unpacked
-from featgeo.schema import SAVED, filled, is_saved, made, saved_fields
+from featgeo.schema import SAVED, RefusedError, damaged, filled, is_saved, made, saved_fields
 
+# 1.x kept objects of scikit-learn by the names of their types, 2.x spaces as they were before they were modules, 3.x
+# zip archives.
+FORMAT_VERSION = "4.0"
+MANIFEST = "manifest"
+MOST_RATIO = 8  # what packs better is stored as it is
+# A value takes at most about 80 bytes of memory ("[]," is the worst), so these take 120 MB. Labels and long lists
+# are not in the manifest, and the widest tables that can be fitted need a tenth of it.
+MOST_VALUES = 1_500_000
+_LINE = re.compile(rb"featgeo (\S{1,40}) (\S{1,40}) ([0-9a-f]{64})\n")
+
+Readable = str | os.PathLike[str] | IO[bytes]
 _OBJECT = "object"  # how names of arrays begin that are objects of the user
 FROM_TEXT: dict[str, Any] = {"float": float, "bytes": bytes.fromhex, "datetime": datetime.fromisoformat}
 LISTS: dict[str, Any] = {"tuple": tuple, "list": list}
@@ -119,8 +139,6 @@ class _Writer:
                 return self._saved(value)
             case np.ndarray():
                 return self._array(value)
-            case torch.Tensor():
-                return {"tensor": self._array(value.detach().cpu().numpy())}
             case torch.nn.Module():
                 config = getattr(value, "config", None)
                 state = {
@@ -128,7 +146,7 @@ class _Writer:
                 }
                 return {"module": config if isinstance(config, dict) else None, "state": state}
             case BaseEstimator():
-                return {"foreign": self._tensor(np.frombuffer(foreign.pack(value), dtype=np.uint8), _OBJECT)}
+                return {"foreign": self._tensor(np.frombuffer(foreign.skops().dumps(value), dtype=np.uint8), _OBJECT)}
             case _ if callable(value):
                 return {"function": "orthogonal_to"}
         raise ValueError(
@@ -211,8 +229,6 @@ class _Reader:
                 return self.tensors[name].reshape(shape)
             case [("dtype", str(kind)), ("times", times)] if np.dtype(kind).kind in "mM":
                 return self.decode(times).view(kind)
-            case [("tensor", array)]:
-                return torch.from_numpy(self.decode(array))
             case [("foreign", name)]:
                 return self.objects[name]
             case [("module", config), ("state", state)]:
@@ -266,3 +282,80 @@ class _Reader:
                 f"The module for {where!r} has another architecture than the saved one: {error}. Pass one of the same."
             ) from error
         return own.eval()
+
+
+def content_of(file: Readable) -> bytes:
+    """All of what a user wants to read a model from: a path, or a binary file that can be read and sought in."""
+    if not isinstance(file, str | os.PathLike):
+        if not (hasattr(file, "read") and hasattr(file, "seek")):
+            kind = type(file).__name__
+            raise TypeError(f"A model is read from a path or from a binary file, got a {kind}. Pass a path.")
+        file.seek(0)
+        return file.read()
+    path = Path(file)
+    if path.is_dir():
+        raise IsADirectoryError(f"A model is a file, and {str(path)!r} is a folder. Add the name of the file.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {str(path)!r}. Correct the path.")
+    if not path.is_file():  # reading from a pipe or a device may never end
+        raise ValueError(f"{path} {damaged('a device, a pipe or a socket, not a regular file')}")
+    return path.read_bytes()
+
+
+def packed(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """The content of a file."""
+    text = json.dumps(manifest, allow_nan=False).encode()
+    if reason := _too_large(text):
+        raise ValueError(f"This model has too many parts to be saved: {reason}. Fit it to fewer columns.")
+    content = safetensors.numpy.save({**arrays, MANIFEST: np.frombuffer(text, dtype=np.uint8)})
+    body = zlib.compress(content)
+    if len(content) > MOST_RATIO * len(body):
+        body = zlib.compress(content, level=0)
+    line = f"featgeo {FORMAT_VERSION} {metadata.version('featgeo')} {sha256(body).hexdigest()}\n"
+    return line.encode() + body
+
+
+def unpacked(content: bytes) -> tuple[Any, dict[str, np.ndarray]]:
+    """The manifest and the other arrays of what `packed` gave; whatever goes wrong is the file's fault."""
+    line, was_archive = _LINE.match(content), content.startswith(b"PK") and b"featgeo sha256 " in content[-80:]
+    if line is None and not was_archive:
+        raise damaged("its first line is not that of a model")
+    words = line.groups() if line else (b"3.x or older", b"an earlier one", b"")
+    version, library, checksum = (word.decode("latin-1") for word in words)
+    if line is None or version.split(".")[0] != FORMAT_VERSION.split(".")[0]:
+        raise RefusedError(
+            f"has format version {version} and this featgeo reads version {FORMAT_VERSION.split('.')[0]}.x. Load it "
+            f"with the featgeo that wrote it ({library}), or fit the model again."
+        )
+    body = memoryview(content)[line.end() :]
+    if sha256(body).hexdigest() != checksum:
+        raise damaged("its checksum is that of another content")
+    # Where it would unpack to more, safetensors finds too few bytes for the sizes that it read first.
+    arrays = safetensors.numpy.load(zlib.decompressobj().decompress(body, MOST_RATIO * len(body)))
+    return parse(arrays.pop(MANIFEST).tobytes()), arrays
+
+
+def parse(text: bytes) -> Any:
+    """JSON as `packed` writes it: each name once, finite numbers, not too much of it."""
+    if reason := _too_large(text):
+        raise damaged(reason)
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite)
+
+
+def _too_large(text: bytes) -> str:
+    values = sum(map(text.count, (b",", b"[", b"{", b":")))
+    return f"{values} values, at most {MOST_VALUES}" if values > MOST_VALUES else ""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError("a name comes twice")
+    return result
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is no number, or too large")
+    return number
