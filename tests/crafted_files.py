@@ -403,7 +403,11 @@ CRAFTED: dict[str, Callable[[Parts], Any]] = {
         parts, {"labels": "V", "text": "array-0", "lengths": "array-0", "json": True, "shape": [1]}
     ),
     "texts of other lengths": lambda parts: _parameter(
-        parts, {"long": "list", "text": "array-0", "lengths": "array-0", "json": False}
+        parts,
+        {
+            "long": "list",
+            "items": {"labels": "O", "text": "array-0", "lengths": "array-0", "json": False, "shape": [1]},
+        },
     ),
     "an object of the system": lambda parts: _parameter(parts, {"object": "subprocess.Popen", "state": {"dict": []}}),
     "an object without a state": lambda parts: _parameter(parts, {"object": "Nystroem", "state": None}),

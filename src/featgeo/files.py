@@ -41,7 +41,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     try:
         _remove_leftovers(target.parent)
         with _unfinished(target.parent, mode) as (file, name):
-            _write_all(file, data)
+            name.write_bytes(data)
             os.fsync(file)
             os.replace(name, target)
     except OSError as error:
@@ -123,12 +123,6 @@ def _unfinished(folder: Path, mode: int | None) -> Iterator[tuple[int, Path]]:
         finally:
             os.close(file)
             name.unlink(missing_ok=True)
-
-
-def _write_all(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
 
 
 def _sync_folder(folder: Path) -> None:

@@ -116,7 +116,7 @@ class _Writer:
             case np.generic() if value.dtype.kind in "biufUS":
                 return self.encode(value.item())
             case tuple() | list() if len(value) > LONG and all(isinstance(part, PLAIN) for part in value):
-                return {"long": type(value).__name__, **self._texts(value)}
+                return {"long": type(value).__name__, "items": self._array(np.array(value, dtype=object))}
             case tuple() | list():
                 return {type(value).__name__: [self.encode(part) for part in value]}
             case dict():
@@ -170,27 +170,27 @@ class _Writer:
         }
 
     def _array(self, array: np.ndarray) -> Any:
-        if array.dtype.kind in "OUS":
-            return {"labels": array.dtype.kind, **self._texts(array.ravel().tolist()), "shape": list(array.shape)}
+        """Labels are one long text and the length of each; JSON where they are not all texts."""
         if array.dtype.kind in "mM":
             return {"times": self._array(array.view(np.int64)), "dtype": array.dtype.str}
-        return {"array": self._tensor(array), "shape": list(array.shape)}
+        if array.dtype.kind not in "OUS":
+            return {"array": self._tensor(array), "shape": list(array.shape)}
+        items = array.ravel().tolist()
+        as_they_are = all(type(item) is str for item in items)
+        texts = items if as_they_are else [json.dumps(self.encode(item), allow_nan=False) for item in items]
+        parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+        return {
+            "labels": array.dtype.kind,
+            "text": self._tensor(np.frombuffer(b"".join(parts), dtype=np.uint8)),
+            "lengths": self._tensor(np.array([len(part) for part in parts], dtype=np.int64)),
+            "json": not as_they_are,
+            "shape": list(array.shape),
+        }
 
     def _tensor(self, array: np.ndarray, kind: str = "array") -> str:
         name = f"{kind}-{len(self.tensors)}"
         self.tensors[name] = np.ascontiguousarray(array)
         return name
-
-    def _texts(self, items: Sequence[Any]) -> dict[str, Any]:
-        """Plain values as one long text and the length of each; JSON where they are not all texts."""
-        as_they_are = all(type(item) is str for item in items)
-        texts = items if as_they_are else [json.dumps(self.encode(item), allow_nan=False) for item in items]
-        parts = [text.encode("utf-8", "surrogatepass") for text in texts]
-        return {
-            "text": self._tensor(np.frombuffer(b"".join(parts), dtype=np.uint8)),
-            "lengths": self._tensor(np.array([len(part) for part in parts], dtype=np.int64)),
-            "json": not as_they_are,
-        }
 
 
 @dataclass
@@ -219,8 +219,8 @@ class _Reader:
                 return LISTS[kind](map(self.decode, parts))
             case [("dict", list(pairs))]:
                 return {self.decode(key): self.decode(part) for key, part in pairs}
-            case [("json", as_json), ("lengths", lengths), ("long", "tuple" | "list" as kind), ("text", text)]:
-                return LISTS[kind](self._texts(text, lengths, as_json))
+            case [("items", items), ("long", "tuple" | "list" as kind)]:
+                return LISTS[kind](self.decode(items).tolist())
             case [("json", as_json), ("labels", kind), ("lengths", lengths), ("shape", shape), ("text", text)] if (
                 kind in ("O", "U", "S") and min(shape, default=0) >= 0
             ):
