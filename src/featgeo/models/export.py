@@ -97,7 +97,7 @@ def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str])
         raise ImportError("ONNX files need further packages. Run: pip install 'featgeo[export]'.") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, about its internals
-        program = torch.onnx.export(
+        program: Any = torch.onnx.export(
             *_example(model, part),
             dynamo=True,
             dynamic_shapes=ANY_ROWS,
@@ -105,8 +105,6 @@ def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str])
             output_names=[part],
             verbose=False,
         )
-    if program is None:
-        raise RuntimeError("torch.onnx.export gave no program. Upgrade torch.")
     write_whole(path, program.model_proto.SerializeToString())
 
 
@@ -142,13 +140,8 @@ def _example(model: ModalDecomposition, part: Part) -> tuple[nn.Module, tuple[Te
     return module, (torch.zeros(2, *shape, dtype=kind),)
 
 
-def _check_ours(function: Any, variable: Variable, with_given: bool) -> None:
+def _check_ours(function: Space, variable: Variable, with_given: bool) -> None:
     """Refuse functions of what is not ours, or of more than the tensor of inputs."""
-    if not isinstance(function, Space):
-        raise NotImplementedError(
-            f"Only functions inside a space and tables of values can be exported, got {type(function).__name__}. Keep "
-            "the model itself with `save`."
-        )
     foreign = [type(part).__name__ for part in function.modules() if isinstance(part, Fields) and not part.is_ours]
     if foreign or with_given:
         raise NotImplementedError(
@@ -192,15 +185,12 @@ class _Posterior(Fields):
 
     def __init__(self, f: nn.Module, model: ModalDecomposition) -> None:
         link, support, recalibration = model.link_, model.support_, model.recalibration_
-        if not isinstance(link, LinearLink | ExponentialLink):
-            raise NotImplementedError(
-                f"LinearLink and ExponentialLink can be exported, got {type(link).__name__}. Export part 'f' and "
-                "assemble the probabilities yourself."
-            )
         self.f, self.mass = f, support.mass
         self.prior_share = float(link.prior_share) if isinstance(link, LinearLink) else None
         self.knots = None if recalibration is None else (recalibration.predicted, recalibration.observed)
-        weight, bias = (support.g, np.ones(support.m)) if isinstance(link, LinearLink) else (link.weight, link.bias)
+        weight, bias = (
+            (link.weight, link.bias) if isinstance(link, ExponentialLink) else (support.g, np.ones(support.m))
+        )
         # sigma goes into the weights: onnxruntime would make a factor of a matrix product single precision.
         self.weight, self.bias = (weight * model.singular_values_).T, bias
 

@@ -40,15 +40,14 @@ def unpack(contents: Mapping[str, bytes], trusted: Collection[str]) -> dict[str,
         contents: What `skops().dumps` gave, by name.
         trusted: Full names of types and functions that they may be made of.
     """
-    wanted = {name: sorted(_wanted(content)) for name, content in contents.items()}
-    every = sorted({kind for kinds in wanted.values() for kind in kinds})
+    every = sorted({kind for content in contents.values() for kind in _wanted(content)})
     missing = [kind for kind in every if kind not in trusted]
     if missing:
         raise RefusedError(
             f"wants to create {missing}, which are not among the types that featgeo itself writes. Only if you trust "
             f"whoever made the file, pass load(path, trusted={every})."
         )
-    return {name: skops().loads(content, trusted=wanted[name]) for name, content in contents.items()}
+    return {name: skops().loads(content, trusted=every) for name, content in contents.items()}
 
 
 def _wanted(content: bytes) -> set[str]:
