@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -87,15 +88,15 @@ def test_a_name_of_250_characters_is_a_name_like_any_other(tmp_path):
     assert (tmp_path / ("n" * 250)).read_text() == "y"
 
 
-@pytest.mark.parametrize("function", ["write", "fsync", "replace"])
-def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, function):
+@pytest.mark.parametrize(("owner", "function"), [(Path, "write_bytes"), (os, "fsync"), (os, "replace")])
+def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, owner, function):
     path = tmp_path / "file"
     path.write_text("old")
 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, function, full)
+    monkeypatch.setattr(owner, function, full)
     with pytest.raises(OSError, match="Free some space"):
         files.write_whole(path, "new")
     assert path.read_text() == "old"
@@ -188,11 +189,10 @@ def test_folders_that_cannot_be_synced_and_files_that_cannot_be_locked_are_writt
     assert (tmp_path / ".featgeo-x.partial").exists()  # nothing is known to be a leftover without locks
 
 
-def test_what_is_written_in_pieces_is_whole(tmp_path, monkeypatch):
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
-    files.write_whole(tmp_path / "file", "0123456789")
-    assert (tmp_path / "file").read_text() == "0123456789"
+def test_what_is_larger_than_any_buffer_is_whole(tmp_path):
+    content = os.urandom(3_000_000)
+    files.write_whole(tmp_path / "file", content)
+    assert (tmp_path / "file").read_bytes() == content
 
 
 def test_a_long_name_is_shown_by_its_ends(tmp_path):

@@ -41,7 +41,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     try:
         _remove_leftovers(target.parent)
         with _unfinished(target.parent, mode) as (file, name):
-            _write_all(file, data)
+            name.write_bytes(data)
             os.fsync(file)
             os.replace(name, target)
     except OSError as error:
@@ -107,32 +107,22 @@ def _explained(error: OSError, path: str | os.PathLike[str]) -> OSError:
 @contextlib.contextmanager
 def _unfinished(folder: Path, mode: int | None) -> Iterator[tuple[int, Path]]:
     """A new file, open and locked, with its hidden name; gone in the end unless it was renamed."""
-    file, name = _open(folder)
-    try:
-        if mode is not None and hasattr(os, "fchmod"):
-            os.fchmod(file, mode)
-        yield file, name
-    finally:
-        os.close(file)
-        name.unlink(missing_ok=True)
-
-
-def _open(folder: Path) -> tuple[int, Path]:
-    while True:
+    named = False
+    while not named:
         name = folder / f"{_PREFIX}{uuid.uuid4().hex}{_SUFFIX}"
-        file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o666)
-        if fcntl is not None:
-            with contextlib.suppress(OSError):  # where nothing can be locked, nothing is taken for a leftover either
-                fcntl.flock(file, fcntl.LOCK_EX)
-        if name.exists():  # else another writer took it for a leftover before it was locked
-            return file, name
-        os.close(file)
-
-
-def _write_all(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
+        file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        try:
+            if fcntl is not None:
+                with contextlib.suppress(OSError):  # where nothing can be locked, nothing is taken for a leftover
+                    fcntl.flock(file, fcntl.LOCK_EX)
+            named = name.exists()  # else another writer took it for a leftover before it was locked
+            if named and mode is not None and hasattr(os, "fchmod"):
+                os.fchmod(file, mode)
+            if named:
+                yield file, name
+        finally:
+            os.close(file)
+            name.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
