@@ -43,8 +43,8 @@ from sklearn.linear_model import LogisticRegression
 
 from featgeo.card import Card, Shown
 from featgeo.features.space import interpolated
+from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.validation import Array, as_numbers, as_real, check_level, check_whole, generator_of, shown
-from featgeo.learning.solve import Candidate, preferred
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 
@@ -558,7 +558,7 @@ def _prior_mass(prior: Any, support: Support) -> Array:
 
 
 CELLS = 4_000_000  # probabilities that a link is judged by, at most, for time: a row has one for each label
-FEWEST_JUDGING = 200  # rows, however many labels there are
+FEWEST_JUDGING = 200  # rows that are always afforded, however many labels there are: bounds time
 
 
 @saved

@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from featgeo.evidence.shuffling import AMPLE_COUNT
 from featgeo.explore.cells import Cells
 from featgeo.explore.counting import Counts
+from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
-from featgeo.learning.solve import preferred_places
 from featgeo.tuning import in_force
 
 MOST_ENTRIES = 2**21  # of the tables of a batch: memory
@@ -188,7 +187,7 @@ def _ample_sizes(of_f: Array, of_g: Array, n: Array) -> tuple[np.ndarray, np.nda
     place = np.arange(len(n))
     for _ in range(of_f.shape[1] + of_g.shape[1]):
         last_f, last_g = of_f[place, np.maximum(n_f - 1, 0)], of_g[place, np.maximum(n_g - 1, 0)]
-        few = (n_f > 0) & (n_g > 0) & (AMPLE_COUNT * last_f * last_g > n) & (n_f * n_g > 1)
+        few = (n_f > 0) & (n_g > 0) & (in_force.get().ample_count * last_f * last_g > n) & (n_f * n_g > 1)
         if not few.any():
             break
         shorter_f = few & (n_f > 1) & ((last_f >= last_g) | (n_g == 1))

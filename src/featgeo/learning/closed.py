@@ -25,12 +25,12 @@ from featgeo.features.recipes import MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import GPU_ROWS_AT_ONCE, Space
 from featgeo.features.spaces import TableSpace, in_reach
 from featgeo.features.trees import RegressorSpace, as_matrix, trees
-from featgeo.features.variables import Parts, Rows, cross_fitted
+from featgeo.features.variables import Candidate, Parts, Rows, cross_fitted, is_within_an_error, preferred
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream, some_rows
-from featgeo.learning.learned import FEW_FOLDS, N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
+from featgeo.learning.learned import FEW_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
 from featgeo.learning.setting import Plan, Setting
-from featgeo.learning.solve import Candidate, Folds, Search, Solution, is_within_an_error, preferred, solve
+from featgeo.learning.solve import Folds, Search, Solution, solve
 from featgeo.tuning import in_force
 from featgeo.watch import is_time_left, tell
 
@@ -104,10 +104,10 @@ class Bank:
         folds: Moments of the features of all spaces, by fold.
     """
 
-    def __init__(self, task: Task, n_folds: int = N_FOLDS) -> None:
-        self.task, self.n_folds, data = task, n_folds, task.data
+    def __init__(self, task: Task, n_folds: int | None = None) -> None:
+        self.task, self.n_folds, data = task, n_folds or in_force.get().folds, task.data
         self.head = data if isinstance(data, Pairs) else data.head_of_next_pass
-        self.fold_of_row = None if self.head is None else self.head.folds(n_folds, task.plan.seed)
+        self.fold_of_row = None if self.head is None else self.head.folds(self.n_folds, task.plan.seed)
         self.spaces: dict[tuple[str, str], Space] = {}
         self.own: dict[tuple[str, str], Array] = {}
         self._kept: dict[tuple[str, str], Any] = {}
