@@ -27,7 +27,8 @@ class Options:
     finite_values: int = 32  # a variable of no more values (and no more than the root of n) is a finite alphabet; a
     # column of no more labels has an indicator of each, one of more labels as many for its frequent ones
     shared_labels: float = 0.05  # share of the rows, at least, that have a label of others too: else it names the row
-    rows_a_function: int = 10  # at least, for each label or function that is learned by itself: fewer show noise
+    rows_a_function: int = 10  # at least, for each label or function that is learned by itself: fewer show noise. So
+    # many that say nothing are added to each leaf of a boosted tree, which then has half as many at least
     folds: int = 5  # parts of the rows that are left out once: more cost more, fewer leave less to learn from
     outer_share: float = 0.002  # of the rows lie outside of either end that "bounded" numbers are measured by
     outer_reach: float = 4.0  # they end so many times as far from the middle: 11 deviations of a bell curve

@@ -298,8 +298,9 @@ def _splines(at: Array, means: Array, weight: Array) -> Iterator[tuple[Array, in
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
 # What predictions may cost: trees that a new row passes through for all functions together, and forests, of a hundred
 # trees each, that are averaged where there is a single function.
-MOST_TREES, FEWEST_TREES = 220, 20
+MOST_TREES, FEWEST_TREES = 150, 20
 AVERAGED = 3
+FEW_PARTS = 3  # of the rows that are left out in turn where forests of all rows are grown besides: bounds time
 MOST_LEAVES = 31  # of a tree, as scikit-learn has them: bounds time
 FEWEST_GROWN = 2000  # rows of a forest that are always afforded, however many columns they have
 
@@ -415,8 +416,11 @@ class RegressorSpace(Space):
         n_trees = int(np.clip(MOST_TREES / max(targets.shape[1], 1), FEWEST_TREES, 100))
         boosted = trees(rows, seed, max_iter=n_trees, learning_rate=10 / n_trees)
         start = boosted if regressor is None else regressor
+        are_several = targets.shape[1] > 1
         if regressor is None and inputs.numel() * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
+        elif regressor is None and are_several:
+            fold_of_row = fold_of_row % FEW_PARTS
         variable, codes = rows.variable, rows.table.codes
         width = inputs.shape[1] + 2 * len(variable.many_labels)
         most = GROWN_CELLS // max(1, width * targets.shape[1] * (len(np.unique(fold_of_row)) + 1))
@@ -438,7 +442,7 @@ class RegressorSpace(Space):
             return model.forward(inputs[out], torch.from_numpy(codes[out])).numpy()
 
         grown, unseen = cross_fitted(fold_of_row, without, told_by, name)
-        if targets.shape[1] > 1:
+        if are_several:
             tell(f"{name} of all rows")
             grown = [without(np.empty(0, dtype=np.int64))]
         return cls(tuple(grown[:AVERAGED]), encoding), unseen
@@ -450,12 +454,21 @@ class RegressorSpace(Space):
 
 
 def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegressor:
-    """Boosted trees that take labels as labels; options as scikit-learn has them."""
-    n_numbers = rows.table.numbers.shape[1]
+    """Boosted trees that take labels as labels; options as scikit-learn has them.
+
+    A leaf is a function that is learned by itself: it is shrunk as if it had so many rows more that say nothing, and
+    may then have half as many.
+    """
+    n_numbers, numbers = rows.table.numbers.shape[1], in_force.get()
     as_sets = [n_numbers + i for i in range(len(_columns_as_sets(rows)))]
-    leaves = int(np.clip(in_force.get().leaves_a_root * np.sqrt(len(rows)), 2, MOST_LEAVES))
-    options = {"max_leaf_nodes": leaves, "categorical_features": as_sets or None, "random_state": seed, **options}
-    return HistGradientBoostingRegressor(**options)
+    settings = {
+        "max_leaf_nodes": int(np.clip(numbers.leaves_a_root * np.sqrt(len(rows)), 2, MOST_LEAVES)),
+        "min_samples_leaf": max(1, numbers.rows_a_function // 2),
+        "l2_regularization": numbers.rows_a_function,
+        "categorical_features": as_sets or None,
+        "random_state": seed,
+    }
+    return HistGradientBoostingRegressor(**{**settings, **options})
 
 
 def as_matrix(rows: Rows) -> Tensor:
