@@ -298,7 +298,7 @@ def _splines(at: Array, means: Array, weight: Array) -> Iterator[tuple[Array, in
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
 # What predictions may cost: trees that a new row passes through for all functions together, and forests, of a hundred
 # trees each, that are averaged where there is a single function.
-MOST_TREES, FEWEST_TREES = 150, 20
+MOST_TREES, FEWEST_TREES = 120, 20
 AVERAGED = 3
 FEW_PARTS = 3  # of the rows that are left out in turn where forests of all rows are grown besides: bounds time
 MOST_LEAVES = 31  # of a tree, as scikit-learn has them: bounds time
@@ -414,16 +414,14 @@ class RegressorSpace(Space):
         name = "trees" if regressor is None else getattr(regressor, "__name__", type(regressor).__name__)
         # With many functions forests have fewer trees, each of which goes further: so predictions stay fast.
         n_trees = int(np.clip(MOST_TREES / max(targets.shape[1], 1), FEWEST_TREES, 100))
-        boosted = trees(rows, seed, max_iter=n_trees, learning_rate=10 / n_trees)
-        start = boosted if regressor is None else regressor
-        are_several = targets.shape[1] > 1
+        start = trees(rows, seed, max_iter=n_trees, learning_rate=10 / n_trees) if regressor is None else regressor
         if regressor is None and inputs.numel() * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
-        elif regressor is None and are_several:
+        elif regressor in (None, IndexRegressor) and targets.shape[1] > 1:
             fold_of_row = fold_of_row % FEW_PARTS
         variable, codes = rows.variable, rows.table.codes
-        width = inputs.shape[1] + 2 * len(variable.many_labels)
-        most = GROWN_CELLS // max(1, width * targets.shape[1] * (len(np.unique(fold_of_row)) + 1))
+        n_cells = (inputs.shape[1] + 2 * len(variable.many_labels)) * targets.shape[1]  # of a row, in all forests
+        most = max(FEWEST_GROWN, GROWN_CELLS // max(1, n_cells * (len(np.unique(fold_of_row)) + 1)))
 
         def without(out: np.ndarray) -> Regressions:
             at = np.delete(np.arange(len(rows)), out)
@@ -431,8 +429,8 @@ class RegressorSpace(Space):
             if variable.many_labels:
                 means, of_rows = LabelMeans.fit(variable, codes[at], targets[at], seed)
                 told = torch.from_numpy(of_rows)
-            if regressor is None and len(at) > max(most, FEWEST_GROWN):  # means cost nothing, and rest on all rows
-                some = np.sort(np.random.default_rng(seed).choice(len(at), max(most, FEWEST_GROWN), replace=False))
+            if regressor is None and len(at) > most:  # means cost nothing, and rest on all rows
+                some = np.sort(np.random.default_rng(seed).choice(len(at), most, replace=False))
                 at, told = at[some], told if told is None else told[some]
             read, aims = inputs[at], targets[at].T
             models = [fitted(start, _read_for(j, read, told).numpy(), aim) for j, aim in enumerate(aims)]
@@ -442,7 +440,7 @@ class RegressorSpace(Space):
             return model.forward(inputs[out], torch.from_numpy(codes[out])).numpy()
 
         grown, unseen = cross_fitted(fold_of_row, without, told_by, name)
-        if are_several:
+        if targets.shape[1] > 1:
             tell(f"{name} of all rows")
             grown = [without(np.empty(0, dtype=np.int64))]
         return cls(tuple(grown[:AVERAGED]), encoding), unseen
