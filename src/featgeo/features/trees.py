@@ -295,6 +295,7 @@ def _step(at: Array, means: Array, weight: Array) -> Array:
 
 
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: bounds time to about 20 s of one core
+FEW_PARTS = 3  # of the rows that are left out in turn where forests of all rows are grown besides: bounds time
 MOST_LEAVES = 31  # of a tree, as scikit-learn has them: bounds time
 FEWEST_GROWN = 2000  # rows of a forest that are always afforded, however many columns they have: bounds time
 
@@ -408,14 +409,16 @@ class RegressorSpace(Space):
         name = "trees" if regressor is None else getattr(regressor, "__name__", type(regressor).__name__)
         # With many functions forests have fewer trees, each of which goes further, by a tenth to half of the way: so
         # predictions stay fast.
-        most_trees = in_force.get().forest_trees
-        n_trees = int(np.clip(most_trees / max(targets.shape[1], 1), 20, 100))
-        start = regressor if regressor is not None else trees(rows, seed, max_iter=n_trees, learning_rate=10 / n_trees)
+        options = in_force.get()
+        n_trees = int(np.clip(options.forest_trees / max(targets.shape[1], 1), 20, 100))
+        start = trees(rows, seed, max_iter=n_trees, learning_rate=10 / n_trees) if regressor is None else regressor
         if regressor is None and inputs.numel() * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
+        elif regressor in (None, IndexRegressor) and targets.shape[1] > 1:
+            fold_of_row = fold_of_row % FEW_PARTS
         variable, codes = rows.variable, rows.table.codes
-        width = inputs.shape[1] + 2 * len(variable.many_labels)
-        most = GROWN_CELLS // max(1, width * targets.shape[1] * (len(np.unique(fold_of_row)) + 1))
+        n_cells = (inputs.shape[1] + 2 * len(variable.many_labels)) * targets.shape[1]  # of a row, in all forests
+        most = max(FEWEST_GROWN, GROWN_CELLS // max(1, n_cells * (len(np.unique(fold_of_row)) + 1)))
 
         def without(out: np.ndarray) -> Regressions:
             at = np.delete(np.arange(len(rows)), out)
@@ -423,8 +426,8 @@ class RegressorSpace(Space):
             if variable.many_labels:
                 means, of_rows = LabelMeans.fit(variable, codes[at], targets[at], seed)
                 told = torch.from_numpy(of_rows)
-            if regressor is None and len(at) > max(most, FEWEST_GROWN):  # means cost nothing, and rest on all rows
-                some = np.sort(np.random.default_rng(seed).choice(len(at), max(most, FEWEST_GROWN), replace=False))
+            if regressor is None and len(at) > most:  # means cost nothing, and rest on all rows
+                some = np.sort(np.random.default_rng(seed).choice(len(at), most, replace=False))
                 at, told = at[some], told if told is None else told[some]
             read, aims = inputs[at], targets[at].T
             models = [fitted(start, _read_for(j, read, told).numpy(), aim) for j, aim in enumerate(aims)]
@@ -436,7 +439,7 @@ class RegressorSpace(Space):
         if targets.shape[1] > 1:
             tell(f"{name} of all rows")
             grown = [without(np.empty(0, dtype=np.int64))]
-        return cls(tuple(grown[: math.ceil(most_trees / n_trees)]), encoding), unseen
+        return cls(tuple(grown[: options.averaged_forests]), encoding), unseen
 
     def forward(self, rows: Rows) -> Tensor:
         """The average over the sets of regressors, (n, k)."""
@@ -445,12 +448,21 @@ class RegressorSpace(Space):
 
 
 def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegressor:
-    """Boosted trees that take labels as labels; options as scikit-learn has them."""
-    n_numbers = rows.table.numbers.shape[1]
+    """Boosted trees that take labels as labels; options as scikit-learn has them.
+
+    A leaf is a function that is learned by itself: it is shrunk as if it had so many rows more that say nothing, and
+    may then have half as many.
+    """
+    n_numbers, numbers = rows.table.numbers.shape[1], in_force.get()
     as_sets = [n_numbers + i for i in range(len(_columns_as_sets(rows)))]
-    leaves = int(np.clip(in_force.get().leaves_a_root * np.sqrt(len(rows)), 2, MOST_LEAVES))
-    options = {"max_leaf_nodes": leaves, "categorical_features": as_sets or None, "random_state": seed, **options}
-    return HistGradientBoostingRegressor(**options)
+    settings = {
+        "max_leaf_nodes": int(np.clip(numbers.leaves_a_root * np.sqrt(len(rows)), 2, MOST_LEAVES)),
+        "min_samples_leaf": max(1, numbers.rows_a_function // 2),
+        "l2_regularization": numbers.rows_a_function,
+        "categorical_features": as_sets or None,
+        "random_state": seed,
+    }
+    return HistGradientBoostingRegressor(**{**settings, **options})
 
 
 def as_matrix(rows: Rows) -> Tensor:
