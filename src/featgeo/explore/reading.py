@@ -1,8 +1,8 @@
 """What users hand in, as Arrow record batches, as often as they are wanted: frames, files of any size, streams.
 
 Memory is set by a batch, never by the file. Nothing is decided here about what columns mean: text stays text, and
-`sketch` decides from all of it. What can be read only once (standard input, Arrow streams) is written to a temporary file
-first, which is gone with the `Source`.
+`sketch` decides from all of it. What can be read only once (standard input, Arrow streams) is written to a temporary
+file first, which is gone with the `Source`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ BATCH_ROWS = 65_536  # of frames and of binary files: memory of a batch, beside 
 MOST_COLUMNS = 5_000  # beyond, the tables of all pairs of columns would take hours and tens of gigabytes
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.bz2", ".csv.zst", ".tsv.zst")
 BINARY_ENDINGS = (".parquet", ".pq", ".arrow", ".feather")
-_NESTED = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view", "struct", "map", "union")
 
 
 class Table(Protocol):
@@ -224,8 +223,8 @@ def _opened(path: str, text: dict[str, Any], what: str | None = None) -> tuple[s
         start = file.read(8)
     if start.startswith(b"PK\x03\x04"):
         raise ValueError(
-            f"A table must be CSV, TSV, Parquet or Arrow, and {path!r} is an archive (zip) or a spreadsheet. Unpack it, "
-            "or export it as CSV."
+            f"A table must be CSV, TSV, Parquet or Arrow, and {path!r} is an archive (zip) or a spreadsheet. Unpack "
+            "it, or export it as CSV."
         )
     table: Table
     if start.startswith(b"PAR1") or path.endswith((".parquet", ".pq")):
@@ -242,7 +241,8 @@ def _status(path: str) -> os.stat_result:
         return os.stat(path)
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"A table must be there to be read, and {path!r} is not. Check the path; the working folder is {os.getcwd()!r}."
+            f"A table must be there to be read, and {path!r} is not. Check the path; the working folder is "
+            f"{os.getcwd()!r}."
         ) from None
 
 
@@ -257,13 +257,13 @@ def _files_of(folder: str) -> list[str]:
     if len(found) != 1:
         held = "both" if found else f"none of them ({len(shown)} other files)"
         raise ValueError(
-            f"A folder must hold files of one table, either {' or '.join(BINARY_ENDINGS)}, or {', '.join(TEXT_ENDINGS[:3])}"
-            f" and the like, and {folder!r} holds {held}. Pass a list of the files."
+            f"A folder must hold files of one table, either {' or '.join(BINARY_ENDINGS)}, or "
+            f"{', '.join(TEXT_ENDINGS[:3])} and the like, and {folder!r} holds {held}. Pass a list of the files."
         )
     if any("=" in part for path in found[0] for part in Path(path).relative_to(folder).parts[:-1]):
         raise ValueError(
-            f"{folder!r} keeps columns in the names of its folders (such as year=2020), which would be lost. Read it by "
-            "`pyarrow.dataset.dataset(folder, partitioning='hive').scanner().to_reader()` and pass that."
+            f"{folder!r} keeps columns in the names of its folders (such as year=2020), which would be lost. Read it "
+            "by `pyarrow.dataset.dataset(folder, partitioning='hive').scanner().to_reader()` and pass that."
         )
     return found[0]
 
@@ -392,7 +392,7 @@ class _PandasFrame:
         column = self._frame.iloc[:, self._places[name]]
         if column.dtype != object:
             return self._array(column.iloc[:1], None, name).type
-        from pandas.api.types import infer_dtype
+        from pandas.api.types import infer_dtype  # type: ignore[import-untyped]
 
         kind = infer_dtype(column, skipna=True)
         known = {"integer": pa.float64(), "floating": pa.float64(), "mixed-integer-float": pa.float64()}
@@ -460,8 +460,8 @@ def _chosen(names: tuple[str, ...], columns: Sequence[str] | None, what: str) ->
         raise ValueError(f"A table needs columns, and {what} has none to read. Check it, and `columns`.")
     if len(chosen) > MOST_COLUMNS:
         raise ValueError(
-            f"At most {MOST_COLUMNS:,} columns can be explored together, and {what} has {len(chosen):,}. Choose some by "
-            "`columns`, or check the delimiter."
+            f"At most {MOST_COLUMNS:,} columns can be explored together, and {what} has {len(chosen):,}. Choose some "
+            "by `columns`, or check the delimiter."
         )
     return chosen
 
@@ -477,8 +477,8 @@ def _refuse_nested(name: str, kind: Any, what: str) -> None:
     known = isinstance(inner, pa.DataType) and _family(inner) != "other"
     if not known:
         raise ValueError(
-            f"Columns must hold numbers, texts, booleans, dates or times, and {name!r} of {what} holds {kind}. Take what "
-            "is wanted out of it into columns of their own, or leave it out by `columns`."
+            f"Columns must hold numbers, texts, booleans, dates or times, and {name!r} of {what} holds {kind}. Take "
+            "what is wanted out of it into columns of their own, or choose others by `columns`."
         )
 
 
