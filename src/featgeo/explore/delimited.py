@@ -64,7 +64,9 @@ class DelimitedFile:
         self.delimiter = self._delimiter(delimiter, text)
         fields, lines = _first_row(text, self.delimiter, path)
         self._header_lines = lines if header else 0
+        self._is_header_only = header and "\n" not in text and "\r" not in text
         self.names = self._names(fields if header else [""] * len(fields), names)
+        check_names(self.names, repr(path))
         self._block, self._lines_in_fields = BLOCK, False
 
     @property
@@ -84,7 +86,7 @@ class DelimitedFile:
                 texts have no meaning beyond.
         """
         done = 0
-        while True:
+        while not self._is_header_only:
             seen = 0
             try:
                 for batch in self._stream(wanted, numeric):
@@ -192,6 +194,11 @@ class DelimitedFile:
                         break
         except OSError as error:
             self._explain(error)
+        if len(head) > LONGEST_HEADER:
+            raise ValueError(
+                f"The first row must end within {LONGEST_HEADER:,} bytes, and that of {self.path!r} does not. Check "
+                "whether it is a table."
+            )
         if not head.strip(b" \t\r\n\x00\xef\xbb\xbf\xff\xfe"):
             raise ValueError(f"A table needs a row of names and rows of values, and {self.path!r} is empty. Check it.")
         return head
@@ -238,9 +245,9 @@ class DelimitedFile:
         found = [str(name) for name in (fields if names is None else names)]
         return tuple(name if name.strip() else f"column_{position}" for position, name in enumerate(found, 1))
 
-    def _check_closed(self, last: str | None) -> None:
+    def _check_closed(self, last: Any) -> None:
         """Refuse a file whose last field began with a quote that its end does not close."""
-        if last is None or ("\n" not in last and "\r" not in last):
+        if not isinstance(last, str) or ("\n" not in last and "\r" not in last):
             return
         tail = b""
         with pa.input_stream(self.path, compression=self.compression) as stream:
@@ -272,6 +279,18 @@ class DelimitedFile:
                 "quote fields that hold the delimiter, or pass `delimiter`."
             ) from error
         raise ValueError(f"{self.path!r} cannot be read as text with delimiters: {text[:300]}") from error
+
+
+def check_names(names: Sequence[str], what: str) -> None:
+    """Refuse names that two columns have."""
+    seen: dict[str, int] = {}
+    for position, name in enumerate(names, 1):
+        if name in seen:
+            raise ValueError(
+                f"Columns must have names of their own, and columns {seen[name]} and {position} of {what} are both "
+                f"called {name!r}. Rename one of them, or pass other `names` for all columns of a text file."
+            )
+        seen[name] = position
 
 
 def compression_of(path: str) -> str | None:

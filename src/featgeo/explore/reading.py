@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import narwhals.stable.v1 as nw
 
 from featgeo.explore.arrow import ipc, pa, parquet
-from featgeo.explore.delimited import DelimitedFile
+from featgeo.explore.delimited import DelimitedFile, check_names
 
 BATCH_ROWS = 65_536  # of frames and of binary files: memory of a batch, beside that of the text blocks of CSV
 MOST_COLUMNS = 5_000  # beyond, the tables of all pairs of columns would take hours and tens of gigabytes
@@ -101,7 +101,6 @@ class Source:
 
     def _check_same_columns(self, what: str, table: Table) -> None:
         first = self._tables[0][0]
-        _unique(tuple(table.types), what)
         missing = [name for name in self.names if name not in table.types]
         added = [name for name in table.types if name not in self._tables[0][1].types] if self._all else []
         if missing or added:
@@ -166,10 +165,11 @@ def _from_frame(data: Any, columns: Sequence[str] | None) -> Source:
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
         return Source([("the table", _ArrowTable(data))], columns)
+    if nw.dependencies.is_pandas_dataframe(data):
+        return Source([("the frame", _PandasFrame(data))], columns)
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        table = _PandasFrame(data) if frame.implementation.is_pandas() else _Frame(frame)
-        return Source([("the frame", table)], columns)
+        return Source([("the frame", _Frame(frame))], columns)
     if hasattr(data, "__arrow_c_stream__"):
         return _from_stream(pa.RecordBatchReader.from_stream(data), columns)
     way_out = "Collect it first (`.collect()`)" if hasattr(data, "collect") else "Make it one of these"
@@ -200,10 +200,9 @@ def _from_bytes(stream: Any, columns: Sequence[str] | None, text: dict[str, Any]
 
 def _from_stream(reader: Any, columns: Sequence[str] | None) -> Source:
     """A source of an Arrow stream, which can be read once: written to a temporary file."""
-    _chosen(tuple(reader.schema.names), columns, "the stream")
-    for name, kind in zip(reader.schema.names, reader.schema.types, strict=True):
-        if columns is None or name in columns:
-            _refuse_nested(name, kind, "the stream")
+    types = _by_name(reader.schema, "the stream")  # what cannot be read is refused before it is written
+    for name in _chosen(tuple(types), columns, "the stream"):
+        _refuse_nested(name, types[name], "the stream")
     spool = tempfile.NamedTemporaryFile(prefix="featgeo-", suffix=".arrow")  # noqa: SIM115 - as above
     with ipc.new_stream(spool.name, reader.schema) as writer:
         for batch in reader:
@@ -384,7 +383,7 @@ class _PandasFrame:
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         names = [str(name) for name in frame.columns]
-        _unique(tuple(names), "the frame")
+        check_names(names, "the frame")
         self._places = {name: place for place, name in enumerate(names)}
         self.types = {name: self._type(name) for name in names}
 
@@ -413,11 +412,13 @@ class _PandasFrame:
 
     @staticmethod
     def _array(column: Any, kind: Any, name: str) -> Any:
-        if column.dtype == object and kind == pa.string():
+        asked = kind if column.dtype == object else None
+        if asked == pa.string():
             column = column.map(str, na_action="ignore")
-        is_object = column.dtype == object
+        elif asked == pa.float64():
+            column = column.astype(float)  # whole numbers of any size, and decimals
         try:
-            array = pa.array(column, type=kind if is_object else None, from_pandas=True)
+            array = pa.array(column, type=asked, from_pandas=True)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise ValueError(
                 f"Column {name!r} of the frame cannot be read ({str(error)[:150]}). Convert it, or leave it out by "
@@ -432,24 +433,12 @@ def _cut(batch: Any) -> Iterator[Any]:
 
 
 def _by_name(schema: Any, what: str) -> dict[str, Any]:
-    _unique(tuple(schema.names), what)
+    check_names(schema.names, what)
     return dict(zip(schema.names, schema.types, strict=True))
-
-
-def _unique(names: Sequence[str], what: str) -> None:
-    seen: dict[str, int] = {}
-    for position, name in enumerate(names, 1):
-        if name in seen:
-            raise ValueError(
-                f"Columns must have names of their own, and columns {seen[name]} and {position} of {what} are both "
-                f"called {name!r}. Rename one of them, or pass other `names` for all columns of a text file."
-            )
-        seen[name] = position
 
 
 def _chosen(names: tuple[str, ...], columns: Sequence[str] | None, what: str) -> tuple[str, ...]:
     """The columns that are read, in the order of the table."""
-    _unique(names, what)
     if isinstance(columns, str):
         raise ValueError(f"`columns` must be a list of names, got the text {columns!r}. Put it in a list.")
     unknown = [name for name in columns or () if name not in names]

@@ -74,7 +74,7 @@ class NumberTally:
         self.distinct_exact = True
         self._pending: list[Array] = []
         self._n_pending = self._n_distinct = 0
-        self._finite, self._mean, self._scatter = 0, 0.0, 0.0
+        self._finite, self._origin, self._mean, self._scatter = 0, 0.0, 0.0, 0.0
         self._values = pa.array([], pa.float64())
 
     def add(self, values: Array) -> None:
@@ -117,11 +117,13 @@ class NumberTally:
         return self._n_distinct
 
     def _add_moments(self, known: Array) -> None:
-        """Means and squared distances from them, pooled: no large sums of squares are subtracted."""
+        """Means and squared distances from them, pooled, counted from a first value: no large numbers are subtracted."""
         count = len(known)
         if not count:
             return
+        self._origin = self._origin if self._finite else float(known[0])
         with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers near the largest are infinite
+            known = known - self._origin
             mean = float(known.mean())
             apart = mean - self._mean
             total = self._finite + count
@@ -132,7 +134,7 @@ class NumberTally:
     @property
     def mean(self) -> float:
         """Of the finite values."""
-        return self._mean if self._finite else np.nan
+        return self._origin + self._mean if self._finite else np.nan
 
     @property
     def std(self) -> float:

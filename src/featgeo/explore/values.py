@@ -75,7 +75,7 @@ def numbers_of(array: Any, missing: Missing) -> Numbers:
     else:
         read = Numbers(_floats(array), None)
     if len(missing.numbers):
-        read.values[np.isin(read.values, missing.numbers)] = np.nan
+        return Numbers(np.where(np.isin(read.values, missing.numbers), np.nan, read.values), read.unread)
     return read
 
 
