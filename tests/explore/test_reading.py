@@ -171,7 +171,7 @@ def test_no_header_and_other_names(tmp_path):
     assert open_source(path, header=False).names == ("column_1", "column_2", "column_3")
     assert len(rows_of(open_source(path, header=False))["column_1"]) == 4
     assert rows_of(open_source(path, names=["p", "q", "r"]))["q"] == ROWS["b"]
-    with pytest.raises(ValueError, match="3 by its first row .* got 2 names"):
+    with pytest.raises(ValueError, match=r"3 by its first row .* got 2 names"):
         open_source(path, names=["p", "q"])
 
 
@@ -229,7 +229,7 @@ def test_an_endless_row_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "LONGEST_ROW", 1 << 16)
     monkeypatch.setattr(delimited, "BLOCK", 1 << 12)
     path = file_with(tmp_path, b'a,b\n1,"' + b"x\n" * (1 << 18) + b'"\n')
-    with pytest.raises(ValueError, match="must end within .* quote may never be closed"):
+    with pytest.raises(ValueError, match=r"must end within .* quote may never be closed"):
         rows_of(open_source(path))
 
 
@@ -237,9 +237,9 @@ def test_types_of_parquet(tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"d": [Decimal("1.25"), None], "l": [[1], [2]], "s": [{"q": 1}, None]}), path)
     assert rows_of(open_source(path, columns=["d"])) == {"d": [Decimal("1.25"), None]}
-    with pytest.raises(ValueError, match="'l' .* holds list.*`columns`"):
+    with pytest.raises(ValueError, match=r"'l' .* holds list.*`columns`"):
         open_source(path)
-    with pytest.raises(ValueError, match="'s' .* holds struct"):
+    with pytest.raises(ValueError, match=r"'s' .* holds struct"):
         open_source(path, columns=["d", "s"])
 
 

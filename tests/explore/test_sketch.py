@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from featgeo.explore import delimited, reading, sketch as sketches, tallies
+from featgeo.explore import delimited, reading, tallies
+from featgeo.explore import sketch as sketches
 from featgeo.explore.reading import open_source
 from featgeo.explore.sketch import sketch, typed
 

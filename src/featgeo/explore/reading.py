@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -192,9 +192,12 @@ def _from_path(path: str, columns: Sequence[str] | None, text: dict[str, Any]) -
 def _from_bytes(stream: Any, columns: Sequence[str] | None, text: dict[str, Any]) -> Source:
     """A source of bytes that can be read once: copied to a temporary file."""
     spool = tempfile.NamedTemporaryFile(prefix="featgeo-")  # noqa: SIM115 - it lives as long as the source
-    while block := stream.read(1 << 20):
-        spool.write(block.encode() if isinstance(block, str) else block)
-    spool.flush()
+    try:
+        while block := stream.read(1 << 20):
+            spool.write(block.encode() if isinstance(block, str) else block)
+        spool.flush()
+    except OSError as error:
+        raise OSError(_full(error)) from error
     return Source([_opened(spool.name, text, "the input")], columns, spool)
 
 
@@ -204,10 +207,20 @@ def _from_stream(reader: Any, columns: Sequence[str] | None) -> Source:
     for name in _chosen(tuple(types), columns, "the stream"):
         _refuse_nested(name, types[name], "the stream")
     spool = tempfile.NamedTemporaryFile(prefix="featgeo-", suffix=".arrow")  # noqa: SIM115 - as above
-    with ipc.new_stream(spool.name, reader.schema) as writer:
-        for batch in reader:
-            writer.write_batch(batch)
+    try:
+        with ipc.new_stream(spool.name, reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+    except OSError as error:
+        raise OSError(_full(error)) from error
     return Source([("the stream", _ArrowFile(spool.name))], columns, spool)
+
+
+def _full(error: OSError) -> str:
+    return (
+        f"What can be read once is copied to the folder {tempfile.gettempdir()!r}, and that failed: {error}. Name "
+        "another folder by the environment variable TMPDIR, or pass a file."
+    )
 
 
 def _opened(path: str, text: dict[str, Any], what: str | None = None) -> tuple[str, Table]:
@@ -343,8 +356,8 @@ class _ArrowFile:
         with self._open() as file:
             count = getattr(file, "num_record_batches", None)
             try:
-                for batch in file if count is None else map(file.get_batch, range(count)):
-                    yield from _cut(batch.select(list(wanted)))
+                batches = file if count is None else map(file.get_batch, range(count))
+                yield from _gathered(batch.select(list(wanted)) for batch in batches)
             except (pa.ArrowInvalid, OSError) as error:
                 raise ValueError(
                     f"{self._path!r} is damaged or cut short ({str(error)[:150]}). Write it again."
@@ -357,7 +370,7 @@ class _ArrowTable:
         self.types = _by_name(table.schema, "the table")
 
     def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
-        yield from self._table.select(list(wanted)).to_batches(max_chunksize=BATCH_ROWS)
+        yield from _gathered(self._table.select(list(wanted)).to_batches(max_chunksize=BATCH_ROWS))
 
 
 class _Frame:
@@ -427,9 +440,22 @@ class _PandasFrame:
         return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _cut(batch: Any) -> Iterator[Any]:
-    for start in range(0, batch.num_rows, BATCH_ROWS):
-        yield batch.slice(start, BATCH_ROWS)
+def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same rows in batches of about one size: many small ones would take long, and large ones much memory."""
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.num_rows for part in held) >= BATCH_ROWS:
+            yield from _cut(held)
+            held = []
+    yield from _cut(held)
+
+
+def _cut(held: list[Any]) -> Iterator[Any]:
+    joined = held if len(held) < 2 else pa.Table.from_batches(held).combine_chunks().to_batches()
+    for batch in joined:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            yield batch.slice(start, BATCH_ROWS)
 
 
 def _by_name(schema: Any, what: str) -> dict[str, Any]:

@@ -117,7 +117,7 @@ class NumberTally:
         return self._n_distinct
 
     def _add_moments(self, known: Array) -> None:
-        """Means and squared distances from them, pooled, counted from a first value: no large numbers are subtracted."""
+        """Means and squared distances from them, pooled; counted from a first value, so nothing large cancels."""
         count = len(known)
         if not count:
             return

@@ -103,7 +103,8 @@ def may_be_dates(array: Any, missing: Missing) -> bool:
 def labels_of(array: Any) -> Any:
     """A column as a dictionary of texts; they stay as they are, spaces and what stands for a missing value included."""
     if pa.types.is_dictionary(array.type):
-        return array
+        # A dictionary may be that of a whole file: what this batch does not use is left out.
+        return array.dictionary_decode().dictionary_encode() if len(array.dictionary) > len(array) else array
     return (array if pa.types.is_string(array.type) else _texts(array)).dictionary_encode()
 
 
