@@ -10,8 +10,7 @@ import codecs
 import csv as text_csv
 import io
 import itertools
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,7 +23,7 @@ MISSING = (
     "NaN", "n/a", "nan", "null", "None", "<NA>",
 )  # fmt: skip
 DELIMITERS = (",", ";", "\t", "|")
-BLOCK = 1 << 21  # bytes that are parsed at a time: large enough for few calls, small enough for a processor's cache
+BLOCK = 1 << 22  # bytes that are parsed at a time: large enough for few calls, small enough for a processor's cache
 LONGEST_ROW = 1 << 28  # bytes; longer ones are a quote that was never closed, or no table
 HEAD = 1 << 16  # bytes that the layout is read from, unless the header is longer
 LONGEST_HEADER = 1 << 26
@@ -64,37 +63,45 @@ class DelimitedFile:
         self.delimiter = self._delimiter(delimiter, text)
         fields, lines = _first_row(text, self.delimiter, path)
         self._header_lines = lines if header else 0
+        self._is_header_only = header and "\n" not in text and "\r" not in text
         self.names = self._names(fields if header else [""] * len(fields), names)
-        self._block, self._lines_in_fields = BLOCK, False
+        check_names(self.names, repr(path))
+        self._block, self._lines_in_fields, self._parses_numbers = BLOCK, False, True
 
     @property
     def types(self) -> dict[str, Any]:
         """The Arrow type of each column: all of them are texts."""
         return dict.fromkeys(self.names, pa.string())
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         """Record batches of the columns `wanted`, in their order.
 
-        A row that is longer than a block, or that has line ends inside of its fields, stops the fast way of reading;
-        it goes on from there in a more careful one.
+        A row that is longer than a block, that has line ends inside of its fields, or a word among numbers stops the
+        fast way of reading; it goes on from there in a more careful one.
+
+        Args:
+            wanted: Names of columns.
+            numeric: Those among them that may come as float64 in batches where all values are numbers, and whose
+                texts have no meaning beyond.
         """
         done = 0
-        while True:
+        while not self._is_header_only:
             seen = 0
             try:
-                for batch in self._stream(wanted):
+                for batch in self._stream(wanted, numeric):
                     fresh = batch.slice(max(0, done - seen))
                     seen += batch.num_rows
                     if fresh.num_rows:
                         done = max(done, seen)
                         yield fresh
                 return
-            except (pa.ArrowInvalid, UnicodeError) as error:
-                if "straddl" not in str(error) and "out of sync" not in str(error):
+            except (pa.ArrowInvalid, UnicodeError, OSError) as error:
+                if "conversion error to double" in str(error):
+                    self._parses_numbers = False
+                elif "straddl" in str(error) or "out of sync" in str(error):
+                    self._read_more_carefully(error)
+                else:
                     self._explain(error)
-                self._read_more_carefully(error)
-            except OSError as error:
-                self._explain(error)
 
     def _read_more_carefully(self, error: Exception) -> None:
         if not self._lines_in_fields:
@@ -107,18 +114,16 @@ class DelimitedFile:
                 "closed, or the delimiter is another. Correct the file, or pass `delimiter`."
             ) from error
 
-    def _stream(self, wanted: Sequence[str]) -> Iterator[Any]:
-        dictionary = pa.dictionary(pa.int32(), pa.string())
-        repeated = self._repeated
+    def _stream(self, wanted: Sequence[str], numeric: Collection[str]) -> Iterator[Any]:
         last = self.names[-1]  # shows whether a quote is never closed
         read = [*wanted, last] if last not in wanted else list(wanted)
-        types = {name: dictionary if name in repeated else pa.string() for name in read}
+        types = self._types(read, numeric)
         end = None
         for batch in self._open(types):
             _check_text(batch)
             if batch.num_rows:
-                end = batch.column(len(read) - 1 if last not in wanted else wanted.index(last))[-1].as_py()
-            yield batch.select(list(wanted))
+                end = batch.column(read.index(last))[-1].as_py()
+            yield batch if len(read) == len(wanted) else batch.select(list(wanted))
         self._check_closed(end)
 
     def _open(self, types: dict[str, Any]) -> Any:
@@ -147,19 +152,32 @@ class DelimitedFile:
             ),
         )
 
-    @cached_property
-    def _repeated(self) -> frozenset[str]:
-        """Columns of the first block whose values repeat and are no numbers: for speed, and for nothing else."""
+    def _types(self, read: Sequence[str], numeric: Collection[str]) -> dict[str, Any]:
+        """As what columns are read, by their first rows: choices of speed, which change no value.
+
+        Texts that repeat are smaller as a dictionary. Numbers are parsed at once, unless their texts are all of one
+        length: these may be names made of digits, such as zip codes, which only the whole file can tell.
+        """
+        types = dict.fromkeys(read, pa.string())
+        first = self._first_rows(types)
+        for name, texts in zip(read, first.columns if first is not None else [], strict=False):
+            unique = pc.unique(texts)
+            if _are_numbers(unique):
+                may_be_names = len(pc.unique(pc.binary_length(unique).drop_null())) <= 1
+                if name in numeric and self._parses_numbers and not may_be_names:
+                    types[name] = pa.float64()
+            elif len(unique) <= len(texts) / 4:
+                types[name] = pa.dictionary(pa.int32(), pa.string())
+        return types
+
+    def _first_rows(self, types: dict[str, Any]) -> Any:
         block, self._block = self._block, HEAD
         try:
-            batch = next(iter(self._open(dict.fromkeys(self.names, pa.string()))), None)
+            return next(iter(self._open(types)), None)
         except (pa.ArrowInvalid, UnicodeError, OSError):
-            batch = None  # whatever is wrong is told by the reading itself
+            return None  # whatever is wrong is told by the reading itself
         finally:
             self._block = block
-        if batch is None or len(self.names) > 10_000:
-            return frozenset()
-        return frozenset(name for name, column in zip(self.names, batch.columns, strict=True) if _repeats(column))
 
     def _head(self) -> bytes:
         """The first bytes, with all of the header."""
@@ -173,6 +191,11 @@ class DelimitedFile:
                         break
         except OSError as error:
             self._explain(error)
+        if len(head) > LONGEST_HEADER:
+            raise ValueError(
+                f"The first row must end within {LONGEST_HEADER:,} bytes, and that of {self.path!r} does not. Check "
+                "whether it is a table."
+            )
         if not head.strip(b" \t\r\n\x00\xef\xbb\xbf\xff\xfe"):
             raise ValueError(f"A table needs a row of names and rows of values, and {self.path!r} is empty. Check it.")
         return head
@@ -219,9 +242,9 @@ class DelimitedFile:
         found = [str(name) for name in (fields if names is None else names)]
         return tuple(name if name.strip() else f"column_{position}" for position, name in enumerate(found, 1))
 
-    def _check_closed(self, last: str | None) -> None:
+    def _check_closed(self, last: Any) -> None:
         """Refuse a file whose last field began with a quote that its end does not close."""
-        if last is None or ("\n" not in last and "\r" not in last):
+        if not isinstance(last, str) or ("\n" not in last and "\r" not in last):
             return
         tail = b""
         with pa.input_stream(self.path, compression=self.compression) as stream:
@@ -238,7 +261,7 @@ class DelimitedFile:
         text = str(error)
         if isinstance(error, UnicodeError) or "UTF8" in text:
             raise ValueError(_bad_bytes(self.path, self.compression, self.encoding)) from error
-        if isinstance(error, OSError) and not isinstance(error, ValueError):
+        if isinstance(error, OSError):
             if self.compression is not None:
                 raise OSError(
                     f"{self.path!r} is compressed by {self.compression} and damaged or cut short ({text}). Fetch it "
@@ -253,6 +276,18 @@ class DelimitedFile:
                 "quote fields that hold the delimiter, or pass `delimiter`."
             ) from error
         raise ValueError(f"{self.path!r} cannot be read as text with delimiters: {text[:300]}") from error
+
+
+def check_names(names: Sequence[str], what: str) -> None:
+    """Refuse names that two columns have."""
+    seen: dict[str, int] = {}
+    for position, name in enumerate(names, 1):
+        if name in seen:
+            raise ValueError(
+                f"Columns must have names of their own, and columns {seen[name]} and {position} of {what} are both "
+                f"called {name!r}. Rename one of them, or pass other `names` for all columns of a text file."
+            )
+        seen[name] = position
 
 
 def compression_of(path: str) -> str | None:
@@ -277,20 +312,19 @@ def _first_row(text: str, delimiter: str, path: str) -> tuple[list[str], int]:
     return [""], 1
 
 
-def _repeats(column: Any) -> bool:
-    """Whether a column of texts has few values, and not all of them are numbers."""
-    if len(pc.unique(column)) > len(column) / 4:
-        return False
+def _are_numbers(texts: Any) -> bool:
     try:
-        pc.cast(pc.unique(column), pa.float64())
+        texts.cast(pa.float64())
     except pa.ArrowInvalid:
-        return True
-    return False
+        return False
+    return True
 
 
 def _check_text(batch: Any) -> None:
     """Refuse bytes that are no UTF-8; ASCII, which most columns are, is seen at a glance."""
     for column in batch.columns:
+        if pa.types.is_floating(column.type):
+            continue
         texts = column.dictionary if pa.types.is_dictionary(column.type) else column
         data = texts.buffers()[2]
         if data is not None and data.size and np.frombuffer(data, np.uint8).max() > 127:

@@ -1,10 +1,10 @@
 """The first pass: what kind each column is of, by all of its values, and what its cells are chosen from.
 
 A column of text is one of numbers if all its values are, else one of dates if all are dates of one form, else one of
-labels: a word in the last row counts as much as one in the first. Rows of a sample are those with the smallest hashed row
-numbers: uniform, the same for all columns, whatever the order of the rows. Labels are counted exactly up to a bound on
-how many there are; beyond, counts are lower bounds that are off by at most `labels_error` (Misra and Gries), so no label
-that many rows share is lost.
+labels: a word in the last row counts as much as one in the first. Rows of a sample are those with the smallest hashed
+row numbers: uniform, the same for all columns, whatever the order of the rows. Labels are counted exactly up to a bound
+on how many there are; beyond, counts are lower bounds that are off by at most `labels_error` (Misra and Gries), so no
+label that many rows share is lost.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from featgeo.explore.values import (
     codes_of,
     dates_of,
     labels_of,
+    may_be_dates,
     numbers_of,
 )
 from featgeo.geometry.validation import Array
@@ -107,7 +108,7 @@ class Sketch:
 
     columns: Mapping[str, ColumnSketch]
     n_rows: int
-    sample_rows: Array
+    sample_rows: np.ndarray
     missing_values: tuple[str, ...] = ()
     _kept: tuple[dict[str, Any], ...] | None = field(default=None, repr=False)
 
@@ -120,7 +121,8 @@ class Sketch:
             for kept in self._kept:
                 yield {name: _unpacked(part) for name, part in kept.items()}
             return
-        for batch in source.batches(tuple(self.columns)):
+        numbers = [name for name, column in self.columns.items() if column.kind == "number"]
+        for batch in source.batches(tuple(self.columns), numbers):
             yield typed(batch, self)
 
 
@@ -177,8 +179,8 @@ def typed(batch: Any, sketch: Sketch) -> dict[str, Any]:
     for name, column in sketch.columns.items():
         array = as_plain(batch.column(name))
         if column.kind == "label":
-            labels = labels_of(array, missing)
-            found[name] = codes_of(labels), labels.dictionary.to_pylist()
+            labels = labels_of(array)
+            found[name] = missing.places_of(labels.dictionary)[codes_of(labels)], labels.dictionary.to_pylist()
         elif column.kind == "date":
             found[name] = dates_of(array, column.form, missing).values
         else:
@@ -189,6 +191,11 @@ def typed(batch: Any, sketch: Sketch) -> dict[str, Any]:
 @lru_cache(maxsize=8)
 def _missing(more: tuple[str, ...]) -> Missing:
     return Missing(more)
+
+
+def _ids(part: np.ndarray) -> np.ndarray:
+    """Ids of labels; numbers are from batches without a value, before anything was known of the column."""
+    return part if part.dtype == np.int32 else np.full(len(part), -1, np.int32)
 
 
 def _unpacked(part: Any) -> Any:
@@ -217,7 +224,8 @@ class _Pass:
         self.columns, self.sampler = columns, sampler
         self._kept: list[dict[str, Any]] | None = [] if keep else None
         held = 0
-        for batch in source.batches(tuple(columns)):
+        numeric = [column.name for column in columns.values() if column.way == "number"]
+        for batch in source.batches(tuple(columns), numeric):
             start = sampler.n_rows
             picked = sampler.pick(batch.num_rows)
             parts = {}
@@ -228,11 +236,11 @@ class _Pass:
             if self._kept is not None:
                 self._kept.append(parts)
                 held += sum(part.nbytes for part in parts.values())
-                if held + sum(column.labels.texts.nbytes for column in columns.values()) > KEPT_BYTES:
+                if held + sum(column.labels.nbytes for column in columns.values()) > KEPT_BYTES:
                     self._kept = None
         self._thin(sampler.thin(end=True))
 
-    def _thin(self, stay: Array | None) -> None:
+    def _thin(self, stay: np.ndarray | None) -> None:
         if stay is not None:
             for column in self.columns.values():
                 column.thin(stay)
@@ -254,7 +262,7 @@ class _Pass:
             name: column.labels.texts.to_pylist() for name, column in self.columns.items() if column.way == "label"
         }
         return tuple(
-            {name: (part, texts[name]) if name in texts else part for name, part in parts.items()}
+            {name: (_ids(part), texts[name]) if name in texts else part for name, part in parts.items()}
             for parts in self._kept
         )
 
@@ -287,10 +295,10 @@ class _Column:
         self._n_words = 0
         self._examples: list[tuple[int, str]] = []
         self._read_in: dict[str, int] = {}
-        self.numbers, self.labels = NumberTally(), LabelTally()
-        self._sample: list[Array] = []
+        self.numbers, self.labels = NumberTally(), LabelTally(missing)
+        self._sample: list[np.ndarray] = []
 
-    def add(self, array: Any, start: int, picked: Array | slice) -> Array:
+    def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray:
         """Add a batch whose first row has number `start`; returns what is kept of it: values, or ids of labels."""
         array = as_plain(array)
         part = None
@@ -300,16 +308,13 @@ class _Column:
             part = self._add_dates(array, start)
         if part is None:
             part = self._add_labels(array)
-        chosen = part[picked]
-        self._sample.append(np.where(chosen < 0, np.nan, chosen) if self.way == "label" else chosen)
-        if self.labels.is_full():
+        self._sample.append(part[picked])
+        if self.labels.is_full:
             renamed = self.labels.trim()
-            old = np.concatenate(self._sample)
-            places = np.where(np.isnan(old), len(renamed) - 1, old).astype(np.int64)
-            self._sample = [np.where(old < 0, -1.0, renamed[places])]
+            self._sample = [renamed[ids] for ids in self._sample]
         return part
 
-    def thin(self, stay: Array) -> None:
+    def thin(self, stay: np.ndarray) -> None:
         """Keep some of the rows of the sample."""
         self._sample = [np.concatenate(self._sample)[stay]]
 
@@ -320,12 +325,19 @@ class _Column:
             if self._inferred:
                 if self.numbers.count:
                     self._turned = ("label", DATE_FORMS)
-                self.way = "date" if not self.numbers.count and np.isnan(values).all() else "label"
+                none = not self.numbers.count and np.isnan(values).all()
+                self._turn_to("date" if none and may_be_dates(array, self._missing) else "label")
                 return None
         if self._digits is not None:
             self._digits.add(array)
         self.numbers.add(values)
         return values
+
+    def _turn_to(self, way: Kind) -> None:
+        """Read it as something else from now on; rows before this batch had no value, or it is read again."""
+        self.way = way
+        if way == "label":
+            self._sample = [np.full(len(part), -1, np.int32) for part in self._sample]
 
     def _add_dates(self, array: Any, start: int) -> Array | None:
         """Read dates in the form that fits; others that fit all values so far, too, are not forgotten."""
@@ -336,7 +348,7 @@ class _Column:
             if not fitting or (self.numbers.count and fitting[0] != self._forms[0]):
                 if self.numbers.count:
                     self._turned = ("date", fitting) if fitting else ("label", DATE_FORMS)
-                self.way = "label"
+                self._turn_to("label")
                 return None
             self._forms = fitting if any(seen.values()) else self._forms
         elif any(seen.values()) and not self.numbers.count:
@@ -358,13 +370,11 @@ class _Column:
                 break
         return found
 
-    def _add_labels(self, array: Any) -> Array:
-        labels = labels_of(array, self._missing)
-        codes = codes_of(labels)
-        ids = self.labels.add(codes, labels.dictionary)
-        return np.append(ids, -1).astype(np.int32)[codes]
+    def _add_labels(self, array: Any) -> np.ndarray:
+        labels = labels_of(array)
+        return self.labels.add(codes_of(labels), labels.dictionary)
 
-    def _note(self, array: Any, unread: Array, start: int) -> None:
+    def _note(self, array: Any, unread: np.ndarray, start: int) -> None:
         """Count values that are no numbers, or no dates, and keep some as examples."""
         self._n_words += int(unread.sum())
         for row in np.flatnonzero(unread)[: EXAMPLES - len(self._examples)]:
@@ -394,7 +404,11 @@ class _Column:
     def result(self, n_rows: int) -> ColumnSketch:
         """What was seen of it."""
         sample = np.concatenate(self._sample)
-        common = {"name": self.name, "original": "text" if self._is_text else str(self._kind), "n_rows": n_rows}
+        common: dict[str, Any] = {
+            "name": self.name,
+            "original": "text" if self._is_text else str(self._kind),
+            "n_rows": n_rows,
+        }
         if self.way == "label":
             return ColumnSketch(kind="label", n_missing=n_rows - self.labels.count, **common, **self._labelled(sample))
         tally = self.numbers
@@ -422,18 +436,16 @@ class _Column:
             **common,
         )
 
-    def _labelled(self, sample: Array) -> dict[str, Any]:
+    def _labelled(self, sample: np.ndarray) -> dict[str, Any]:
         """Labels, the most frequent first, and how many of them are words among numbers."""
         tally = self.labels
         order = np.argsort(-tally.counts, kind="stable")[: int((tally.counts > 0).sum())]
         texts = tally.texts.take(pa.array(order))
-        ranks = np.full(len(tally.texts) + 1, -1.0)
-        ranks[order] = np.arange(len(order))
-        known = sample >= 0
-        sample[known] = ranks[sample[known].astype(np.int64)]
+        ranks = np.full(len(tally.texts) + 2, -1.0)  # ids -2 and -1 are those that were forgotten, and missing ones
+        ranks[order], ranks[-1] = np.arange(len(order)), np.nan
         n_words = self._count_words(texts, tally.counts[order]) if self._examples else 0
         return {
-            "sample": sample,
+            "sample": ranks[sample],
             "labels": dict(zip(texts.to_pylist(), tally.counts[order].tolist(), strict=True)),
             "labels_exact": tally.error == 0,
             "labels_error": tally.error,
@@ -443,7 +455,7 @@ class _Column:
             "examples": tuple(self._examples) if n_words else (),
         }
 
-    def _count_words(self, texts: Any, counts: Array) -> int:
+    def _count_words(self, texts: Any, counts: np.ndarray) -> int:
         """Values that are no numbers, where most are; else 0: it is a column of labels, and some look like numbers."""
         unread = numbers_of(texts, self._missing).unread
         words = 0 if unread is None else int(counts[unread].sum())
@@ -461,6 +473,9 @@ class _Digits:
     def add(self, array: Any) -> None:
         """Look at texts that are numbers."""
         if not self._may_be or pa.types.is_null(array.type):
+            return
+        if pa.types.is_floating(array.type):  # texts of several lengths came as numbers
+            self._may_be = False
             return
         texts = array.dictionary if pa.types.is_dictionary(array.type) else array
         lengths = pc.min_max(pc.binary_length(texts)).as_py()

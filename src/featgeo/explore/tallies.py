@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from featgeo.explore.arrow import pa, pc
+from featgeo.explore.values import Missing
 from featgeo.geometry.validation import Array
 
 MOST_VALUES = 100_000  # distinct values of a column that are told apart exactly, at least: bounds memory
@@ -32,19 +33,19 @@ class Sampler:
         self.rows = np.empty(0, np.int64)
         self.n_rows = 0
 
-    def pick(self, count: int) -> Array | slice:
+    def pick(self, count: int) -> np.ndarray | slice:
         """Which of the next `count` rows are in the sample so far."""
         rows = np.arange(self.n_rows, self.n_rows + count, dtype=np.int64)
         self.n_rows += count
         hashes = _hashed(rows, self._seed)
-        chosen: Array | slice = slice(None)
+        chosen: np.ndarray | slice = slice(None)
         if self._limit < np.uint64(2**64 - 1):
             chosen = np.flatnonzero(hashes <= self._limit)
         self._hashes = np.append(self._hashes, hashes[chosen])
         self.rows = np.append(self.rows, rows[chosen])
         return chosen
 
-    def thin(self, end: bool = False) -> Array | None:
+    def thin(self, end: bool = False) -> np.ndarray | None:
         """Which of the rows that are held stay, now that there are too many; None for all."""
         if len(self.rows) <= (self._size if end else 2 * self._size):
             return None
@@ -54,7 +55,7 @@ class Sampler:
         return stay
 
 
-def _hashed(rows: Array, seed: np.uint64) -> Array:
+def _hashed(rows: np.ndarray, seed: np.uint64) -> np.ndarray:
     """Numbers that look drawn at random, all different, uint64 (n,): the finalizer of SplitMix64."""
     with np.errstate(over="ignore"):
         z = (rows.astype(np.uint64) + seed * np.uint64(0xD1B54A32D192ED03)) * np.uint64(0x9E3779B97F4A7C15)
@@ -71,8 +72,9 @@ class NumberTally:
         self.minimum, self.maximum = np.inf, -np.inf
         self.whole = True
         self.distinct_exact = True
-        self.n_distinct = 0
-        self._finite, self._mean, self._scatter = 0, 0.0, 0.0
+        self._pending: list[Array] = []
+        self._n_pending = self._n_distinct = 0
+        self._finite, self._origin, self._mean, self._scatter = 0, 0.0, 0.0, 0.0
         self._values = pa.array([], pa.float64())
 
     def add(self, values: Array) -> None:
@@ -93,19 +95,35 @@ class NumberTally:
         self._add_moments(known)
 
     def _tell_apart(self, known: Array) -> None:
-        found = pc.unique(pa.array(known))
-        self._values = pc.unique(pa.concat_arrays([self._values, found]))
-        self.n_distinct = len(self._values)
-        if self.n_distinct > MOST_VALUES:
+        """Look for new values whenever there are as many to look through as are known: each is looked at few times."""
+        self._pending.append(known)
+        self._n_pending += len(known)
+        if self._n_pending > max(MOST_VALUES, len(self._values)):
+            self._merge()
+
+    def _merge(self) -> None:
+        self._values = pc.unique(pa.concat_arrays([self._values, *map(pa.array, self._pending)]))
+        self._pending, self._n_pending = [], 0
+        self._n_distinct = len(self._values)
+        if self._n_distinct > MOST_VALUES:
             self.distinct_exact = False
             self._values = pa.array([], pa.float64())
 
+    @property
+    def n_distinct(self) -> int:
+        """How many values are different; where that is not exact, there are at least so many."""
+        if self._pending:
+            self._merge()
+        return self._n_distinct
+
     def _add_moments(self, known: Array) -> None:
-        """Means and squared distances from them, pooled: no large sums of squares are subtracted."""
+        """Means and squared distances from them, pooled; counted from a first value, so nothing large cancels."""
         count = len(known)
         if not count:
             return
+        self._origin = self._origin if self._finite else float(known[0])
         with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers near the largest are infinite
+            known = known - self._origin
             mean = float(known.mean())
             apart = mean - self._mean
             total = self._finite + count
@@ -116,7 +134,7 @@ class NumberTally:
     @property
     def mean(self) -> float:
         """Of the finite values."""
-        return self._mean if self._finite else np.nan
+        return self._origin + self._mean if self._finite else np.nan
 
     @property
     def std(self) -> float:
@@ -127,50 +145,63 @@ class NumberTally:
 class LabelTally:
     """Counts of labels: exact while they are few; later those of frequent ones, too small by `error` at most.
 
+    Args:
+        missing: What stands for a missing value.
+
     Attributes:
         texts: Labels, by their ids, as an Arrow array.
         counts: Of each, int64.
         count: Rows with a label.
+        nbytes: Of the texts.
         error: What a count may lack; 0 while all are exact.
-        n_distinct: Labels that were told apart; with an error, there are at least so many.
+        is_full: Whether there are more labels than can be held: `trim` forgets some.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, missing: Missing) -> None:
         self.texts = pa.array([], pa.string())
         self.counts = np.empty(0, np.int64)
-        self.count = self.error = 0
-        self._distinct = 0
+        self.count = self.error = self.nbytes = 0
+        self.is_full = False
+        self._missing, self._distinct = missing, 0
+        self._ids = np.empty(0, np.int32)
 
     @property
     def n_distinct(self) -> int:
+        """Labels that were told apart; with an error, there are at least so many."""
         return max(self._distinct, int((self.counts > 0).sum()))
 
-    def add(self, codes: Array, dictionary: Any) -> Array:
-        """Add labels; returns the id of each entry of the dictionary, int64."""
-        counts = np.bincount(codes + 1, minlength=len(dictionary) + 1)[1:]
+    def add(self, codes: np.ndarray, dictionary: Any) -> np.ndarray:
+        """Add labels by their places in a dictionary, -1 where missing; returns their ids, int32, -1 where missing."""
         places = pc.index_in(dictionary, value_set=self.texts)
         if places.null_count:
-            new = pc.unique(dictionary.filter(places.is_null()))
-            self.texts = pa.concat_arrays([self.texts, new])
-            self.counts = np.append(self.counts, np.zeros(len(new), np.int64))
+            self._learn(pc.unique(dictionary.filter(places.is_null())))
             places = pc.index_in(dictionary, value_set=self.texts)
-        ids = places.to_numpy(zero_copy_only=False).astype(np.int64)
-        np.add.at(self.counts, ids, counts)
-        self.count += len(codes) - int((codes < 0).sum())
+        ids = np.append(self._ids[places.to_numpy(zero_copy_only=False)], np.int32(-1))[codes]
+        counts = np.bincount(ids + 1, minlength=len(self.texts) + 1)
+        self.counts += counts[1:]
+        self.count += len(ids) - int(counts[0])
         return ids
 
-    def is_full(self) -> bool:
-        """Whether there are more labels than can be held."""
-        return len(self.texts) > 2 * MOST_VALUES or self.texts.nbytes > LABEL_BYTES
+    def _learn(self, new: Any) -> None:
+        """Give ids to texts that were not seen before."""
+        first = len(self.texts)
+        there = self._missing.out_of(new).is_valid().to_numpy(zero_copy_only=False)
+        self._ids = np.append(self._ids, np.where(there, np.arange(first, first + len(new)), -1).astype(np.int32))
+        self.counts = np.append(self.counts, np.zeros(len(new), np.int64))
+        self.texts = pa.concat_arrays([self.texts, new])
+        self.nbytes = self.texts.nbytes
+        self.is_full = len(self.texts) > 2 * MOST_VALUES or self.nbytes > LABEL_BYTES
 
-    def trim(self) -> Array:
-        """Forget rare labels; returns the new id of each, -1.0 where it is forgotten, and NaN at the end for missing."""
+    def trim(self) -> np.ndarray:
+        """Forget rare labels; returns the new id of each, -2 where it is forgotten; ids of -2 and -1 stay."""
         self._distinct = self.n_distinct
         room = min(MOST_VALUES, len(self.texts) // 2)
         lost = int(np.partition(self.counts, -(room + 1))[-(room + 1)])
         stay = np.flatnonzero(self.counts > lost)
-        renamed = np.full(len(self.texts) + 1, -1.0)
-        renamed[stay], renamed[-1] = np.arange(len(stay)), np.nan
+        renamed = np.full(len(self.texts) + 2, -2, np.int32)
+        renamed[stay], renamed[-1] = np.arange(len(stay)), -1
         self.texts, self.counts = self.texts.take(pa.array(stay)), self.counts[stay] - lost
+        self._ids = np.arange(len(stay), dtype=np.int32)
         self.error += lost
+        self.is_full = False
         return renamed
