@@ -81,9 +81,9 @@ def test_windows_and_forests_are_as_large_as_they_say():
     with fg.options(longest_window=2):
         windows = fg.ModalDecomposition(1, "closed", "windows", random_state=0).fit(x, x.sum(axis=1) > 4)
     assert windows.learned_.components[0].f.space.encoding.length == 2
-    with fg.options(forest_trees=60):
+    with fg.options(forest_trees=60, averaged_forests=2):
         trees = fg.ModalDecomposition(1, "closed", "trees", random_state=0).fit(x, x.sum(axis=1) > 4)
-    assert [len(forest.models[0].roots) for forest in trees.learned_.components[0].f.space.sets] == [60]
+    assert [len(forest.models[0].roots) for forest in trees.learned_.components[0].f.space.sets] == [60, 60]
 
 
 def test_tests_given_s_follow_them():

@@ -1,7 +1,7 @@
 """Second moments of functions of all columns together, from the tables of their pairs.
 
-Being missing is a function of its own, on which the others are 0: so every row counts for every column, and "given these
-columns" is a projection like any other. To *sweep* columns is to take off all others what their functions tell of them,
+Being missing is a function of its own, on which the others are 0: so every row counts for every column, and "given
+these columns" is a projection like any other. To *sweep* columns is to take off all others what their functions tell of them,
 as a regression learned on some rows; the same regression is then applied to the moments of rows that it has not seen.
 """
 
@@ -73,9 +73,7 @@ class Moments:
         own = np.concatenate([self.places[i] for i in columns])
         inner = self.seen[:, own[:, None], own] + ridge * np.eye(len(own))
         weights = np.linalg.solve(inner, self.seen[:, own])  # (1 + F, d, D)
-        return replace(
-            self, seen=_taken_off(self.seen, weights, own), held=_taken_off(self.held, weights[1:], own)
-        )
+        return replace(self, seen=_taken_off(self.seen, weights, own), held=_taken_off(self.held, weights[1:], own))
 
     def functions(self, columns: Sequence[int]) -> np.ndarray:
         """The places of the functions of some columns, one after the other."""

@@ -1,4 +1,4 @@
-"""The dependence of two columns given others, for many pairs at once: modes of what a sweep leaves of their functions."""
+"""The dependence of two columns given others, for many pairs at once: the modes of what a sweep leaves of both."""
 
 from __future__ import annotations
 
@@ -129,11 +129,11 @@ class Strata:
         """
         means, spreads = [], []
         for place, pair in enumerate(pairs):
-            first, second = (
-                self._traces(i, roots[side][place], sizes[side][place]) for side, i in enumerate(pair)
-            )
+            first, second = (self._traces(i, roots[side][place], sizes[side][place]) for side, i in enumerate(pair))
             means.append(np.einsum("s,sa,sb->ab", self.shares, first[0], second[0]))
-            spreads.append(2 * np.einsum("s,t,sta,stb->ab", self.shares, self.shares, first[1], second[1], optimize=True))
+            spreads.append(
+                2 * np.einsum("s,t,sta,stb->ab", self.shares, self.shares, first[1], second[1], optimize=True)
+            )
         return np.array(means), np.array(spreads)
 
     def _traces(self, i: int, root: Array, sizes: np.ndarray) -> tuple[Array, Array]:
@@ -164,7 +164,7 @@ def _block(covariance: Array, left: np.ndarray, right: np.ndarray) -> Array:
 
 
 def _root(covariance: Array, side: np.ndarray, alive: np.ndarray) -> Array:
-    """Coefficients of functions that are orthonormal and keep their order, (P, 1 + F, m, m); none of what is not alive."""
+    """Coefficients of orthonormal functions in their order, (P, 1 + F, m, m); none of those that are not alive."""
     own = _block(covariance, side, side)
     there = alive[side]
     mask = there[:, None, :, None] & there[:, None, None, :]

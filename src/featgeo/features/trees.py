@@ -25,7 +25,6 @@ fewer for each function the more there are. So predictions take not much longer 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol

@@ -150,8 +150,8 @@ class Bank:
             self._kept[key] = values
         return values
 
-    def pair(self, recipes: Mapping[str, Recipe], most_folds: int = N_FOLDS) -> Solution:
-        """The modes of one block of either side on their own, each with a recipe; so many folds judge them at most."""
+    def pair(self, recipes: Mapping[str, Recipe], most_folds: int | None = None) -> Solution:
+        """The modes of one block of either side alone, each with a recipe; judged by so many folds, all when None."""
         keys = tuple((name, recipe.name) for name, recipe in recipes.items())
         if keys not in self._pairs:
             self.add({name: [recipe] for name, recipe in recipes.items()})
