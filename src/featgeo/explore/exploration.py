@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from featgeo.card import Card, Shown
-from featgeo.explore.cells import Cells
+from featgeo.explore.cells import GIVEN, Cells, Joint
 from featgeo.explore.counting import Counts
+from featgeo.explore.gram import Moments
 from featgeo.explore.pairs import estimates_of
+from featgeo.explore.partial import Partial, direct_dependence, given_dependence
 from featgeo.explore.reading import open_source
 from featgeo.explore.second_pass import Coder, are_rows_apart, cells_of, counted, sample_batch
 from featgeo.explore.sketch import ColumnSketch, sketch
+from featgeo.explore.target import about_target
 from featgeo.geometry.validation import Array
 from featgeo.records import Records
 from featgeo.schema import saved
@@ -64,15 +67,17 @@ class Exploration(Shown):
     Attributes:
         about: What each column is.
         counts: Tables of all pairs of columns that vary.
-        target: The column that others are ranked by; "" for none.
-        given: Columns whose functions are projected out.
+        target_name: The column that others are ranked by; "" for none.
+        given_names: Columns whose functions are projected out.
+        joint: These together as one column, the last of the counts, where they are several.
         rate: Share of false discoveries among those that are reported.
     """
 
     about: tuple[AboutColumn, ...]
     counts: Counts
-    target: str = ""
-    given: tuple[str, ...] = ()
+    target_name: str = ""
+    given_names: tuple[str, ...] = ()
+    joint: Joint | None = None
     rate: float = 0.05
 
     @property
@@ -85,10 +90,114 @@ class Exploration(Shown):
         return {column.name: i for i, column in enumerate(self.counts.columns)}
 
     @cached_property
+    def _all_pairs(self) -> list[tuple[int, int]]:
+        columns = [column for column in self.counts.columns if column.name != GIVEN]
+        return [(i, j) for i, j in combinations(range(len(columns)), 2) if not _is_same_date(columns[i], columns[j])]
+
+    @cached_property
+    def _given(self) -> list[int]:
+        """The given columns, by place, with parts of dates."""
+        columns = self.counts.columns
+        return [i for i, column in enumerate(columns) if (column.parent or column.name) in self.given_names]
+
+    @cached_property
+    def _given_pairs(self) -> tuple[list[int], Partial, Moments]:
+        """Which pairs are looked at given columns, what they say then, and what is left of all functions."""
+        places = [place for place, pair in enumerate(self._all_pairs) if not set(pair) & set(self._given)]
+        strata = len(self.counts.columns) - 1 if self.joint else self._given[0]
+        with bounded_threads():
+            found, left = given_dependence(self.counts, [self._all_pairs[i] for i in places], self._given, strata)
+        return places, found, left
+
+    @cached_property
+    def _pairs_given(self) -> dict[str, np.ndarray]:
+        """What is left of each pair given columns; nothing for pairs with these."""
+        places, found, _ = self._given_pairs
+        told = {
+            "strength_given": found.strength,
+            "energy_given": found.energy,
+            "held_out_energy_given": found.held_out_energy,
+            "n_modes_given": found.n_modes,
+            "pvalue_given": found.pvalue,
+            "qvalue_given": benjamini_hochberg(found.pvalue),
+        }
+        result = {name: np.full(len(self._all_pairs), np.nan) for name in told}
+        for name, values in told.items():
+            result[name][places] = values
+        return result
+
+    @cached_property
+    def direct(self) -> Records:
+        """Every pair of columns given all others, the strongest first: which dependences are direct."""
+        columns, pairs = self.counts.columns, self._all_pairs
+        with bounded_threads():
+            found = direct_dependence(self.counts, pairs)
+        values = {
+            "a": np.array([columns[i].name for i, _ in pairs], dtype=object),
+            "b": np.array([columns[j].name for _, j in pairs], dtype=object),
+            "strength": found.strength,
+            "sigma1": found.sigma1,
+            "held_out_energy": found.held_out_energy,
+            "n_modes": found.n_modes,
+            "pvalue": found.pvalue,
+            "qvalue": benjamini_hochberg(found.pvalue),
+        }
+        order = np.argsort(-found.strength, kind="stable")
+        return Records("pairs given all other columns", {name: column[order] for name, column in values.items()})
+
+    @cached_property
+    def target(self) -> Records:
+        """What each column says of the target, alone and beside all others; first the fewest that say most of it."""
+        if not self.target_name:
+            return Records("columns (no target was named: fg.explore(data, target=...))", {"column": []})
+        place = self._place[self.target_name]
+        columns = self.counts.columns
+        own = columns[place]
+        others = [
+            i
+            for i, column in enumerate(columns)
+            if i != place and column.name != GIVEN and i not in self._given and not _is_same_date(column, own)
+        ]
+        with bounded_threads():
+            moments = self._given_pairs[2] if self.given_names else Moments.of(self.counts)
+            found = about_target(moments, place, others)
+        step = {column: i for i, column in enumerate(found.order)}
+        n_folds = np.sqrt(found.added.shape[1])
+        values: dict[str, Any] = {
+            "column": np.array([columns[i].name for i in others], dtype=object),
+            "alone": found.alone @ moments.shares,
+            "alone_error": found.alone.std(axis=1, ddof=1) / n_folds,
+            "added": found.added @ moments.shares,
+            "added_error": found.added.std(axis=1, ddof=1) / n_folds,
+            "pvalue": found.pvalue,
+            "qvalue": benjamini_hochberg(found.pvalue),
+            "step": np.array([step.get(i, -1) + 1 for i in range(len(others))]),
+            "held": np.array([
+                found.curve[step[i]] / found.curve[-1] if i in step else np.nan for i in range(len(others))
+            ]),
+        }  # fmt: skip
+        order = np.lexsort((-values["alone"], np.where(values["step"] > 0, values["step"], len(others) + 1)))
+        title = (
+            f"columns and what they say of {self.target_name!r} (all together {found.together @ moments.shares:.3g})"
+        )
+        return Records(title, {name: column[order] for name, column in values.items()})
+
+    def least_set(self, share: float = 0.95) -> list[str]:
+        """The fewest columns, found forward, that hold a share of what all columns say of the target.
+
+        Args:
+            share: Between 0 and 1, of the energy that the forward search ends with, on held-out rows.
+        """
+        if not 0 < share <= 1:
+            raise ValueError(f"`share` must be over 0 and at most 1, got {share!r}. 0.95 is usual.")
+        taken = [row for row in self.target if row["step"]]
+        enough = next((i for i, row in enumerate(taken) if row["held"] >= share), len(taken) - 1)
+        return [row["column"] for row in taken[: enough + 1]]
+
+    @cached_property
     def pairs(self) -> Records:
         """Every pair of columns, the strongest first."""
-        columns = self.counts.columns
-        pairs = [(i, j) for i, j in combinations(range(len(columns)), 2) if not _is_same_date(columns[i], columns[j])]
+        columns, pairs = self.counts.columns, self._all_pairs
         with bounded_threads():
             found = estimates_of(self.counts, pairs)
         reach = _normal_quantile(in_force.get().confidence) * found.error
@@ -110,9 +219,11 @@ class Exploration(Shown):
             "a_from_b": found.backward,
             **self._classic(pairs),
             "rows": found.rows.astype(np.int64),
+            **(self._pairs_given if self.given_names else {}),
         }
         order = np.lexsort((found.pvalue, -found.strength))
         shown = ("a", "b", "strength", "low", "high", "n_modes", "pvalue", "qvalue", "classic", "rows")
+        shown += ("strength_given", "qvalue_given") if self.given_names else ()
         return Records("pairs of columns", {name: column[order] for name, column in values.items()}, shown)
 
     def _classic(self, pairs: Sequence[tuple[int, int]]) -> dict[str, np.ndarray]:
@@ -202,11 +313,13 @@ def explore(
         for name in (*([target] if target else []), *_listed(given)):
             _check_column(name, names)
         cells = cells_of(found) if like is None else like.counts.columns
-        by_content = Coder(cells, by_number=False)
-        by_number = like.counts.by_number if like else not are_rows_apart(by_content, sample_batch(found))
-        counts = counted(replace(by_content, by_number=by_number), source, found, like.counts if like else None)
+        coder = Coder(cells, by_number=False, joint=like.joint if like else None)
+        by_number = like.counts.by_number if like else not are_rows_apart(coder, sample_batch(found))
+        coder = replace(coder if like else coder.joined(_listed(given), found), by_number=by_number)
+        counts = counted(coder, source, found, like.counts if like else None)
         about = tuple(_about(column, cells) for column in found.columns.values())
-    return Exploration(about, counts, target or "", _listed(given), rate)
+    named = target or (like.target_name if like else "")
+    return Exploration(about, counts, named, like.given_names if like else _listed(given), coder.joint, rate)
 
 
 def _about(column: ColumnSketch, cells: Sequence[Cells]) -> AboutColumn:
