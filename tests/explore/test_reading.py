@@ -1,5 +1,6 @@
 """What users hand in comes as record batches, as often as wanted; what cannot be read is refused in one sentence."""
 
+import csv
 import gzip
 import io
 import os
@@ -153,6 +154,19 @@ def test_rows_that_no_block_holds_and_line_ends_in_fields(tmp_path, monkeypatch)
     assert found["a"] == [str(i) for i in range(500)]
     assert found["b"][299] == "line 299\nand more"
     assert len(found["b"][300]) == 1_000_000
+
+
+@pytest.mark.parametrize("block", [1 << 9, 1 << 10, 1 << 11])
+def test_rows_are_those_of_another_reader_wherever_blocks_end(block, tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "BLOCK", block)
+    monkeypatch.setattr(delimited, "BLOCK_ROWS", 1)
+    rng = np.random.default_rng(block)
+    pieces = ["a", ",", '"', "\n", "\n1,2,3\n", "é", " "]
+    rows = [["x" + "".join(rng.choice(pieces, rng.integers(1, 9))) for _ in range(3)] for _ in range(700)]
+    with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["a", "b", "c"], *rows])
+    found = rows_of(open_source(tmp_path / "t.csv"))
+    assert [list(row) for row in zip(*found.values(), strict=True)] == rows
 
 
 def test_numbers_may_come_as_numbers_until_a_word_comes(tmp_path, monkeypatch):

@@ -68,7 +68,7 @@ class DelimitedFile:
         self.names = self._names(fields if header else [""] * len(fields), names)
         check_names(self.names, repr(path))
         self._block = int(np.clip(BLOCK_ROWS * len(head) / max(1, head.count(b"\n")), BLOCK, 4 * BLOCK))
-        self._lines_in_fields, self._parses_numbers = False, True
+        self._parses_numbers = True
 
     @property
     def types(self) -> dict[str, Any]:
@@ -78,8 +78,8 @@ class DelimitedFile:
     def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         """Record batches of the columns `wanted`, in their order.
 
-        A row that is longer than a block, that has line ends inside of its fields, or a word among numbers stops the
-        fast way of reading; it goes on from there in a more careful one.
+        A row that is longer than a block, or a word among numbers, stops the fast way of reading; it goes on from there
+        in a more careful one.
 
         Args:
             wanted: Names of columns.
@@ -100,21 +100,18 @@ class DelimitedFile:
             except (pa.ArrowInvalid, UnicodeError, OSError) as error:
                 if "conversion error to double" in str(error):
                     self._parses_numbers = False
-                elif "straddl" in str(error) or "out of sync" in str(error):
-                    self._read_more_carefully(error)
+                elif "straddl" in str(error):
+                    self._read_longer_rows(error)
                 else:
                     self._explain(error)
 
-    def _read_more_carefully(self, error: Exception) -> None:
-        if not self._lines_in_fields:
-            self._lines_in_fields = True
-        elif self._block < LONGEST_ROW:
-            self._block *= 8
-        else:
+    def _read_longer_rows(self, error: Exception) -> None:
+        if self._block >= LONGEST_ROW:
             raise ValueError(
                 f"A row must end within {LONGEST_ROW:,} bytes, and one of {self.path!r} does not: a quote may never be "
                 "closed, or the delimiter is another. Correct the file, or pass `delimiter`."
             ) from error
+        self._block *= 8
 
     def _stream(self, wanted: Sequence[str], numeric: Collection[str]) -> Iterator[Any]:
         last = self.names[-1]  # shows whether a quote is never closed
@@ -142,7 +139,7 @@ class DelimitedFile:
             ),
             parse_options=csv.ParseOptions(
                 delimiter=self.delimiter,
-                newlines_in_values=self._lines_in_fields,
+                newlines_in_values=True,  # else blocks may end inside of quotes, and rows are cut without a word
                 ignore_empty_lines=len(self.names) > 1,  # an empty line of one column is a missing value
             ),
             convert_options=csv.ConvertOptions(
