@@ -23,8 +23,9 @@ MISSING = (
     "NaN", "n/a", "nan", "null", "None", "<NA>",
 )  # fmt: skip
 DELIMITERS = (",", ";", "\t", "|")
-BLOCK = 1 << 22  # bytes that are parsed at a time: large enough for few calls, small enough for a processor's cache
-BLOCK_ROWS = 1_024  # that a block should hold, if four times its size does: batches of few rows take long
+BLOCK = 1 << 20  # bytes that are parsed at a time, at least; the reader holds some thirty blocks
+BLOCK_ROWS = 8_192  # that a block should hold, if four times its size does: each batch takes some time of its own
+FEWEST_ROWS = 512  # the same of wide tables, if sixteen times its size does
 LONGEST_ROW = 1 << 28  # bytes; longer ones are a quote that was never closed, or no table
 HEAD = 1 << 16  # bytes that the layout is read from, unless the header is longer
 LONGEST_HEADER = 1 << 26
@@ -67,7 +68,7 @@ class DelimitedFile:
         self._is_header_only = header and "\n" not in text and "\r" not in text
         self.names = self._names(fields if header else [""] * len(fields), names)
         check_names(self.names, repr(path))
-        self._block = int(np.clip(BLOCK_ROWS * len(head) / max(1, head.count(b"\n")), BLOCK, 4 * BLOCK))
+        self._block = _block_size(len(head) / max(1, head.count(b"\n")))
         self._parses_numbers = True
 
     @property
@@ -170,7 +171,7 @@ class DelimitedFile:
         return types
 
     def _first_rows(self, types: dict[str, Any]) -> Any:
-        block, self._block = self._block, HEAD
+        block, self._block = self._block, self._block // 16
         try:
             return next(iter(self._open(types)), None)
         except (pa.ArrowInvalid, UnicodeError, OSError):
@@ -247,7 +248,7 @@ class DelimitedFile:
             return
         tail = b""
         with pa.input_stream(self.path, compression=self.compression) as stream:
-            while more := stream.read(BLOCK):
+            while more := stream.read(HEAD):
                 tail = (tail + more)[-64:]
         if not tail.rstrip(b"\r\n\x00").endswith(b'"'):
             raise ValueError(
@@ -275,6 +276,11 @@ class DelimitedFile:
                 "quote fields that hold the delimiter, or pass `delimiter`."
             ) from error
         raise ValueError(f"{self.path!r} cannot be read as text with delimiters: {text[:300]}") from error
+
+
+def _block_size(row: float) -> int:
+    """Bytes to parse at a time, for rows of so many bytes."""
+    return int(max(np.clip(BLOCK_ROWS * row, BLOCK, 4 * BLOCK), min(FEWEST_ROWS * row, 16 * BLOCK)))
 
 
 def check_names(names: Sequence[str], what: str) -> None:
@@ -336,7 +342,7 @@ def _bad_bytes(path: str, compression: str | None, encoding: str) -> str:
     offset, line = 0, 1
     with pa.input_stream(path, compression=compression) as stream:
         while True:
-            block = stream.read(BLOCK)
+            block = stream.read(HEAD)
             pending = len(decoder.getstate()[0])
             try:
                 line += decoder.decode(block, final=not block).count("\n")
