@@ -229,3 +229,53 @@ def test_what_looks_like_a_leftover_and_is_no_file_of_ours_stays(tmp_path):
     assert link.is_symlink()
     assert (tmp_path / "kept").read_text() == "mine"
     assert (tmp_path / "new").read_bytes() == b"new"
+
+
+def test_a_file_written_piece_by_piece_appears_with_its_last_piece(tmp_path):
+    path = tmp_path / "file"
+    with files.writing_whole(path) as file:
+        for piece in (b"first ", bytearray(b"second "), memoryview(b"third")):
+            assert file.write(piece) == len(piece)
+        assert not path.exists()
+    assert path.read_bytes() == b"first second third"
+    with pytest.raises(ValueError, match="written and closed"):
+        file.write(b"more")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError(5, "the input broke"), ValueError("bad row"), KeyboardInterrupt()])
+def test_work_that_fails_leaves_what_was_there_and_keeps_its_own_error(tmp_path, error):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def work():
+        with files.writing_whole(path) as file:
+            file.write(b"half")
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        work()
+    assert raised.value is error
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_written_is_known_before_the_work(tmp_path, case):
+    (tmp_path / "mine").write_text("mine")
+    make, kind, message = REFUSED[case]
+    path = make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(kind, match=re.escape(message)):
+        files.check_can_be_written(path)
+    with pytest.raises(kind, match=re.escape(message)), files.writing_whole(path):
+        pytest.fail("the work began")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_asking_whether_a_file_can_be_written_changes_nothing(tmp_path):
+    (tmp_path / "there").write_text("old")
+    for name in ("there", "new"):
+        files.check_can_be_written(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert (tmp_path / "there").read_text() == "old"
