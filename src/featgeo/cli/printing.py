@@ -105,7 +105,9 @@ def drawn(grid: Grid) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for i, column in enumerate(grid.columns):
         words = i < grid.words
-        table.add_column(Text(visible(column)), justify="left" if words else "right", no_wrap=not words, overflow="fold")
+        table.add_column(
+            Text(visible(column)), justify="left" if words else "right", no_wrap=not words, overflow="fold"
+        )
     for row in grid.rows:
         table.add_row(*(Text(visible(cell), style=grid.styles.get(cell, "")) for cell in row))
     return table
