@@ -41,6 +41,7 @@ class _Predictor(ModalDecomposition):
 
     target_name_: str = field(init=False, metadata=OPTIONAL)
     held_out_score_: float = field(init=False, metadata=OPTIONAL)
+    date_forms_: dict[str, str] = field(init=False, metadata=OPTIONAL)
 
     def _begin(self) -> Plan:
         check_flag(self.calibrate, "calibrate")
@@ -97,6 +98,8 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
         target_name_: What y is called, where it came as a series with a name.
         held_out_score_: The accuracy on rows of the fit, told by features that were learned without them; not there
             where no rows, or fewer than 2, were held out.
+        date_forms_: How dates were written in the file that the rows came from, by the name of their column; set by
+            the command `featgeo fit`.
     """
 
     y_space: ClassVar[str] = "table"  # type: ignore[misc]

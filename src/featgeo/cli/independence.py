@@ -1,0 +1,72 @@
+"""`featgeo test`: are columns of a file independent of each other, given others?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from featgeo.cli.manners import polite, working
+from featgeo.cli.options import (
+    AsJson,
+    Delimiter,
+    Encoding,
+    File,
+    Types,
+    check_apart,
+    check_known,
+    kinds_of,
+    listed,
+)
+from featgeo.cli.printing import Grid, answer, number
+
+SEED = 0  # of arrangements of the rows: the same file gives the same p-value
+
+
+@polite
+def test(
+    file: File,
+    a: Annotated[str, typer.Argument(help="A column, or several with commas between them.", metavar="A")],
+    b: Annotated[str, typer.Argument(help="Another, or several.", metavar="B")],
+    given: Annotated[
+        str | None, typer.Option(help="Columns that are known: independence given these.", metavar="COLUMN,...")
+    ] = None,
+    types: Types = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test whether columns of a file are independent, given others if any are named.
+
+    Prints the p-value: how often chance alone would show as much dependence. All that two columns can share is looked
+    for, not only what is linear. Missing values count as values of their own.
+    """
+    sides = {"A": listed(a, "A"), "B": listed(b, "B"), "--given": listed(given, "--given")}
+    check_apart(sides)
+    kinds = kinds_of(types)
+
+    def columns(names: tuple[str, ...]) -> list[str]:
+        for option, wanted in sides.items():
+            check_known(wanted, names, option)
+        wanted = {name for side in sides.values() for name in side}
+        check_known(list(kinds), [*wanted], "--types", "the test")
+        return [name for name in names if name in wanted]
+
+    with working("test") as notes:
+        from featgeo.cli.tables import loaded
+        from featgeo.evidence import conditional_independence_test, independence_test
+        from featgeo.explore.reading import open_source
+
+        with open_source(file, columns=columns, encoding=encoding, delimiter=delimiter) as source:
+            data = loaded(source, kinds)
+        x, y, s = (data.frame[names] for names in sides.values())
+        if sides["--given"]:
+            found = conditional_independence_test(x, y, s, random_state=SEED)
+        else:
+            found = independence_test(x, y, random_state=SEED)
+    names = {"a": sides["A"], "b": sides["B"], "given": sides["--given"]}
+    numbers = {"pvalue": found.pvalue, "statistic": found.statistic, "method": found.method, "rows": len(data.frame)}
+    cells = [*(", ".join(side) for side in names.values()), found.method, number(found.pvalue, 3)]
+    heads = ("A", "B", "given", "method", "p-value", "statistic", "rows")
+    grid = Grid(heads, [[*cells, number(found.statistic), f"{len(data.frame):,}"]], words=4)
+    answer(names | {"kinds": data.kinds} | numbers, [grid], [*data.notes, *notes], as_json)
