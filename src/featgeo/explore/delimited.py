@@ -1,0 +1,321 @@
+"""Text with delimiters (CSV, TSV) as record batches of texts: nothing is taken from the head of a file but its layout.
+
+Fields come as strings, or as dictionaries of strings where values repeat: what they mean is for the whole file to say.
+Markers of missing values are null. Memory is set by the length of rows, never by that of the file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv as text_csv
+import io
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+
+from featgeo.explore.arrow import csv, pa, pc
+
+# What both pandas and pyarrow read as missing by default.
+MISSING = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL",
+    "NaN", "n/a", "nan", "null", "None", "<NA>",
+)  # fmt: skip
+DELIMITERS = (",", ";", "\t", "|")
+BLOCK = 1 << 21  # bytes that are parsed at a time: large enough for few calls, small enough for a processor's cache
+LONGEST_ROW = 1 << 28  # bytes; longer ones are a quote that was never closed, or no table
+HEAD = 1 << 16  # bytes that the layout is read from, unless the header is longer
+LONGEST_HEADER = 1 << 26
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16"}
+_MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
+_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+
+
+class DelimitedFile:
+    """A file of text with delimiters, compressed or not.
+
+    Args:
+        path: The file.
+        encoding: Of its text; None for UTF-8, or what a byte order mark says.
+        delimiter: Between fields; None for the one that the ending of the file's name or else its header shows.
+        header: Whether its first row holds names.
+        names: Names of the columns, in place of those of the header.
+
+    Attributes:
+        names: Of its columns; those without a name are called after their position, such as `column_1`.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        header: bool = True,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.path = path
+        self.compression = compression_of(path)
+        head = self._head()
+        self.encoding = self._encoding(encoding, head)
+        text = self._decoded(head)
+        self.delimiter = self._delimiter(delimiter, text)
+        fields, lines = _first_row(text, self.delimiter, path)
+        self._header_lines = lines if header else 0
+        self.names = self._names(fields if header else [""] * len(fields), names)
+        self._block, self._lines_in_fields = BLOCK, False
+
+    @property
+    def types(self) -> dict[str, Any]:
+        """The Arrow type of each column: all of them are texts."""
+        return dict.fromkeys(self.names, pa.string())
+
+    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+        """Record batches of the columns `wanted`, in their order.
+
+        A row that is longer than a block, or that has line ends inside of its fields, stops the fast way of reading;
+        it goes on from there in a more careful one.
+        """
+        done = 0
+        while True:
+            seen = 0
+            try:
+                for batch in self._stream(wanted):
+                    fresh = batch.slice(max(0, done - seen))
+                    seen += batch.num_rows
+                    if fresh.num_rows:
+                        done = max(done, seen)
+                        yield fresh
+                return
+            except (pa.ArrowInvalid, UnicodeError) as error:
+                if "straddl" not in str(error) and "out of sync" not in str(error):
+                    self._explain(error)
+                self._read_more_carefully(error)
+            except OSError as error:
+                self._explain(error)
+
+    def _read_more_carefully(self, error: Exception) -> None:
+        if not self._lines_in_fields:
+            self._lines_in_fields = True
+        elif self._block < LONGEST_ROW:
+            self._block *= 8
+        else:
+            raise ValueError(
+                f"A row must end within {LONGEST_ROW:,} bytes, and one of {self.path!r} does not: a quote may never be "
+                "closed, or the delimiter is another. Correct the file, or pass `delimiter`."
+            ) from error
+
+    def _stream(self, wanted: Sequence[str]) -> Iterator[Any]:
+        dictionary = pa.dictionary(pa.int32(), pa.string())
+        repeated = self._repeated
+        last = self.names[-1]  # shows whether a quote is never closed
+        read = [*wanted, last] if last not in wanted else list(wanted)
+        types = {name: dictionary if name in repeated else pa.string() for name in read}
+        end = None
+        for batch in self._open(types):
+            _check_text(batch)
+            if batch.num_rows:
+                end = batch.column(len(read) - 1 if last not in wanted else wanted.index(last))[-1].as_py()
+            yield batch.select(list(wanted))
+        self._check_closed(end)
+
+    def _open(self, types: dict[str, Any]) -> Any:
+        """A stream of batches; the last field of a file may be cut off by its end, which nobody else would notice."""
+        plain = self.encoding in ("utf-8", "utf-8-sig")
+        return csv.open_csv(
+            pa.input_stream(self.path, compression=self.compression),
+            read_options=csv.ReadOptions(
+                use_threads=False,
+                block_size=self._block,
+                column_names=list(self.names),
+                skip_rows_after_names=self._header_lines,
+                encoding="utf8" if plain else self.encoding,
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=self._lines_in_fields,
+                ignore_empty_lines=len(self.names) > 1,  # an empty line of one column is a missing value
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                null_values=list(MISSING),
+                strings_can_be_null=True,
+                check_utf8=False,  # `_check_text` is faster: it looks at whole columns
+            ),
+        )
+
+    @cached_property
+    def _repeated(self) -> frozenset[str]:
+        """Columns of the first block whose values repeat and are no numbers: for speed, and for nothing else."""
+        block, self._block = self._block, HEAD
+        try:
+            batch = next(iter(self._open(dict.fromkeys(self.names, pa.string()))), None)
+        except (pa.ArrowInvalid, UnicodeError, OSError):
+            batch = None  # whatever is wrong is told by the reading itself
+        finally:
+            self._block = block
+        if batch is None or len(self.names) > 10_000:
+            return frozenset()
+        return frozenset(name for name, column in zip(self.names, batch.columns, strict=True) if _repeats(column))
+
+    def _head(self) -> bytes:
+        """The first bytes, with all of the header."""
+        head = b""
+        try:
+            with pa.input_stream(self.path, compression=self.compression) as stream:
+                for size in itertools.chain([HEAD], itertools.repeat(HEAD * 16)):
+                    more = stream.read(size)
+                    head += more
+                    if not more or b"\n" in more or b"\r" in more or len(head) > LONGEST_HEADER:
+                        break
+        except OSError as error:
+            self._explain(error)
+        if not head.strip(b" \t\r\n\x00\xef\xbb\xbf\xff\xfe"):
+            raise ValueError(f"A table needs a row of names and rows of values, and {self.path!r} is empty. Check it.")
+        return head
+
+    def _encoding(self, encoding: str | None, head: bytes) -> str:
+        if encoding is not None:
+            try:
+                found = codecs.lookup(encoding).name
+            except LookupError:
+                raise ValueError(
+                    f"`encoding` must be one that Python knows, such as 'latin-1' or 'utf-16', got {encoding!r}."
+                ) from None
+            return next((way for mark, way in _MARKS.items() if head.startswith(mark) and found in way), found)
+        marked = next((way for mark, way in _MARKS.items() if head.startswith(mark)), "utf-8")
+        if marked == "utf-8" and head[:400].count(0) > len(head[:400]) / 4:
+            raise ValueError(
+                f"{self.path!r} holds a zero byte in every other place: it may be UTF-16 without a byte order mark. "
+                "Pass `encoding='utf-16-le'` or 'utf-16-be'."
+            )
+        return marked
+
+    def _decoded(self, head: bytes) -> str:
+        try:
+            return codecs.getincrementaldecoder(self.encoding)().decode(head)
+        except UnicodeError as error:
+            self._explain(error)
+
+    def _delimiter(self, delimiter: str | None, text: str) -> str:
+        if delimiter is not None:
+            if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+                raise ValueError(f"`delimiter` must be one ASCII character such as ';', got {delimiter!r}.")
+            return delimiter
+        stem = self.path.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")
+        expected = "\t" if stem.endswith((".tsv", ".tab")) else ","
+        found = {way: len(_first_row(text, way, self.path)[0]) for way in DELIMITERS}
+        return expected if found[expected] > 1 else max(found, key=lambda way: found[way])
+
+    def _names(self, fields: list[str], names: Sequence[str] | None) -> tuple[str, ...]:
+        if names is not None and len(names) != len(fields):
+            raise ValueError(
+                f"`names` must name all columns, and {self.path!r} has {len(fields)} by its first row (delimiter: "
+                f"{_NAMES.get(self.delimiter, self.delimiter)}), got {len(names)} names."
+            )
+        found = [str(name) for name in (fields if names is None else names)]
+        return tuple(name if name.strip() else f"column_{position}" for position, name in enumerate(found, 1))
+
+    def _check_closed(self, last: str | None) -> None:
+        """Refuse a file whose last field began with a quote that its end does not close."""
+        if last is None or ("\n" not in last and "\r" not in last):
+            return
+        tail = b""
+        with pa.input_stream(self.path, compression=self.compression) as stream:
+            while more := stream.read(BLOCK):
+                tail = (tail + more)[-64:]
+        if not tail.rstrip(b"\r\n\x00").endswith(b'"'):
+            raise ValueError(
+                f"A quote must be closed, and the last field of {self.path!r} is not: it holds the rest of the file, "
+                f"from {last[:40]!r} on. Close it or remove the quote."
+            )
+
+    def _explain(self, error: Exception) -> NoReturn:
+        """Raise an error that says where in the file, and what to do."""
+        text = str(error)
+        if isinstance(error, UnicodeError) or "UTF8" in text:
+            raise ValueError(_bad_bytes(self.path, self.compression, self.encoding)) from error
+        if isinstance(error, OSError) and not isinstance(error, ValueError):
+            if self.compression is not None:
+                raise OSError(
+                    f"{self.path!r} is compressed by {self.compression} and damaged or cut short ({text}). Fetch it "
+                    "again, or unpack what is left of it."
+                ) from error
+            raise error
+        if "Expected" in text:
+            row, _, rest = text.partition("Row #")[2].partition(": ")
+            raise ValueError(
+                f"All rows must have as many fields as the first, and row {row} of {self.path!r} has not (the header "
+                f"is row 1): {rest[:200]!r} (delimiter: {_NAMES.get(self.delimiter, self.delimiter)}). Correct it, "
+                "quote fields that hold the delimiter, or pass `delimiter`."
+            ) from error
+        raise ValueError(f"{self.path!r} cannot be read as text with delimiters: {text[:300]}") from error
+
+
+def compression_of(path: str) -> str | None:
+    """How a file is compressed, by its first bytes."""
+    with open(path, "rb") as file:
+        start = file.read(4)
+    return next((way for magic, way in _MAGIC.items() if start.startswith(magic)), None)
+
+
+def _first_row(text: str, delimiter: str, path: str) -> tuple[list[str], int]:
+    """Fields of the first row that is not empty, and how many lines it takes to get behind it."""
+    limit = text_csv.field_size_limit(LONGEST_HEADER)
+    try:
+        reader = text_csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        for fields in reader:
+            if fields:
+                return fields, reader.line_num
+    except text_csv.Error as error:
+        raise ValueError(f"The first row of {path!r} cannot be read ({error}). Check the file.") from error
+    finally:
+        text_csv.field_size_limit(limit)
+    return [""], 1
+
+
+def _repeats(column: Any) -> bool:
+    """Whether a column of texts has few values, and not all of them are numbers."""
+    if len(pc.unique(column)) > len(column) / 4:
+        return False
+    try:
+        pc.cast(pc.unique(column), pa.float64())
+    except pa.ArrowInvalid:
+        return True
+    return False
+
+
+def _check_text(batch: Any) -> None:
+    """Refuse bytes that are no UTF-8; ASCII, which most columns are, is seen at a glance."""
+    for column in batch.columns:
+        texts = column.dictionary if pa.types.is_dictionary(column.type) else column
+        data = texts.buffers()[2]
+        if data is not None and data.size and np.frombuffer(data, np.uint8).max() > 127:
+            texts.validate(full=True)
+
+
+def _bad_bytes(path: str, compression: str | None, encoding: str) -> str:
+    """What to say of the first bytes that are no text."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    offset, line = 0, 1
+    with pa.input_stream(path, compression=compression) as stream:
+        while True:
+            block = stream.read(BLOCK)
+            pending = len(decoder.getstate()[0])
+            try:
+                line += decoder.decode(block, final=not block).count("\n")
+            except UnicodeDecodeError as error:
+                offset += error.start - pending
+                line += error.object[: error.start].count(b"\n")
+                found = error.object[error.start : error.start + 1]
+                break
+            if not block:
+                return f"{path!r} cannot be read as {encoding}. Pass its `encoding`, such as 'latin-1'."
+            offset += len(block)
+    return (
+        f"Text must be {encoding}, and byte {offset:,} of {path!r} (line {line:,}) is not: {found!r}. Pass its "
+        "`encoding`, such as 'latin-1' or 'cp1252'."
+    )

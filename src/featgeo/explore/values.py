@@ -1,0 +1,159 @@
+"""One column of a record batch as numbers, as dates or as labels: no loop over rows, and nothing lost without a mask.
+
+What a text means is the same everywhere: spaces around it do not count, "+7", "1e5" and "inf" are numbers, and what
+stands for a missing value is one. Dates are microseconds since 1970, in universal time where they have a zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from featgeo.explore.arrow import pa, pc
+from featgeo.explore.delimited import MISSING
+from featgeo.geometry.validation import Array
+
+ISO, ISO_ZONED = "ISO 8601", "ISO 8601 with a zone"
+DATE_FORMS = (ISO, ISO_ZONED, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")  # any of them fits all dates of a column
+_NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))$"
+_DATE = r"^[+-]?\d{4,}-\d{2}-\d{2}"
+
+
+class Numbers(NamedTuple):
+    """Values of a column, float64 (n,), NaN where missing or not read; and which were not read, bool (n,), or None."""
+
+    values: Array
+    unread: Array | None
+
+
+class Missing:
+    """What texts and numbers stand for a missing value.
+
+    Args:
+        more: Texts beside the usual ones.
+    """
+
+    def __init__(self, more: tuple[str, ...] = ()) -> None:
+        self.texts = pa.array(sorted({text.strip() for text in (*MISSING, *more)}), pa.string())
+        numbers = _read_where_possible(pa.array([text.strip() for text in more], pa.string()), pa.float64(), _NUMBER)
+        self.numbers = numbers.drop_null().to_numpy(zero_copy_only=False)
+
+    def out_of(self, texts: Any) -> Any:
+        """Texts without the spaces around them, null where they stand for a missing value."""
+        trimmed = pc.utf8_trim_whitespace(texts)
+        return pc.if_else(pc.is_in(trimmed, self.texts), pa.scalar(None, trimmed.type), trimmed)
+
+
+def as_plain(array: Any) -> Any:
+    """The same values in a type that all kernels know."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):
+        return array.cast(pa.string())
+    if pa.types.is_dictionary(array.type) and not pa.types.is_string(array.type.value_type):
+        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.string()))
+    return array
+
+
+def numbers_of(array: Any, missing: Missing) -> Numbers:
+    """A column as numbers; time spans and times of a day are seconds."""
+    if pa.types.is_dictionary(array.type):
+        return _spread(array, numbers_of(array.dictionary, missing))
+    if pa.types.is_string(array.type):
+        read = _parsed(array, lambda texts: texts.cast(pa.float64()), missing, pa.float64(), _NUMBER)
+    else:
+        read = Numbers(_floats(array), None)
+    if len(missing.numbers):
+        read.values[np.isin(read.values, missing.numbers)] = np.nan
+    return read
+
+
+def dates_of(array: Any, form: str, missing: Missing) -> Numbers:
+    """A column as dates, of one of `DATE_FORMS` where it is text."""
+    if pa.types.is_dictionary(array.type):
+        return _spread(array, dates_of(array.dictionary, form, missing))
+    if not pa.types.is_string(array.type):
+        return Numbers(_floats(array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False)), None)
+    if form in (ISO, ISO_ZONED):
+        kind = pa.timestamp("us", "UTC" if form == ISO_ZONED else None)
+        return _parsed(array, lambda texts: texts.cast(kind), missing, kind, _DATE)
+    texts = missing.out_of(array)
+    found = pc.strptime(texts, form, "us", error_is_null=True)
+    return Numbers(_floats(found), _mask(pc.and_(texts.is_valid(), found.is_null())))
+
+
+def labels_of(array: Any, missing: Missing) -> Any:
+    """A column as a dictionary of texts, null where missing; texts stay as they are, spaces included."""
+    if not pa.types.is_dictionary(array.type):
+        texts = array if pa.types.is_string(array.type) else _texts(array)
+        array = texts.dictionary_encode()
+    wanted = missing.out_of(array.dictionary).is_valid()
+    if pc.all(wanted).as_py() is not False:
+        return array
+    places = pc.if_else(wanted, pa.array(np.arange(len(wanted), dtype=np.int32)), pa.scalar(None, pa.int32()))
+    return pa.DictionaryArray.from_arrays(places.take(array.indices.cast(pa.int64())), array.dictionary)
+
+
+def codes_of(labels: Any) -> Array:
+    """Places in the dictionary, int64 (n,), -1 where missing."""
+    indices = labels.indices if not labels.null_count else labels.indices.cast(pa.int64()).fill_null(-1)
+    return indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+
+
+def _texts(array: Any) -> Any:
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+    return array.cast(pa.string())
+
+
+def _spread(array: Any, read: Numbers) -> Numbers:
+    """What was read of a dictionary, at all rows."""
+    codes = codes_of(array)
+    values = np.append(read.values, np.nan)[codes]
+    return Numbers(values, None if read.unread is None else np.append(read.unread, False)[codes])
+
+
+def _parsed(array: Any, parse: Callable[[Any], Any], missing: Missing, kind: Any, pattern: str) -> Numbers:
+    """Texts as numbers or dates: all at once, and only where that fails by looking at each."""
+    try:
+        return Numbers(_floats(parse(array)), None)
+    except pa.ArrowInvalid:
+        texts = missing.out_of(array)
+    found = _read_where_possible(texts, kind, pattern)
+    unread = pc.and_(texts.is_valid(), found.is_null())
+    return Numbers(_floats(found), _mask(unread))
+
+
+def _read_where_possible(texts: Any, kind: Any, pattern: str) -> Any:
+    """Texts cast to a type, null where they cannot be."""
+    looks = pc.match_substring_regex(texts, pattern)
+    likely = pc.if_else(looks, texts, pa.scalar(None, texts.type))
+    try:
+        return likely.cast(kind)
+    except pa.ArrowInvalid:  # such as 30 February: rare, so they are looked for by halves
+        if len(texts) == 1:
+            return pa.nulls(1, kind)
+        half = len(texts) // 2
+        halves = [_read_where_possible(part, kind, pattern) for part in (texts[:half], texts[half:])]
+        return pa.concat_arrays(halves)
+
+
+def _floats(array: Any) -> Array:
+    """An Arrow array as float64 (n,), NaN where null."""
+    kind = array.type
+    if pa.types.is_temporal(kind) and not pa.types.is_date(kind):
+        unit = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
+        scale = 1.0 if pa.types.is_timestamp(kind) else unit
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return _floats(array.cast(width)) / scale
+    floats = array if kind == pa.float64() else array.cast(pa.float64(), safe=False)
+    return floats.to_numpy(zero_copy_only=False)
+
+
+def _mask(unread: Any) -> Array | None:
+    found = unread.fill_null(False).to_numpy(zero_copy_only=False)
+    return found if found.any() else None
