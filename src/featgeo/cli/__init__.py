@@ -19,6 +19,9 @@ except ModuleNotFoundError as missing:
     )
     sys.exit(2)
 
+from featgeo.cli.fit import fit
+from featgeo.cli.independence import independence
+from featgeo.cli.predict import predict
 from featgeo.cli.showcase import demo, reproduce
 
 main = typer.Typer(no_args_is_help=True, help=featgeo.__doc__, pretty_exceptions_show_locals=False)
@@ -37,5 +40,8 @@ def options(
     """Options of all commands."""
 
 
-for _name, _command in {"demo": demo, "reproduce": reproduce}.items():
-    main.command(_name)(_command)
+main.command("fit")(fit)
+main.command("predict")(predict)
+main.command("test")(independence)
+main.command("demo")(demo)
+main.command("reproduce")(reproduce)

@@ -143,8 +143,8 @@ def _remarks(data: Loaded, roles: Roles) -> list[str]:
     remarks = []
     if column.kind == "number" and column.whole and column.n_distinct <= FEW_VALUES and column.distinct_exact:
         remarks.append(
-            f"{roles.target!r} holds {column.n_distinct} different whole numbers, and is predicted as a number. If they "
-            f"are labels, say --types {roles.target}=label."
+            f"{roles.target!r} holds {column.n_distinct} different whole numbers, and is predicted as a number. If "
+            f"they are labels, say --types {roles.target}=label."
         )
     without = int(data.frame[roles.target].isna().sum())
     if without:

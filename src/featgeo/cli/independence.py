@@ -24,7 +24,7 @@ SEED = 0  # of arrangements of the rows: the same file gives the same p-value
 
 
 @polite
-def test(
+def independence(
     file: File,
     a: Annotated[str, typer.Argument(help="A column, or several with commas between them.", metavar="A")],
     b: Annotated[str, typer.Argument(help="Another, or several.", metavar="B")],
@@ -48,9 +48,9 @@ def test(
     def columns(names: tuple[str, ...]) -> list[str]:
         for option, wanted in sides.items():
             check_known(wanted, names, option)
-        wanted = {name for side in sides.values() for name in side}
-        check_known(list(kinds), [*wanted], "--types", "the test")
-        return [name for name in names if name in wanted]
+        tested = [name for name in names if any(name in side for side in sides.values())]
+        check_known(list(kinds), tested, "--types", "the test")
+        return tested
 
     with working("test") as notes:
         from featgeo.cli.tables import loaded

@@ -14,7 +14,8 @@ import typer
 KINDS = ("number", "label", "date", "skip")
 
 File = Annotated[
-    str, typer.Argument(help="CSV, TSV, Parquet or Arrow; a folder of such files; - for standard input.", metavar="FILE")
+    str,
+    typer.Argument(help="CSV, TSV, Parquet or Arrow; a folder of such files; - for standard input.", metavar="FILE"),
 ]
 Types = Annotated[
     str | None,
@@ -41,7 +42,8 @@ def listed(text: str | None, option: str) -> list[str]:
         (names,) = csv.reader([text], strict=True, skipinitialspace=True)
     except (csv.Error, ValueError) as error:
         raise ValueError(
-            f'{option} must be names with commas between them, those with commas in double quotes, got {text!r} ({error}).'
+            f"{option} must be names with commas between them, those with commas in double quotes, got {text!r} "
+            f"({error})."
         ) from error
     if len(set(names)) < len(names):
         raise ValueError(f"{option} names a column twice: {text!r}. Name each once.")

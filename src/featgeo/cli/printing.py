@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -55,7 +55,13 @@ def number(value: float | None, digits: int = 4) -> str:
     return "–" if value is None or math.isnan(value) else f"{value:.{digits}g}"
 
 
-def answer(data: Mapping[str, Any], shown: Iterable[str | Grid], notes: Sequence[str], as_json: bool) -> None:
+def answer(
+    data: Mapping[str, Any],
+    shown: Iterable[str | Grid],
+    notes: Sequence[str],
+    as_json: bool,
+    stream: TextIO | None = None,
+) -> None:
     """Print what a command found.
 
     Args:
@@ -63,28 +69,30 @@ def answer(data: Mapping[str, Any], shown: Iterable[str | Grid], notes: Sequence
         shown: The same for people: lines and tables.
         notes: What was noticed on the way: in a JSON document a part of it, else on standard error.
         as_json: Whether the answer is a JSON document.
+        stream: Where people read it; standard output when None.
     """
     if as_json:
         in_ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
         document = json.dumps(plain({**data, "notes": notes}), ensure_ascii=in_ascii, allow_nan=False, indent=2)
         sys.stdout.write(document + "\n")
         return
-    print_parts(shown)
+    print_parts(shown, stream)
     for note in notes:
         Console(stderr=True).print(Text(f"Note: {visible(note)}"), soft_wrap=True)
 
 
-def print_parts(parts: Iterable[str | Grid]) -> None:
+def print_parts(parts: Iterable[str | Grid], stream: TextIO | None = None) -> None:
     """Print lines and tables, as the terminal or the pipe wants them."""
-    console = Console()
+    stream = stream or sys.stdout
+    console = Console(file=stream)
     for part in parts:
         if not console.is_terminal:
-            _write_plain(part)
+            _write_plain(part, stream)
         elif isinstance(part, Grid):
             console.print(drawn(part))
         else:
             console.print(Text(visible(part)), soft_wrap=True)
-    sys.stdout.flush()
+    stream.flush()
 
 
 def plain(value: Any) -> Any:
@@ -113,10 +121,10 @@ def drawn(grid: Grid) -> Table:
     return table
 
 
-def _write_plain(part: str | Grid) -> None:
+def _write_plain(part: str | Grid, stream: TextIO) -> None:
     """In what the pipe cannot encode, characters are written out."""
     rows = [part.columns, *part.rows] if isinstance(part, Grid) else [[part]]
-    encoding = sys.stdout.encoding or "utf-8"
+    encoding = stream.encoding or "utf-8"
     for row in rows:
         line = "\t".join(visible(cell) for cell in row)
-        sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")

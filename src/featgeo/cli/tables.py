@@ -56,10 +56,11 @@ def loaded(source: Source, types: Mapping[str, str], rows: int | None = None, se
 
     Args:
         source: The file.
-        types: Kinds of columns that the user says.
+        types: Kinds of columns that the user says; of others than those of the source, too.
         rows: How many rows to draw at random; None for all.
         seed: Of the draw.
     """
+    types = {name: kind for name, kind in types.items() if name in source.names}
     found = sketch(source, types)
     if min(rows or found.n_rows, found.n_rows) * len(found.columns) > MOST_CELLS:
         raise ValueError(
@@ -122,8 +123,8 @@ def _dates(microseconds: np.ndarray, zoned: bool) -> pd.Series:
 def _remarks(columns: Any, types: Mapping[str, str]) -> Iterator[str]:
     """What was seen in columns that are not what they seem to be."""
     for column in columns:
-        if not column.n_words:
-            continue
+        if not column.n_words or (column.kind != "label" and column.name not in types):
+            continue  # all its values are of its kind
         row, example = column.examples[0]
         where = f"such as {example[:40]!r} in row {row + 1:,}"
         if column.kind == "label":
@@ -133,8 +134,8 @@ def _remarks(columns: Any, types: Mapping[str, str]) -> Iterator[str]:
             )
         else:
             yield (
-                f"Column {column.name!r} is read as {column.kind}s: {column.n_words:,} of its values are none, {where}, "
-                "and count as missing."
+                f"Column {column.name!r} is read as {column.kind}s: {column.n_words:,} of its values are none, {where}"
+                ", and count as missing."
             )
 
 
