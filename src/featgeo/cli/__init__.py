@@ -19,9 +19,9 @@ except ModuleNotFoundError as missing:
     )
     sys.exit(2)
 
-from featgeo.cli.fit import fit
+from featgeo.cli.fitting import fit
 from featgeo.cli.independence import independence
-from featgeo.cli.predict import predict
+from featgeo.cli.predicting import predict
 from featgeo.cli.showcase import demo, reproduce
 
 main = typer.Typer(no_args_is_help=True, help=featgeo.__doc__, pretty_exceptions_show_locals=False)
@@ -34,7 +34,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @main.callback()
-def options(
+def every_command(
     version: Annotated[bool, typer.Option("--version", callback=_print_version, help="Print the version.")] = False,
 ) -> None:
     """Options of all commands."""

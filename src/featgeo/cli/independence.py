@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,10 +15,15 @@ from featgeo.cli.options import (
     Types,
     check_apart,
     check_known,
+    check_not_skipped,
     kinds_of,
     listed,
 )
 from featgeo.cli.printing import Grid, answer, number
+from featgeo.watch import tell
+
+if TYPE_CHECKING:
+    from featgeo.evidence.shuffling import Evidence
 
 SEED = 0  # of arrangements of the rows: the same file gives the same p-value
 
@@ -50,23 +55,29 @@ def independence(
             check_known(wanted, names, option)
         tested = [name for name in names if any(name in side for side in sides.values())]
         check_known(list(kinds), tested, "--types", "the test")
+        check_not_skipped(tested, kinds)
         return tested
 
     with working("test") as notes:
         from featgeo.cli.tables import loaded
-        from featgeo.evidence import conditional_independence_test, independence_test
         from featgeo.explore.reading import open_source
 
         with open_source(file, columns=columns, encoding=encoding, delimiter=delimiter) as source:
             data = loaded(source, kinds)
-        x, y, s = (data.frame[names] for names in sides.values())
-        if sides["--given"]:
-            found = conditional_independence_test(x, y, s, random_state=SEED)
-        else:
-            found = independence_test(x, y, random_state=SEED)
+        found = _tested(*(data.frame[names] if names else None for names in sides.values()))
     names = {"a": sides["A"], "b": sides["B"], "given": sides["--given"]}
     numbers = {"pvalue": found.pvalue, "statistic": found.statistic, "method": found.method, "rows": len(data.frame)}
     cells = [*(", ".join(side) for side in names.values()), found.method, number(found.pvalue, 3)]
     heads = ("A", "B", "given", "method", "p-value", "statistic", "rows")
     grid = Grid(heads, [[*cells, number(found.statistic), f"{len(data.frame):,}"]], words=4)
     answer(names | {"kinds": data.kinds} | numbers, [grid], [*data.notes, *notes], as_json)
+
+
+def _tested(x: Any, y: Any, given: Any) -> Evidence:
+    """What the rows of two sides say, given a third if there is one."""
+    tell("testing")
+    from featgeo.evidence import conditional_independence_test, independence_test  # torch, once the file is read
+
+    if given is None:
+        return independence_test(x, y, random_state=SEED)
+    return conditional_independence_test(x, y, given, random_state=SEED)

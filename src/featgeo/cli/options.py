@@ -45,6 +45,8 @@ def listed(text: str | None, option: str) -> list[str]:
             f"{option} must be names with commas between them, those with commas in double quotes, got {text!r} "
             f"({error})."
         ) from error
+    if not names or not all(names):
+        raise ValueError(f"{option} must be names with commas between them, and {text!r} leaves one out. Name it.")
     if len(set(names)) < len(names):
         raise ValueError(f"{option} names a column twice: {text!r}. Name each once.")
     return names
@@ -82,6 +84,13 @@ def check_known(wanted: Sequence[str], names: Sequence[str], option: str, what: 
         more = f" and {len(names) - 10:,} others" if len(names) > 10 else ""
         way_out = f"There are {', '.join(map(repr, names[:10]))}{more}."
     raise ValueError(f"{option} must name columns, and {what} has no {unknown!r}. {way_out}")
+
+
+def check_not_skipped(wanted: Sequence[str], kinds: Mapping[str, str]) -> None:
+    """Refuse to skip, by `--types`, what is asked for elsewhere."""
+    skipped = next((name for name in wanted if kinds.get(name) == "skip"), None)
+    if skipped is not None:
+        raise ValueError(f"--types skips {skipped!r}, and it is asked for. Take it out of one of them.")
 
 
 def check_apart(lists: Mapping[str, Sequence[str]]) -> None:

@@ -18,12 +18,14 @@ from featgeo.cli.options import (
     Types,
     check_apart,
     check_known,
+    check_not_skipped,
     check_not_the_same,
     kinds_of,
     listed,
 )
 from featgeo.cli.printing import Grid, answer, number
 from featgeo.files import check_can_be_written
+from featgeo.watch import tell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,12 +102,12 @@ class Roles:
         check_known(self.x, names, "--x")
         check_known(self.given, names, "--orthogonal-to")
         check_known(list(self.types), names, "--types")
+        check_not_skipped([self.target, *self.x, *self.given], self.types)
         check_apart({"--target": [self.target], "--x": self.x})
         check_apart({"--target": [self.target], "--orthogonal-to": self.given})
         skipped = {name for name, kind in self.types.items() if kind == "skip"}
         wanted = {*(self.x or names), self.target, *self.given} - skipped
-        check_known([self.target, *self.x, *self.given], [*wanted], "--types skips what is needed: it", "what is left")
-        if not wanted - {self.target, *self.given} and not self.x:
+        if not self.x and not wanted - {self.target, *self.given}:
             raise ValueError("A prediction needs columns to predict from, and none is left. Name some by --x.")
         return [name for name in names if name in wanted]
 
@@ -116,8 +118,6 @@ class Roles:
 
 def _learned(data: Loaded, roles: Roles) -> tuple[Any, pd.DataFrame]:
     """A fitted model, and the rows it was fitted to."""
-    from featgeo.models import FeatureClassifier, FeatureRegressor
-
     column = data.sketch.columns[roles.target]
     if column.kind == "date":
         raise ValueError(
@@ -130,6 +130,9 @@ def _learned(data: Loaded, roles: Roles) -> tuple[Any, pd.DataFrame]:
             f"Labels to predict must repeat, and {roles.target!r} has {column.n_distinct:,} different ones in "
             f"{len(frame):,} rows. Choose another target, or --types {roles.target}=number if they are numbers."
         )
+    tell("learning")
+    from featgeo.models import FeatureClassifier, FeatureRegressor  # torch, once the file is read
+
     kind = FeatureClassifier if column.kind == "label" else FeatureRegressor
     given = frame[list(roles.given)] if roles.given else None
     y = frame[roles.target].astype(object) if column.kind == "label" else frame[roles.target]
