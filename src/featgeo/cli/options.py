@@ -77,9 +77,10 @@ def check_known(wanted: Sequence[str], names: Sequence[str], option: str, what: 
     unknown = next((name for name in wanted if name not in names), None)
     if unknown is None:
         return
-    near = get_close_matches(unknown, names, n=1)
+    folded = {name.casefold(): name for name in names}
+    near = get_close_matches(unknown.casefold(), folded, n=1)
     if near:
-        way_out = f"Is it {near[0]!r}?"
+        way_out = f"Is it {folded[near[0]]!r}?"
     else:
         more = f" and {len(names) - 10:,} others" if len(names) > 10 else ""
         way_out = f"There are {', '.join(map(repr, names[:10]))}{more}."
