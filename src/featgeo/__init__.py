@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # what a name is, for editors and type checkers; who uses it 
         independence_test,
         mode_pvalues,
     )
+    from featgeo.explore import Exploration, explore
     from featgeo.features.combined import Joint, Sum
     from featgeo.geometry import (
         FiniteJoint,
@@ -43,6 +44,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Conditional",
     "ConditionalDecomposition",
+    "Exploration",
     "FeatureClassifier",
     "FeatureRegressor",
     "FiniteJoint",
@@ -63,6 +65,7 @@ __all__ = [
     "complement",
     "conditional_independence_test",
     "decompose",
+    "explore",
     "h_score",
     "held_out_spectrum",
     "heterogeneous_estimate",
@@ -80,6 +83,7 @@ __all__ = [
 _ROOMS = {
     "assembly": ("Conditional",),
     "evidence": ("conditional_independence_test", "held_out_spectrum", "independence_test", "mode_pvalues"),
+    "explore": ("Exploration", "explore"),
     "features.combined": ("Joint", "Sum"),
     "geometry": (
         "FiniteJoint",

@@ -113,6 +113,12 @@ class Options:
     smooth_widths: tuple[float, ...] = (0.3, 1.0)  # of kernels of one column, in normal scores: rows suffice for both
     fine_widths: tuple[float, ...] = (0.1,)  # tried beside them where means are taken off: they may be fine
 
+    # Exploring
+    explore_cells: int = 256  # of a number, at most; fewer where columns are many
+    explore_waves: tuple[int, ...] = (4, 12, 32)  # functions of a number at three resolutions, few, more and many
+    explore_steps: int = 8  # intervals of a number on which a function may be constant
+    least_ratio: float = 0.01  # that a density over the product of its margins is taken to be, for information
+
     # Side information
     side_s_features: int = 24  # of S, and
     side_y_features: int = 12  # of Y: few enough that all their products stay a few hundred

@@ -53,21 +53,43 @@ class Candidate(Generic[T]):
 
 
 def preferred(candidates: Sequence[Candidate[T]]) -> Candidate[T]:
+    """The one that `preferred_places` names."""
+    scores, costs = (np.array([getattr(one, part) for one in candidates]) for part in ("scores", "cost"))
+    return candidates[int(preferred_places(scores, costs))]
+
+
+def preferred_places(scores: Array, costs: Array) -> np.ndarray:
     """The cheapest that falls short of the best by no more than one standard error of the difference.
 
     Of several that cost the same the best, and of equals the first. Whether to have anything at all is for the mean
     score to say: that something is weak is no reason to have nothing.
+
+    Args:
+        scores: Of each candidate on each fold, (..., candidates, folds).
+        costs: Of each candidate, (..., candidates); 0 for having nothing.
+
+    Returns:
+        The place of the one preferred, (...).
     """
-    best = max(candidates, key=lambda one: one.score)
-    close = [one for one in candidates if (one.cost == 0) == (best.cost == 0) and is_within_an_error(best, one)]
-    return min(close, key=lambda one: (one.cost, -one.score))
+    means = scores.mean(axis=-1) if scores.shape[-1] else np.zeros(scores.shape[:-1])
+    best = means.argmax(axis=-1)[..., None]
+    close = are_within_an_error(np.take_along_axis(scores, best[..., None], axis=-2), scores)
+    np.put_along_axis(close, best, True, axis=-1)
+    close &= (costs == 0) == (np.take_along_axis(costs, best, axis=-1) == 0)
+    cheapest = close & (costs == np.where(close, costs, np.inf).min(axis=-1, keepdims=True))
+    return np.where(cheapest, means, -np.inf).argmax(axis=-1)
 
 
 def is_within_an_error(best: Candidate[T], other: Candidate[T]) -> bool:
     """Whether what the other lacks is no more than its own standard error over the folds."""
-    loss = best.scores - other.scores
-    error = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else 0.0
-    return best is other or not len(loss) or bool(loss.mean() <= error)
+    return best is other or bool(are_within_an_error(best.scores, other.scores))
+
+
+def are_within_an_error(best: Array, others: Array) -> np.ndarray:
+    """The same for scores, (..., folds)."""
+    loss, folds = best - others, others.shape[-1]
+    error = loss.std(axis=-1, ddof=1) / np.sqrt(folds) if folds > 1 else 0.0
+    return np.asarray(loss.mean(axis=-1) <= error if folds else np.ones(loss.shape[:-1], dtype=bool))
 
 
 @dataclass(frozen=True, eq=False)

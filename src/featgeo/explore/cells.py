@@ -1,0 +1,221 @@
+"""A column as a finite alphabet of cells, and the functions on it, from smooth to rough.
+
+A number or a date falls into cells of neighbouring ranks, about as many rows in each; a value that is frequent, or one
+of few, has a cell of its own. A label that enough rows share has a cell, all others share one. The last cell is that of
+missing values. So a table of counts says all that two columns have to say about each other, up to the width of their
+cells; what is finite anyway loses nothing.
+
+Functions on cells are ordered: of numbers and dates waves along the ranks, one half-wave, two, ...; of labels contrasts
+of the most frequent first. The first few are the smooth ones, all of them are every function there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtri
+
+from featgeo.features.dates import DATE_PARTS, date_part
+from featgeo.geometry.validation import Array
+from featgeo.schema import saved
+from featgeo.tuning import in_force
+
+Kind = Literal["number", "label", "date"]
+MOST_KNOWN = 10_000  # labels whose names are kept, so that those of later files are known to be new
+POWERS = 2  # of normal scores: higher ones rest on the outermost rows
+OTHERS = "(others)"
+MISSING = "(missing)"
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a column.
+
+    Attributes:
+        name: Of the column; a part of a date names it after the date.
+        kind: What the column holds.
+        edges: Of numbers and dates, the largest value in each cell but the last, rising, (m - 1,).
+        places: Of numbers and dates, the mean of the rows in each cell, (m,).
+        labels: Those with a cell of their own, the most frequent first; all others have the cell after them.
+        known: All labels that were seen, where they are not too many to be kept.
+        whole: Whether all functions count: no cell holds more than one value.
+        parent: The date that this is a part of.
+    """
+
+    name: str
+    kind: Kind
+    edges: Array
+    places: Array
+    labels: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    whole: bool = False
+    parent: str = ""
+
+    @property
+    def n_values(self) -> int:
+        """How many cells there are for values, the missing one not counted."""
+        return len(self.labels) + 1 if self.kind == "label" else len(self.edges) + 1
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all functions on the cells are learned: there are few, and each stands for one value."""
+        return self.n_values <= in_force.get().finite_values + 1 and (self.whole or self.kind == "label")
+
+    @property
+    def resolutions(self) -> tuple[int, int, int]:
+        """How many functions, from the smooth ones on, are tried: a few, more, many."""
+        every = max(self.n_values - 1, 1)
+        few, more, many = (every, every, every) if self.is_finite else in_force.get().explore_waves
+        return min(few, every), min(more, every), min(many, every)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return self.n_values + 1
+
+    def is_same(self, other: Cells) -> bool:
+        """Whether the other has the same name and the same cells."""
+        return (self.name, self.kind, self.labels) == (other.name, other.kind, other.labels) and np.array_equal(
+            self.edges, other.edges
+        )
+
+    def of_numbers(self, values: Array) -> np.ndarray:
+        """The cell of each number, (n,); NaN is missing."""
+        cells = np.searchsorted(self.edges, values)
+        cells[np.isnan(values)] = self.n_values
+        return cells
+
+    def of_labels(self, codes: np.ndarray, texts: Sequence[str]) -> np.ndarray:
+        """The cell of each label, (n,), from its place among `texts`; -1 is missing."""
+        cell = {label: i for i, label in enumerate(self.labels)}
+        others = len(self.labels)
+        cells = np.array([*(cell.get(text, others) for text in texts), self.n_values], dtype=np.int64)
+        return cells[codes]
+
+    def names(self) -> list[str]:
+        """What to call each cell, the missing one last."""
+        if self.kind == "label":
+            return [*self.labels, OTHERS, MISSING]
+        ends = [self.text(place) for place in self.places]
+        if not self.whole:
+            edges = [self.text(edge) for edge in self.edges]
+            ends = [f"to {high}" for high in edges] + [f"over {edges[-1]}" if edges else "all"]
+            ends[1:-1] = [f"{low} to {high}" for low, high in pairwise(edges)]
+        return [*ends, MISSING]
+
+    def text(self, value: float) -> str:
+        """A number as people write it, a date as one."""
+        if self.kind != "date" or not np.isfinite(value):
+            return f"{value:.6g}"
+        return datetime.fromtimestamp(value / 1e6, UTC).isoformat(sep=" ", timespec="minutes").removesuffix("+00:00")
+
+    def functions(self, counts: Array) -> Array:
+        """Orthonormal functions on the cells under their counts, from smooth to rough, (size, d); 0 where none is.
+
+        As many as are ever looked at: all of a column of few values, else as many as its finest resolution.
+
+        Args:
+            counts: Rows in each cell, (size,); the missing cell does not count.
+        """
+        counts = np.asarray(counts, dtype=np.float64)[: self.n_values]
+        seen = np.flatnonzero(counts)
+        root = np.sqrt(counts[seen] / max(counts.sum(), 1.0))
+        d = min(max(len(seen) - 1, 0), self.resolutions[-1])
+        result = np.zeros((self.size, d))
+        if d:
+            start = np.eye(len(seen)) if self.kind == "label" else _waves(np.cumsum(root**2) - root**2 / 2, d)
+            vectors = np.column_stack([root, start[:, :d] * root[:, None]])
+            basis, triangle = np.linalg.qr(vectors)
+            sign = np.where(np.diag(triangle) < 0, -1.0, 1.0)
+            result[seen] = (basis * sign / root[:, None])[:, 1:]
+        return result
+
+
+def _waves(ranks: Array, d: int) -> Array:
+    """The first d functions of ranks between 0 and 1, (m, d), from smooth to rough.
+
+    Powers of normal scores, which many laws are smooth in, take turns with half-waves, which serve all others.
+    """
+    half_waves = np.cos(np.pi * np.multiply.outer(ranks, np.arange(1, d + 1)))
+    powers = np.polynomial.hermite_e.hermevander(ndtri(ranks), POWERS)[:, 1:]
+    turns = min(POWERS, d)
+    first = np.stack([powers[:, :turns], half_waves[:, :turns]], axis=2).reshape(len(ranks), 2 * turns)
+    return np.hstack([first, half_waves[:, turns:]])[:, :d]
+
+
+def number_cells(name: str, kind: Kind, sample: Array, n_rows: int, most: int, parent: str = "") -> Cells:
+    """The cells of numbers or dates.
+
+    Args:
+        name: Of the column.
+        kind: "number" or "date".
+        sample: Values of a sample of the rows, none missing, (s,).
+        n_rows: Rows of all data that have a value.
+        most: Cells, at most.
+        parent: The date that the numbers are a part of.
+    """
+    options = in_force.get()
+    values, counts = np.unique(sample, return_counts=True)
+    if not len(values):
+        return Cells(name, kind, np.empty(0), np.zeros(1), parent=parent)
+    fewest = options.rows_a_function * len(sample) / max(n_rows, 1)  # rows of the sample in a cell
+    few_values = len(values) <= min(options.finite_values, most)
+    last = _group_ends(counts, len(values) if few_values else most, fewest)
+    first = np.r_[0, last[:-1] + 1]
+    finite = np.clip(values, -np.finfo(np.float64).max / len(sample), np.finfo(np.float64).max / len(sample))
+    places = np.add.reduceat(finite * counts, first) / np.add.reduceat(counts, first)
+    return Cells(name, kind, values[last[:-1]], places, whole=len(last) == len(values), parent=parent)
+
+
+def _group_ends(counts: np.ndarray, most: int, fewest: float) -> np.ndarray:
+    """Where groups of neighbouring values end.
+
+    Args:
+        counts: Rows of each value, in order.
+        most: Groups, about; a value that alone fills as much as one is a group. Where there are as many values, each.
+        fewest: Rows that a group must hold; smaller ones join the smaller of their neighbours.
+    """
+    total = counts.sum()
+    ranks = (np.cumsum(counts) - counts / 2) / total
+    # Groups become smaller towards either end, where functions of bell curves change most.
+    part = np.floor((ranks + 2 / np.pi * np.arcsin(np.sqrt(ranks))) / 2 * most)
+    heavy = counts * most >= total if len(counts) > most else np.ones(len(counts), dtype=bool)
+    part[heavy] = -1 - np.flatnonzero(heavy)
+    ends = [*np.flatnonzero(np.diff(part)).tolist(), len(counts) - 1]
+    rows = np.add.reduceat(counts, np.r_[0, np.array(ends[:-1], dtype=np.int64) + 1]).tolist()
+    while len(ends) > 1 and min(rows) < fewest:
+        i = rows.index(min(rows))
+        left = i == len(rows) - 1 or (i > 0 and rows[i - 1] <= rows[i + 1])
+        i -= left
+        rows[i : i + 2] = [rows[i] + rows[i + 1]]
+        del ends[i]
+    return np.array(ends, dtype=np.int64)
+
+
+def label_cells(name: str, labels: dict[str, int], most: int, exact: bool = True) -> Cells:
+    """The cells of labels.
+
+    Args:
+        name: Of the column.
+        labels: Rows of each label, or of the frequent ones.
+        most: Cells, at most.
+        exact: Whether these are all labels there are.
+    """
+    fewest = in_force.get().rows_a_function
+    ranked = sorted(labels, key=lambda label: (-labels[label], label))
+    frequent = tuple(label for label in ranked[: most - 1] if labels[label] >= fewest)
+    known = tuple(ranked) if exact and len(ranked) <= MOST_KNOWN else ()
+    return Cells(name, "label", np.empty(0), np.empty(0), frequent, known, whole=len(ranked) - len(frequent) <= 1)
+
+
+def date_parts(values: Array) -> dict[str, Array]:
+    """The parts of dates, as numbers, by name; from microseconds, NaN where missing, (n,)."""
+    missing = np.isnan(values)
+    times = np.where(missing, 0, values).astype(np.int64).view("datetime64[us]")
+    return {part: np.where(missing, np.nan, date_part(times, part)) for part in DATE_PARTS}

@@ -1,0 +1,274 @@
+"""Tables of counts of all pairs of columns, by folds of the rows, in one pass: all that is ever read of the data.
+
+Counts of two sets of rows add up, exactly and in any order. The fold of a row follows from what it holds, so that equal
+rows share a fold and it does not matter where a row stands; where most rows are equal to others, as in tables of few
+labels, it follows from the row's number instead, which tells nothing of what it holds.
+
+Numbers have first and second moments beside their tables, over the rows that have both, for Pearson's correlation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from featgeo.explore.cells import Cells
+from featgeo.geometry.validation import Array
+from featgeo.schema import saved
+from featgeo.tuning import in_force
+
+GROUP_CELLS = 256  # of columns that are counted together: tables of two such groups stay in a processor's cache
+MOST_ROWS = 2**32 - 1  # that a count holds
+_SUMS = ("tables", "values", "new_labels")  # what adds up
+_MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Tables of all pairs.
+
+    Attributes:
+        columns: The cells of each column.
+        groups: Columns that are counted together, all their cells at once, by place: a table of two groups holds those
+            of all their columns, so that small columns take one count for many.
+        folds: Into how many parts the rows are dealt.
+        by_number: Whether the fold of a row follows from its number and not from what it holds.
+        tables: Rows in each pair of cells of two groups, for each fold, one pair of groups after the other, (.,).
+        values: Of number columns i and j, over the rows that have both, sums of 1, z_i, z_i^2 and z_i z_j, with
+            z = (value - centre) / scale, (4, q, q).
+        centre: Of number columns, (q,).
+        scale: Of number columns, (q,).
+        new_labels: Rows of each column with a label that was not known, (p,).
+    """
+
+    columns: tuple[Cells, ...]
+    groups: tuple[tuple[int, ...], ...]
+    folds: int
+    by_number: bool
+    tables: np.ndarray
+    values: Array
+    centre: Array
+    scale: Array
+    new_labels: np.ndarray
+
+    @classmethod
+    def empty(cls, columns: tuple[Cells, ...], n_rows: int, by_number: bool, centre: Array, scale: Array) -> Counts:
+        """Of no rows yet.
+
+        Args:
+            columns: The cells of each column.
+            n_rows: About how many rows there will be: tables that are larger than what is counted in them waste time.
+            by_number: Whether the fold of a row follows from its number.
+            centre: Of number columns, (q,).
+            scale: The same.
+        """
+        folds = in_force.get().folds
+        most = min(GROUP_CELLS, int(np.sqrt(n_rows / folds)) + 1)
+        groups: list[list[int]] = []
+        sizes: list[int] = []
+        for i in sorted(range(len(columns)), key=lambda i: -columns[i].size):
+            fits = next((g for g, size in enumerate(sizes) if size * columns[i].size <= most), None)
+            if fits is None:
+                groups.append([i])
+                sizes.append(columns[i].size)
+            else:
+                groups[fits].append(i)
+                sizes[fits] *= columns[i].size
+        n_cells = sum(sizes) + sum(a * b for i, a in enumerate(sizes) for b in sizes[i + 1 :])
+        return cls(
+            columns,
+            tuple(tuple(group) for group in groups),
+            folds,
+            by_number,
+            np.zeros(folds * n_cells, dtype=np.uint32),
+            np.zeros((4, len(centre), len(centre))),
+            centre,
+            scale,
+            np.zeros(len(columns), dtype=np.int64),
+        )
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """Cells of each group."""
+        return [math.prod(self.columns[i].size for i in group) for group in self.groups]
+
+    @cached_property
+    def _starts(self) -> dict[tuple[int, int], int]:
+        """Where the table of two groups begins, and that of a group with nothing (itself)."""
+        starts, at = {}, 0
+        for a, size in enumerate(self._sizes):
+            for b in range(a, len(self.groups)):
+                starts[a, b] = at
+                at += self.folds * size * (1 if a == b else self._sizes[b])
+        return starts
+
+    @cached_property
+    def _group_of(self) -> dict[int, int]:
+        return {i: a for a, group in enumerate(self.groups) for i in group}
+
+    @cached_property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.single(0).sum()) if self.columns else 0
+
+    def _group_table(self, a: int, b: int) -> np.ndarray:
+        """The table of two groups, (folds, cells of a, cells of b); of one with itself (folds, cells, 1)."""
+        shape = self.folds, self._sizes[a], 1 if a == b else self._sizes[b]
+        start = self._starts[a, b]
+        return self.tables[start : start + math.prod(shape)].reshape(shape)
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[int, int], np.ndarray]:
+        """Tables of columns, by place, in the order of their groups; of columns alone in a group they are views."""
+        return {}
+
+    def _split(self, a: int, b: int) -> None:
+        """The tables of all columns of two groups, from that of the groups."""
+        table = self._group_table(a, b)
+        if a == b:
+            sizes = [self.columns[i].size for i in self.groups[a]]
+            table = table.reshape(self.folds, *sizes)
+            for x, i in enumerate(self.groups[a]):
+                for y, j in enumerate(self.groups[a][x:], start=x):
+                    others = tuple(axis + 1 for axis in range(len(sizes)) if axis not in (x, y))
+                    self._pairs[i, j] = table.sum(axis=others, dtype=table.dtype)
+            return
+        for j, of_j in self._members(table, b):
+            for i, of_both in self._members(of_j.transpose(0, 2, 1), a):
+                self._pairs[i, j] = of_both.transpose(0, 2, 1)
+
+    def _members(self, table: np.ndarray, b: int) -> Iterator[tuple[int, np.ndarray]]:
+        """The cells of a group, the last axis of a table, by each of its columns: all others summed over."""
+        if len(self.groups[b]) == 1:
+            yield self.groups[b][0], table
+            return
+        sizes = [self.columns[i].size for i in self.groups[b]]
+        for place, i in enumerate(self.groups[b]):
+            shape = math.prod(sizes[:place]), sizes[place], math.prod(sizes[place + 1 :])
+            yield i, table.reshape(*table.shape[:2], *shape).sum(axis=(2, 4), dtype=table.dtype)
+
+    def single(self, i: int) -> np.ndarray:
+        """Rows in each cell of a column, by fold, (folds, size)."""
+        return self._of(i, i)
+
+    def table(self, i: int, j: int) -> np.ndarray:
+        """Rows in each pair of cells of two columns, by fold, (folds, size_i, size_j)."""
+        if i == j:
+            single = self.single(i)
+            return single[:, :, None] * np.eye(single.shape[1], dtype=single.dtype)
+        return self._of(i, j)
+
+    def _of(self, i: int, j: int) -> np.ndarray:
+        for x, y in ((i, j), (j, i)):
+            if (x, y) in self._pairs:
+                return self._pairs[x, y] if (x, y) == (i, j) else self._pairs[x, y].transpose(0, 2, 1)
+        self._split(*sorted((self._group_of[i], self._group_of[j])))
+        return self._of(i, j)
+
+    @cached_property
+    def _functions(self) -> list[Array]:
+        return [column.functions(self.single(i).sum(axis=0)) for i, column in enumerate(self.columns)]
+
+    @cached_property
+    def _totals(self) -> list[np.ndarray]:
+        return [self.single(i).sum(axis=0)[:-1] for i in range(len(self.columns))]
+
+    def functions(self, i: int, counts: np.ndarray) -> Array:
+        """Orthonormal functions on the cells of a column that hold values, under some of its rows, (n_values, d).
+
+        Args:
+            i: The column.
+            counts: Rows in each of these cells; where they are all the rows there are, functions are made once.
+        """
+        if np.array_equal(counts, self._totals[i]):
+            return self._functions[i][:-1]
+        return self.columns[i].functions(counts)[:-1]
+
+    def add(self, cells: Sequence[np.ndarray], folds: np.ndarray) -> None:
+        """Count some rows.
+
+        Args:
+            cells: The cell of each row, of each column, (n,) each.
+            folds: The fold of each row, (n,).
+        """
+        joint = []
+        for group in self.groups:
+            place = cells[group[0]]
+            for i in group[1:]:
+                place = place * self.columns[i].size + cells[i]
+            joint.append(place)
+        place = np.empty(len(folds), dtype=np.int64)
+        for a, own in enumerate(joint):
+            with_fold = folds * self._sizes[a] + own
+            _count(self._group_table(a, a), with_fold)
+            for b in range(a + 1, len(joint)):
+                np.multiply(with_fold, self._sizes[b], out=place)
+                np.add(place, joint[b], out=place)
+                _count(self._group_table(a, b), place)
+
+    def add_values(self, numbers: Array) -> None:
+        """Sum some rows of all number columns, (n, q); NaN where missing, what is infinite does not count."""
+        there = np.isfinite(numbers)
+        z = np.where(there, (numbers - self.centre) / self.scale, 0.0)
+        mask = there.astype(np.float64)
+        for total, (a, b) in zip(self.values, ((mask, mask), (z, mask), (z * z, mask), (z, z)), strict=True):
+            total += a.T @ b
+
+    def pearson(self) -> dict[tuple[int, int], float]:
+        """Pearson's correlation of number columns, by place; NaN where one does not vary."""
+        there = [i for i, column in enumerate(self.columns) if column.kind != "label" and not column.parent]
+        n, sums, squares, products = self.values
+        n = np.maximum(n, 1.0)
+        variance = squares / n - (sums / n) ** 2
+        spread = np.sqrt(np.maximum(variance * variance.T, 0))
+        covariance = products / n - (sums / n) * (sums / n).T
+        ratio = np.divide(covariance, spread, out=np.full_like(spread, np.nan), where=spread > 0)
+        return {
+            (i, j): float(ratio[a, b].clip(-1, 1)) for a, i in enumerate(there) for b, j in enumerate(there) if a != b
+        }
+
+    def emptied(self) -> Counts:
+        """The same tables, of no rows."""
+        return replace(self, **{name: np.zeros_like(getattr(self, name)) for name in _SUMS})
+
+    def merged(self, other: Counts) -> Counts:
+        """Of the rows of both, which must be counted in the same cells."""
+        if self.n_rows + other.n_rows > MOST_ROWS:
+            raise ValueError(f"Counts hold up to {MOST_ROWS:,} rows, got {self.n_rows + other.n_rows:,}.")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
+        return replace(self, **sums)
+
+
+def _count(table: np.ndarray, places: np.ndarray) -> None:
+    """Add rows to a table, (a, b, c), each at its place."""
+    table += np.bincount(places, minlength=table.size).reshape(table.shape).astype(table.dtype)
+
+
+def content_hash(numbers: Iterable[Array], cells: Iterable[np.ndarray]) -> np.ndarray:
+    """A number of 64 bits for each row that depends on what it holds alone, (n,)."""
+    total = np.zeros((), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for values in numbers:
+            total = _mixed(total + (np.where(np.isnan(values), np.nan, values) + 0.0).view(np.uint64))  # one NaN, one 0
+        for codes in cells:
+            total = _mixed(total + codes.astype(np.uint64))
+    return np.asarray(total)
+
+
+def number_hash(first: int, n: int) -> np.ndarray:
+    """The same for rows by their numbers alone, from the first on, (n,)."""
+    with np.errstate(over="ignore"):
+        return _mixed(np.arange(first, first + n, dtype=np.uint64) * _MIXERS[0])
+
+
+def _mixed(h: np.ndarray) -> np.ndarray:
+    """Every bit depends on every bit (the finaliser of splitmix64)."""
+    h = h + _MIXERS[0]
+    h = (h ^ (h >> np.uint64(30))) * _MIXERS[1]
+    h = (h ^ (h >> np.uint64(27))) * _MIXERS[2]
+    return h ^ (h >> np.uint64(31))

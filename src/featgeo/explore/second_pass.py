@@ -1,0 +1,136 @@
+"""From the sketch of a table to the cells of its columns, and from rows to cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from featgeo.explore.cells import OTHERS, Cells, date_parts, label_cells, number_cells
+from featgeo.explore.counting import Counts, content_hash, number_hash
+from featgeo.explore.reading import Source
+from featgeo.explore.sketch import ColumnSketch, Sketch
+from featgeo.features.dates import DATE_PARTS
+from featgeo.tuning import in_force
+from featgeo.watch import tell
+
+TABLE_BYTES = 2**27  # of the tables of all pairs, about: memory
+FEWEST_CELLS = 8  # of a number, however many columns there are
+ROWS_AT_ONCE = 2**18  # that are counted together: tables are added up once for so many
+
+
+def cells_of(sketch: Sketch) -> tuple[Cells, ...]:
+    """The cells of all columns that vary, with parts of dates after their dates."""
+    n_pairs = max(len(sketch.columns) ** 2 / 2, 1)
+    by_memory = int(np.sqrt(TABLE_BYTES / (4 * in_force.get().folds * n_pairs)))
+    most = int(np.clip(by_memory, FEWEST_CELLS, in_force.get().explore_cells))
+    columns: list[Cells] = []
+    for column in sketch.columns.values():
+        columns += _of_column(column, most)
+    return tuple(column for column in columns if column.n_values > 1)
+
+
+def _of_column(column: ColumnSketch, most: int) -> list[Cells]:
+    if column.kind == "label":
+        return [label_cells(column.name, dict(column.labels), most, column.labels_exact)]
+    seen = column.sample[~np.isnan(column.sample)]
+    n_values = column.n_rows - column.n_missing
+    own = [number_cells(column.name, column.kind, seen, n_values, most)]
+    if column.kind == "date":
+        for part, values in date_parts(seen).items():
+            cells = number_cells(f"{column.name} ({part})", "number", values, n_values, most, parent=column.name)
+            if cells.n_values > 1:
+                own.append(cells)
+    return own
+
+
+@dataclass(frozen=True, eq=False)
+class Coder:
+    """Rows as cells.
+
+    Attributes:
+        columns: The cells of each column.
+        by_number: Whether the fold of a row follows from its number.
+    """
+
+    columns: tuple[Cells, ...]
+    by_number: bool
+
+    def cells(self, batch: Mapping[str, Any]) -> list[np.ndarray]:
+        """The cell of each row, of each column, (n,) each; from a batch as `sketch.typed` gives it."""
+        result, parts = [], {}
+        for column in self.columns:
+            values = batch[column.parent or column.name]
+            if column.parent:
+                if column.parent not in parts:
+                    parts[column.parent] = date_parts(values)
+                part = next(part for part in DATE_PARTS if column.name == f"{column.parent} ({part})")
+                values = parts[column.parent][part]
+            result.append(column.of_labels(*values) if column.kind == "label" else column.of_numbers(values))
+        return result
+
+    def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int) -> np.ndarray:
+        """The fold of each row, (n,)."""
+        n_folds = np.uint64(in_force.get().folds)
+        if self.by_number:
+            return (number_hash(first, len(cells[0])) % n_folds).astype(np.int64)
+        return (self.hashes(batch, cells) % n_folds).astype(np.int64)
+
+    def hashes(self, batch: Mapping[str, Any], cells: list[np.ndarray]) -> np.ndarray:
+        """What each row holds as a number, (n,)."""
+        numbers = [batch[column.name] for column in self.columns if column.kind != "label" and not column.parent]
+        labels = [own for column, own in zip(self.columns, cells, strict=True) if column.kind == "label"]
+        return content_hash(numbers, labels)
+
+
+def sample_batch(sketch: Sketch) -> dict[str, Any]:
+    """The rows of the sample, as `sketch.typed` gives rows."""
+    batch: dict[str, Any] = {}
+    for column in sketch.columns.values():
+        if column.kind == "label":
+            rare = len(column.labels)  # a text of its own, which no label is
+            codes = np.where(np.isnan(column.sample), -1, np.where(column.sample < 0, rare, column.sample))
+            batch[column.name] = codes.astype(np.int64), [*column.labels, OTHERS]
+        else:
+            batch[column.name] = column.sample
+    return batch
+
+
+def are_rows_apart(coder: Coder, sample: Mapping[str, Any]) -> bool:
+    """Whether most rows of a sample are unlike all others."""
+    hashes = coder.hashes(sample, coder.cells(sample))
+    return hashes.ndim > 0 and 2 * len(np.unique(hashes)) > len(hashes)
+
+
+def counted(coder: Coder, source: Source, sketch: Sketch, like: Counts | None = None) -> Counts:
+    """Count all rows of a table, in tables like those of earlier counts if they are given."""
+    numbers = [column for column in coder.columns if column.kind != "label" and not column.parent]
+    if like is None:
+        centre = np.array([sketch.columns[column.name].mean for column in numbers])
+        scale = np.array([sketch.columns[column.name].std for column in numbers])
+        scale = np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
+        counts = Counts.empty(coder.columns, sketch.n_rows, coder.by_number, np.nan_to_num(centre), scale)
+    else:
+        counts = like.emptied()
+    waiting: list[list[np.ndarray]] = []  # cells of each column, then the folds
+    first = 0
+    for batch in sketch.typed_batches(source):
+        cells = coder.cells(batch)
+        waiting.append([*cells, coder.folds(batch, cells, first)])
+        if numbers:
+            counts.add_values(np.column_stack([batch[column.name] for column in numbers]))
+        first += len(cells[0])
+        if sum(len(part[0]) for part in waiting) >= ROWS_AT_ONCE:
+            _flush(counts, waiting)
+        tell(f"second pass, {first:,} rows counted")
+    _flush(counts, waiting)
+    return counts
+
+
+def _flush(counts: Counts, waiting: list[list[np.ndarray]]) -> None:
+    if waiting:
+        *cells, folds = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
+        counts.add(cells, folds)
+        waiting.clear()

@@ -1,0 +1,83 @@
+"""Results as rows: a table that prints itself, shows itself in a notebook, and becomes a data frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from featgeo.card import Card, Shown
+
+SHOWN_ROWS = 20  # of a long table; a frame has all
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Records(Shown):
+    """Rows with named columns.
+
+    Attributes:
+        title: What the rows are.
+        columns: Values of each column, by name, all of one length.
+        shown: The columns that are printed; all when empty.
+    """
+
+    title: str
+    columns: Mapping[str, Sequence[Any] | np.ndarray]
+    shown: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for values in zip(*(map(_plain, column) for column in self.columns.values()), strict=True):
+            yield dict(zip(self.columns, values, strict=True))
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Each row as a dictionary of plain values; None where there is none."""
+        return list(self)
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """A data frame with all rows and columns.
+
+        Args:
+            backend: "pandas", "polars" or "pyarrow", which must be installed.
+        """
+        import narwhals.stable.v1 as nw
+
+        try:
+            return nw.from_dict(
+                {name: list(values) for name, values in self.columns.items()}, backend=backend
+            ).to_native()
+        except (ImportError, ValueError) as error:
+            raise ImportError(
+                f"`backend` must be 'pandas', 'polars' or 'pyarrow' and installed, got {backend!r} ({error}). Use "
+                "to_dict(), or run: pip install 'featgeo[data]'"
+            ) from error
+
+    def card(self) -> Card:
+        """The first rows."""
+        names = self.shown or tuple(self.columns)
+        rows = [[_text(self.columns[name][i]) for name in names] for i in range(min(len(self), SHOWN_ROWS))]
+        more = len(self) - len(rows)
+        title = f"{self.title}: {len(self):,}" + (f", the first {len(rows)} of them" if more else "")
+        return Card([title], names, rows) if rows else Card([title])
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _text(value: Any) -> str:
+    value = _plain(value)
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    text = f"{value:,}" if isinstance(value, int) else str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
