@@ -10,7 +10,7 @@ import codecs
 import csv as text_csv
 import io
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -24,7 +24,7 @@ MISSING = (
     "NaN", "n/a", "nan", "null", "None", "<NA>",
 )  # fmt: skip
 DELIMITERS = (",", ";", "\t", "|")
-BLOCK = 1 << 21  # bytes that are parsed at a time: large enough for few calls, small enough for a processor's cache
+BLOCK = 1 << 22  # bytes that are parsed at a time: large enough for few calls, small enough for a processor's cache
 LONGEST_ROW = 1 << 28  # bytes; longer ones are a quote that was never closed, or no table
 HEAD = 1 << 16  # bytes that the layout is read from, unless the header is longer
 LONGEST_HEADER = 1 << 26
@@ -72,29 +72,35 @@ class DelimitedFile:
         """The Arrow type of each column: all of them are texts."""
         return dict.fromkeys(self.names, pa.string())
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         """Record batches of the columns `wanted`, in their order.
 
-        A row that is longer than a block, or that has line ends inside of its fields, stops the fast way of reading;
-        it goes on from there in a more careful one.
+        A row that is longer than a block, that has line ends inside of its fields, or a word among numbers stops the
+        fast way of reading; it goes on from there in a more careful one.
+
+        Args:
+            wanted: Names of columns.
+            numeric: Those among them that may come as float64 in batches where all values are numbers, and whose
+                texts have no meaning beyond.
         """
         done = 0
         while True:
             seen = 0
             try:
-                for batch in self._stream(wanted):
+                for batch in self._stream(wanted, numeric):
                     fresh = batch.slice(max(0, done - seen))
                     seen += batch.num_rows
                     if fresh.num_rows:
                         done = max(done, seen)
                         yield fresh
                 return
-            except (pa.ArrowInvalid, UnicodeError) as error:
-                if "straddl" not in str(error) and "out of sync" not in str(error):
+            except (pa.ArrowInvalid, UnicodeError, OSError) as error:
+                if "conversion error to double" in str(error):
+                    self._numeric = frozenset()
+                elif "straddl" in str(error) or "out of sync" in str(error):
+                    self._read_more_carefully(error)
+                else:
                     self._explain(error)
-                self._read_more_carefully(error)
-            except OSError as error:
-                self._explain(error)
 
     def _read_more_carefully(self, error: Exception) -> None:
         if not self._lines_in_fields:
@@ -107,18 +113,18 @@ class DelimitedFile:
                 "closed, or the delimiter is another. Correct the file, or pass `delimiter`."
             ) from error
 
-    def _stream(self, wanted: Sequence[str]) -> Iterator[Any]:
-        dictionary = pa.dictionary(pa.int32(), pa.string())
-        repeated = self._repeated
+    def _stream(self, wanted: Sequence[str], numeric: Collection[str]) -> Iterator[Any]:
         last = self.names[-1]  # shows whether a quote is never closed
         read = [*wanted, last] if last not in wanted else list(wanted)
-        types = {name: dictionary if name in repeated else pa.string() for name in read}
+        types = dict.fromkeys(read, pa.string())
+        types |= dict.fromkeys(self._repeated.intersection(read), pa.dictionary(pa.int32(), pa.string()))
+        types |= dict.fromkeys(self._numeric.intersection(numeric, read), pa.float64())
         end = None
         for batch in self._open(types):
             _check_text(batch)
             if batch.num_rows:
-                end = batch.column(len(read) - 1 if last not in wanted else wanted.index(last))[-1].as_py()
-            yield batch.select(list(wanted))
+                end = batch.column(read.index(last))[-1].as_py()
+            yield batch if len(read) == len(wanted) else batch.select(list(wanted))
         self._check_closed(end)
 
     def _open(self, types: dict[str, Any]) -> Any:
@@ -148,18 +154,31 @@ class DelimitedFile:
         )
 
     @cached_property
-    def _repeated(self) -> frozenset[str]:
-        """Columns of the first block whose values repeat and are no numbers: for speed, and for nothing else."""
+    def _first(self) -> Any:
+        """The first rows as texts, for choices of speed that change no result; None where they cannot be read."""
         block, self._block = self._block, HEAD
         try:
-            batch = next(iter(self._open(dict.fromkeys(self.names, pa.string()))), None)
+            return next(iter(self._open(dict.fromkeys(self.names, pa.string()))), None)
         except (pa.ArrowInvalid, UnicodeError, OSError):
-            batch = None  # whatever is wrong is told by the reading itself
+            return None  # whatever is wrong is told by the reading itself
         finally:
             self._block = block
-        if batch is None or len(self.names) > 10_000:
+
+    @cached_property
+    def _repeated(self) -> frozenset[str]:
+        """Columns whose values seem to repeat and to be no numbers: a dictionary of them is smaller."""
+        return self._that(lambda texts: len(pc.unique(texts)) <= len(texts) / 4 and not _are_numbers(texts))
+
+    @cached_property
+    def _numeric(self) -> frozenset[str]:
+        """Columns that seem to hold numbers, and no names made of digits: their texts have several lengths."""
+        return self._that(lambda texts: len(pc.unique(pc.binary_length(texts).drop_null())) > 1 and _are_numbers(texts))
+
+    def _that(self, test: Callable[[Any], bool]) -> frozenset[str]:
+        first = self._first
+        if first is None or not first.num_rows:
             return frozenset()
-        return frozenset(name for name, column in zip(self.names, batch.columns, strict=True) if _repeats(column))
+        return frozenset(name for name, texts in zip(self.names, first.columns, strict=True) if test(texts))
 
     def _head(self) -> bytes:
         """The first bytes, with all of the header."""
@@ -238,7 +257,7 @@ class DelimitedFile:
         text = str(error)
         if isinstance(error, UnicodeError) or "UTF8" in text:
             raise ValueError(_bad_bytes(self.path, self.compression, self.encoding)) from error
-        if isinstance(error, OSError) and not isinstance(error, ValueError):
+        if isinstance(error, OSError):
             if self.compression is not None:
                 raise OSError(
                     f"{self.path!r} is compressed by {self.compression} and damaged or cut short ({text}). Fetch it "
@@ -277,20 +296,19 @@ def _first_row(text: str, delimiter: str, path: str) -> tuple[list[str], int]:
     return [""], 1
 
 
-def _repeats(column: Any) -> bool:
-    """Whether a column of texts has few values, and not all of them are numbers."""
-    if len(pc.unique(column)) > len(column) / 4:
-        return False
+def _are_numbers(texts: Any) -> bool:
     try:
-        pc.cast(pc.unique(column), pa.float64())
+        pc.cast(pc.unique(texts), pa.float64())
     except pa.ArrowInvalid:
-        return True
-    return False
+        return False
+    return True
 
 
 def _check_text(batch: Any) -> None:
     """Refuse bytes that are no UTF-8; ASCII, which most columns are, is seen at a glance."""
     for column in batch.columns:
+        if pa.types.is_floating(column.type):
+            continue
         texts = column.dictionary if pa.types.is_dictionary(column.type) else column
         data = texts.buffers()[2]
         if data is not None and data.size and np.frombuffer(data, np.uint8).max() > 127:

@@ -8,18 +8,17 @@ first, which is gone with the `Source`.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import narwhals.stable.v1 as nw
 
-from featgeo.explore.arrow import ipc, pa, parquet, pc
-from featgeo.explore.delimited import DelimitedFile, compression_of
+from featgeo.explore.arrow import ipc, pa, parquet
+from featgeo.explore.delimited import DelimitedFile
 
 BATCH_ROWS = 65_536  # of frames and of binary files: memory of a batch, beside that of the text blocks of CSV
 MOST_COLUMNS = 5_000  # beyond, the tables of all pairs of columns would take hours and tens of gigabytes
@@ -37,8 +36,8 @@ class Table(Protocol):
     def types(self) -> Mapping[str, Any]:
         """The Arrow type of each column, in order."""
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
-        """Record batches of the columns `wanted`."""
+    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
+        """Record batches of the columns `wanted`; texts of those that are `numeric` may come as numbers."""
 
 
 class Source:
@@ -64,11 +63,12 @@ class Source:
         for other, table in self._tables[1:]:
             self._check_same_columns(other, table)
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    def batches(self, columns: Collection[str] | None = None, numeric: Collection[str] = ()) -> Iterator[Any]:
         """Record batches of about 65,536 rows, or of as many as a block of text holds.
 
         Args:
             columns: Which of `names` to read, in their order; None for all of them.
+            numeric: Columns of text that may come as float64 where they hold nothing but numbers: it is faster.
 
         Yields:
             `pyarrow.RecordBatch`, the same ones in each pass.
@@ -80,7 +80,7 @@ class Source:
         wanted = [name for name in self.names if columns is None or name in columns]
         rows = 0
         for _, table in self._tables:
-            for batch in table.batches(wanted):
+            for batch in table.batches(wanted, numeric):
                 rows += batch.num_rows
                 yield batch
         if not rows:
@@ -234,6 +234,7 @@ def _opened(path: str, text: dict[str, Any], what: str | None = None) -> tuple[s
         table = _ArrowFile(path)
     else:
         table = DelimitedFile(path, **text)
+        _unique(table.names, what or repr(path))
     return what or repr(path), _Unchanged(path, table, status)
 
 
@@ -278,10 +279,10 @@ class _Unchanged:
     def types(self) -> Mapping[str, Any]:
         return self._table.types
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         self._check()
         try:
-            yield from self._table.batches(wanted)
+            yield from self._table.batches(wanted, numeric)
         except (ValueError, OSError):
             self._check()  # a file that is written to while it is read looks damaged
             raise
@@ -309,7 +310,7 @@ class _ParquetFile:
         except (pa.ArrowInvalid, OSError) as error:
             raise ValueError(self._damaged(error)) from error
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         texts = [name for name in wanted if _family(self.types[name]) == "text"]
         with self._open(texts) as file:
             try:
@@ -340,7 +341,7 @@ class _ArrowFile:
                 f"{self._path!r} is no complete Arrow file ({str(error)[:150]}). Write it again."
             ) from error
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         with self._open() as file:
             count = getattr(file, "num_record_batches", None)
             try:
@@ -357,7 +358,7 @@ class _ArrowTable:
         self._table = table
         self.types = _by_name(table.schema, "the table")
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         yield from self._table.select(list(wanted)).to_batches(max_chunksize=BATCH_ROWS)
 
 
@@ -368,7 +369,7 @@ class _Frame:
         self._frame = frame
         self.types = _by_name(frame.head(1).to_arrow().schema, "the frame")
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         chosen = self._frame.select(list(wanted))
         for start in range(0, len(chosen), BATCH_ROWS):
             yield from chosen[start : start + BATCH_ROWS].to_arrow().combine_chunks().to_batches()
@@ -405,7 +406,7 @@ class _PandasFrame:
             _refuse_nested(name, type(first).__name__ if first is not None else kind, "the frame")
         return pa.string()
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         for start in range(0, len(self._frame), BATCH_ROWS):
             rows = self._frame.iloc[start : start + BATCH_ROWS]
             arrays = [self._array(rows.iloc[:, self._places[name]], self.types[name], name) for name in wanted]

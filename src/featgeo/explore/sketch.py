@@ -29,6 +29,7 @@ from featgeo.explore.values import (
     codes_of,
     dates_of,
     labels_of,
+    may_be_dates,
     numbers_of,
 )
 from featgeo.geometry.validation import Array
@@ -120,7 +121,8 @@ class Sketch:
             for kept in self._kept:
                 yield {name: _unpacked(part) for name, part in kept.items()}
             return
-        for batch in source.batches(tuple(self.columns)):
+        numbers = [name for name, column in self.columns.items() if column.kind == "number"]
+        for batch in source.batches(tuple(self.columns), numbers):
             yield typed(batch, self)
 
 
@@ -177,8 +179,8 @@ def typed(batch: Any, sketch: Sketch) -> dict[str, Any]:
     for name, column in sketch.columns.items():
         array = as_plain(batch.column(name))
         if column.kind == "label":
-            labels = labels_of(array, missing)
-            found[name] = codes_of(labels), labels.dictionary.to_pylist()
+            labels = labels_of(array)
+            found[name] = missing.places_of(labels.dictionary)[codes_of(labels)], labels.dictionary.to_pylist()
         elif column.kind == "date":
             found[name] = dates_of(array, column.form, missing).values
         else:
@@ -189,6 +191,11 @@ def typed(batch: Any, sketch: Sketch) -> dict[str, Any]:
 @lru_cache(maxsize=8)
 def _missing(more: tuple[str, ...]) -> Missing:
     return Missing(more)
+
+
+def _ids(part: Array) -> Array:
+    """Ids of labels; numbers are from batches without a value, before anything was known of the column."""
+    return part if part.dtype == np.int32 else np.full(len(part), -1, np.int32)
 
 
 def _unpacked(part: Any) -> Any:
@@ -217,7 +224,8 @@ class _Pass:
         self.columns, self.sampler = columns, sampler
         self._kept: list[dict[str, Any]] | None = [] if keep else None
         held = 0
-        for batch in source.batches(tuple(columns)):
+        numeric = [column.name for column in columns.values() if column.way == "number"]
+        for batch in source.batches(tuple(columns), numeric):
             start = sampler.n_rows
             picked = sampler.pick(batch.num_rows)
             parts = {}
@@ -228,7 +236,7 @@ class _Pass:
             if self._kept is not None:
                 self._kept.append(parts)
                 held += sum(part.nbytes for part in parts.values())
-                if held + sum(column.labels.texts.nbytes for column in columns.values()) > KEPT_BYTES:
+                if held + sum(column.labels.nbytes for column in columns.values()) > KEPT_BYTES:
                     self._kept = None
         self._thin(sampler.thin(end=True))
 
@@ -254,7 +262,7 @@ class _Pass:
             name: column.labels.texts.to_pylist() for name, column in self.columns.items() if column.way == "label"
         }
         return tuple(
-            {name: (part, texts[name]) if name in texts else part for name, part in parts.items()}
+            {name: (_ids(part), texts[name]) if name in texts else part for name, part in parts.items()}
             for parts in self._kept
         )
 
@@ -287,7 +295,7 @@ class _Column:
         self._n_words = 0
         self._examples: list[tuple[int, str]] = []
         self._read_in: dict[str, int] = {}
-        self.numbers, self.labels = NumberTally(), LabelTally()
+        self.numbers, self.labels = NumberTally(), LabelTally(missing)
         self._sample: list[Array] = []
 
     def add(self, array: Any, start: int, picked: Array | slice) -> Array:
@@ -300,13 +308,10 @@ class _Column:
             part = self._add_dates(array, start)
         if part is None:
             part = self._add_labels(array)
-        chosen = part[picked]
-        self._sample.append(np.where(chosen < 0, np.nan, chosen) if self.way == "label" else chosen)
-        if self.labels.is_full():
+        self._sample.append(part[picked])
+        if self.labels.is_full:
             renamed = self.labels.trim()
-            old = np.concatenate(self._sample)
-            places = np.where(np.isnan(old), len(renamed) - 1, old).astype(np.int64)
-            self._sample = [np.where(old < 0, -1.0, renamed[places])]
+            self._sample = [renamed[ids] for ids in self._sample]
         return part
 
     def thin(self, stay: Array) -> None:
@@ -320,12 +325,19 @@ class _Column:
             if self._inferred:
                 if self.numbers.count:
                     self._turned = ("label", DATE_FORMS)
-                self.way = "date" if not self.numbers.count and np.isnan(values).all() else "label"
+                none = not self.numbers.count and np.isnan(values).all()
+                self._turn_to("date" if none and may_be_dates(array, self._missing) else "label")
                 return None
         if self._digits is not None:
             self._digits.add(array)
         self.numbers.add(values)
         return values
+
+    def _turn_to(self, way: Kind) -> None:
+        """Read it as something else from now on; rows before this batch had no value, or it is read again."""
+        self.way = way
+        if way == "label":
+            self._sample = [np.full(len(part), -1, np.int32) for part in self._sample]
 
     def _add_dates(self, array: Any, start: int) -> Array | None:
         """Read dates in the form that fits; others that fit all values so far, too, are not forgotten."""
@@ -336,7 +348,7 @@ class _Column:
             if not fitting or (self.numbers.count and fitting[0] != self._forms[0]):
                 if self.numbers.count:
                     self._turned = ("date", fitting) if fitting else ("label", DATE_FORMS)
-                self.way = "label"
+                self._turn_to("label")
                 return None
             self._forms = fitting if any(seen.values()) else self._forms
         elif any(seen.values()) and not self.numbers.count:
@@ -359,10 +371,8 @@ class _Column:
         return found
 
     def _add_labels(self, array: Any) -> Array:
-        labels = labels_of(array, self._missing)
-        codes = codes_of(labels)
-        ids = self.labels.add(codes, labels.dictionary)
-        return np.append(ids, -1).astype(np.int32)[codes]
+        labels = labels_of(array)
+        return self.labels.add(codes_of(labels), labels.dictionary)
 
     def _note(self, array: Any, unread: Array, start: int) -> None:
         """Count values that are no numbers, or no dates, and keep some as examples."""
@@ -427,13 +437,11 @@ class _Column:
         tally = self.labels
         order = np.argsort(-tally.counts, kind="stable")[: int((tally.counts > 0).sum())]
         texts = tally.texts.take(pa.array(order))
-        ranks = np.full(len(tally.texts) + 1, -1.0)
-        ranks[order] = np.arange(len(order))
-        known = sample >= 0
-        sample[known] = ranks[sample[known].astype(np.int64)]
+        ranks = np.full(len(tally.texts) + 2, -1.0)  # ids -2 and -1 are those that were forgotten, and missing ones
+        ranks[order], ranks[-1] = np.arange(len(order)), np.nan
         n_words = self._count_words(texts, tally.counts[order]) if self._examples else 0
         return {
-            "sample": sample,
+            "sample": ranks[sample],
             "labels": dict(zip(texts.to_pylist(), tally.counts[order].tolist(), strict=True)),
             "labels_exact": tally.error == 0,
             "labels_error": tally.error,
@@ -461,6 +469,9 @@ class _Digits:
     def add(self, array: Any) -> None:
         """Look at texts that are numbers."""
         if not self._may_be or pa.types.is_null(array.type):
+            return
+        if pa.types.is_floating(array.type):  # texts of several lengths came as numbers
+            self._may_be = False
             return
         texts = array.dictionary if pa.types.is_dictionary(array.type) else array
         lengths = pc.min_max(pc.binary_length(texts)).as_py()

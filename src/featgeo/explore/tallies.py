@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from featgeo.explore.arrow import pa, pc
+from featgeo.explore.values import Missing
 from featgeo.geometry.validation import Array
 
 MOST_VALUES = 100_000  # distinct values of a column that are told apart exactly, at least: bounds memory
@@ -71,7 +72,8 @@ class NumberTally:
         self.minimum, self.maximum = np.inf, -np.inf
         self.whole = True
         self.distinct_exact = True
-        self.n_distinct = 0
+        self._pending: list[Array] = []
+        self._n_pending = self._n_distinct = 0
         self._finite, self._mean, self._scatter = 0, 0.0, 0.0
         self._values = pa.array([], pa.float64())
 
@@ -93,12 +95,26 @@ class NumberTally:
         self._add_moments(known)
 
     def _tell_apart(self, known: Array) -> None:
-        found = pc.unique(pa.array(known))
-        self._values = pc.unique(pa.concat_arrays([self._values, found]))
-        self.n_distinct = len(self._values)
-        if self.n_distinct > MOST_VALUES:
+        """Look for new values whenever there are as many to look through as are known: each is looked at few times."""
+        self._pending.append(known)
+        self._n_pending += len(known)
+        if self._n_pending > max(MOST_VALUES, len(self._values)):
+            self._merge()
+
+    def _merge(self) -> None:
+        self._values = pc.unique(pa.concat_arrays([self._values, *map(pa.array, self._pending)]))
+        self._pending, self._n_pending = [], 0
+        self._n_distinct = len(self._values)
+        if self._n_distinct > MOST_VALUES:
             self.distinct_exact = False
             self._values = pa.array([], pa.float64())
+
+    @property
+    def n_distinct(self) -> int:
+        """How many values are different; where that is not exact, there are at least so many."""
+        if self._pending:
+            self._merge()
+        return self._n_distinct
 
     def _add_moments(self, known: Array) -> None:
         """Means and squared distances from them, pooled: no large sums of squares are subtracted."""
@@ -127,50 +143,63 @@ class NumberTally:
 class LabelTally:
     """Counts of labels: exact while they are few; later those of frequent ones, too small by `error` at most.
 
+    Args:
+        missing: What stands for a missing value.
+
     Attributes:
         texts: Labels, by their ids, as an Arrow array.
         counts: Of each, int64.
         count: Rows with a label.
+        nbytes: Of the texts.
         error: What a count may lack; 0 while all are exact.
-        n_distinct: Labels that were told apart; with an error, there are at least so many.
+        is_full: Whether there are more labels than can be held: `trim` forgets some.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, missing: Missing) -> None:
         self.texts = pa.array([], pa.string())
         self.counts = np.empty(0, np.int64)
-        self.count = self.error = 0
-        self._distinct = 0
+        self.count = self.error = self.nbytes = 0
+        self.is_full = False
+        self._missing, self._distinct = missing, 0
+        self._ids = np.empty(0, np.int32)
 
     @property
     def n_distinct(self) -> int:
+        """Labels that were told apart; with an error, there are at least so many."""
         return max(self._distinct, int((self.counts > 0).sum()))
 
     def add(self, codes: Array, dictionary: Any) -> Array:
-        """Add labels; returns the id of each entry of the dictionary, int64."""
-        counts = np.bincount(codes + 1, minlength=len(dictionary) + 1)[1:]
+        """Add labels by their places in a dictionary, -1 where missing; returns their ids, int32, -1 where missing."""
         places = pc.index_in(dictionary, value_set=self.texts)
         if places.null_count:
-            new = pc.unique(dictionary.filter(places.is_null()))
-            self.texts = pa.concat_arrays([self.texts, new])
-            self.counts = np.append(self.counts, np.zeros(len(new), np.int64))
+            self._learn(pc.unique(dictionary.filter(places.is_null())))
             places = pc.index_in(dictionary, value_set=self.texts)
-        ids = places.to_numpy(zero_copy_only=False).astype(np.int64)
-        np.add.at(self.counts, ids, counts)
-        self.count += len(codes) - int((codes < 0).sum())
+        ids = np.append(self._ids[places.to_numpy(zero_copy_only=False)], np.int32(-1))[codes]
+        counts = np.bincount(ids + 1, minlength=len(self.texts) + 1)
+        self.counts += counts[1:]
+        self.count += len(ids) - int(counts[0])
         return ids
 
-    def is_full(self) -> bool:
-        """Whether there are more labels than can be held."""
-        return len(self.texts) > 2 * MOST_VALUES or self.texts.nbytes > LABEL_BYTES
+    def _learn(self, new: Any) -> None:
+        """Give ids to texts that were not seen before."""
+        first = len(self.texts)
+        there = self._missing.out_of(new).is_valid().to_numpy(zero_copy_only=False)
+        self._ids = np.append(self._ids, np.where(there, np.arange(first, first + len(new)), -1).astype(np.int32))
+        self.counts = np.append(self.counts, np.zeros(len(new), np.int64))
+        self.texts = pa.concat_arrays([self.texts, new])
+        self.nbytes = self.texts.nbytes
+        self.is_full = len(self.texts) > 2 * MOST_VALUES or self.nbytes > LABEL_BYTES
 
     def trim(self) -> Array:
-        """Forget rare labels; returns the new id of each, -1.0 where it is forgotten, and NaN at the end for missing."""
+        """Forget rare labels; returns the new id of each old one, -2 where it is forgotten, for ids -2 and -1 the same."""
         self._distinct = self.n_distinct
         room = min(MOST_VALUES, len(self.texts) // 2)
         lost = int(np.partition(self.counts, -(room + 1))[-(room + 1)])
         stay = np.flatnonzero(self.counts > lost)
-        renamed = np.full(len(self.texts) + 1, -1.0)
-        renamed[stay], renamed[-1] = np.arange(len(stay)), np.nan
+        renamed = np.full(len(self.texts) + 2, -2, np.int32)
+        renamed[stay], renamed[-1] = np.arange(len(stay)), -1
         self.texts, self.counts = self.texts.take(pa.array(stay)), self.counts[stay] - lost
+        self._ids = np.arange(len(stay), dtype=np.int32)
         self.error += lost
+        self.is_full = False
         return renamed

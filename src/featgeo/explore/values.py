@@ -17,8 +17,10 @@ from featgeo.geometry.validation import Array
 
 ISO, ISO_ZONED = "ISO 8601", "ISO 8601 with a zone"
 DATE_FORMS = (ISO, ISO_ZONED, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")  # any of them fits all dates of a column
+PROBE = 32  # values that are tried before all of them are
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))$"
 _DATE = r"^[+-]?\d{4,}-\d{2}-\d{2}"
+_ANY_DATE = r"^\s*[+-]?\d{1,5}[-/.]\d{1,2}[-/.]\d"
 
 
 class Numbers(NamedTuple):
@@ -44,6 +46,11 @@ class Missing:
         """Texts without the spaces around them, null where they stand for a missing value."""
         trimmed = pc.utf8_trim_whitespace(texts)
         return pc.if_else(pc.is_in(trimmed, self.texts), pa.scalar(None, trimmed.type), trimmed)
+
+    def places_of(self, texts: Any) -> Array:
+        """Places of texts that are no missing ones, int64 (n,), and -1 for the others and at the end."""
+        there = self.out_of(texts).is_valid().to_numpy(zero_copy_only=False)
+        return np.append(np.where(there, np.arange(len(there)), -1), -1)
 
 
 def as_plain(array: Any) -> Any:
@@ -81,27 +88,29 @@ def dates_of(array: Any, form: str, missing: Missing) -> Numbers:
     if form in (ISO, ISO_ZONED):
         kind = pa.timestamp("us", "UTC" if form == ISO_ZONED else None)
         return _parsed(array, lambda texts: texts.cast(kind), missing, kind, _DATE)
-    texts = missing.out_of(array)
+    encoded = array.dictionary_encode()
+    texts = missing.out_of(encoded.dictionary)
     found = pc.strptime(texts, form, "us", error_is_null=True)
-    return Numbers(_floats(found), _mask(pc.and_(texts.is_valid(), found.is_null())))
+    return _spread(encoded, Numbers(_floats(found), _unread(texts, found)))
 
 
-def labels_of(array: Any, missing: Missing) -> Any:
-    """A column as a dictionary of texts, null where missing; texts stay as they are, spaces included."""
-    if not pa.types.is_dictionary(array.type):
-        texts = array if pa.types.is_string(array.type) else _texts(array)
-        array = texts.dictionary_encode()
-    wanted = missing.out_of(array.dictionary).is_valid()
-    if pc.all(wanted).as_py() is not False:
+def may_be_dates(array: Any, missing: Missing) -> bool:
+    """Whether all texts look like dates of any form: a quick way to see that they are not."""
+    texts = missing.out_of(array.dictionary if pa.types.is_dictionary(array.type) else array)
+    return pc.all(pc.match_substring_regex(texts, _ANY_DATE)).as_py() is not False
+
+
+def labels_of(array: Any) -> Any:
+    """A column as a dictionary of texts; they stay as they are, spaces and what stands for a missing value included."""
+    if pa.types.is_dictionary(array.type):
         return array
-    places = pc.if_else(wanted, pa.array(np.arange(len(wanted), dtype=np.int32)), pa.scalar(None, pa.int32()))
-    return pa.DictionaryArray.from_arrays(places.take(array.indices.cast(pa.int64())), array.dictionary)
+    return (array if pa.types.is_string(array.type) else _texts(array)).dictionary_encode()
 
 
 def codes_of(labels: Any) -> Array:
-    """Places in the dictionary, int64 (n,), -1 where missing."""
-    indices = labels.indices if not labels.null_count else labels.indices.cast(pa.int64()).fill_null(-1)
-    return indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    """Places in the dictionary, whole numbers (n,), -1 where missing."""
+    indices = labels.indices.cast(pa.int64()).fill_null(-1) if labels.null_count else labels.indices
+    return indices.to_numpy(zero_copy_only=False)
 
 
 def _texts(array: Any) -> Any:
@@ -118,14 +127,15 @@ def _spread(array: Any, read: Numbers) -> Numbers:
 
 
 def _parsed(array: Any, parse: Callable[[Any], Any], missing: Missing, kind: Any, pattern: str) -> Numbers:
-    """Texts as numbers or dates: all at once, and only where that fails by looking at each."""
+    """Texts as numbers or dates: all at once, and only where that fails by looking at each that is different."""
     try:
+        parse(array[:PROBE])  # words are refused one by one, slowly: a few of them show that it is not worth it
         return Numbers(_floats(parse(array)), None)
     except pa.ArrowInvalid:
-        texts = missing.out_of(array)
+        encoded = array.dictionary_encode()
+    texts = missing.out_of(encoded.dictionary)
     found = _read_where_possible(texts, kind, pattern)
-    unread = pc.and_(texts.is_valid(), found.is_null())
-    return Numbers(_floats(found), _mask(unread))
+    return _spread(encoded, Numbers(_floats(found), _unread(texts, found)))
 
 
 def _read_where_possible(texts: Any, kind: Any, pattern: str) -> Any:
@@ -154,6 +164,7 @@ def _floats(array: Any) -> Array:
     return floats.to_numpy(zero_copy_only=False)
 
 
-def _mask(unread: Any) -> Array | None:
-    found = unread.fill_null(False).to_numpy(zero_copy_only=False)
-    return found if found.any() else None
+def _unread(texts: Any, found: Any) -> Array | None:
+    """Which texts are there but were not read, bool (n,); None for none."""
+    unread = pc.and_(texts.is_valid(), found.is_null()).to_numpy(zero_copy_only=False)
+    return unread if unread.any() else None
