@@ -45,7 +45,7 @@ def polite(command: _Command) -> _Command:
         except BrokenPipeError as error:
             _write_to_nobody()
             raise typer.Exit(LEFT_BY_READER) from error
-        except (ImportError, MemoryError, OSError, TypeError, ValueError) as error:
+        except (ImportError, MemoryError, OSError, ValueError) as error:
             complain(_in_words(error))
             raise typer.Exit(REFUSED) from error
 

@@ -201,7 +201,7 @@ class AsTheModelKnows:
     def _series(self, column: Column, array: Any) -> pd.Series:
         array = as_plain(array)
         if column.kind == "label" and all(isinstance(label, str) for label in column.categories):
-            return self._labels(column, labels_of(array, _MISSING))
+            return self._labels(column, labels_of(array))
         if column.kind == "date":
             form = self.date_forms.get(column.name, ISO_ZONED if column.form == "zoned" else ISO)
             values, unread = dates_of(array, form, _MISSING)
@@ -214,7 +214,8 @@ class AsTheModelKnows:
         return pd.Series(values if column.form != "span" else pd.to_timedelta(values, unit="s"))
 
     def _labels(self, column: Column, labels: Any) -> pd.Series:
-        codes, texts = codes_of(labels), labels.dictionary.to_pylist()
+        texts = labels.dictionary.to_pylist()
+        codes = _MISSING.places_of(labels.dictionary)[codes_of(labels)]
         known = set(column.categories)
         strange = np.array([text not in known for text in texts] + [False])
         self.unknown[column.name] += int(strange[codes].sum())
