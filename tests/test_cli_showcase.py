@@ -24,7 +24,7 @@ def printed(what, width):
 
 
 def drawn(chapters, room):
-    return printing.drawn(showcase._grid(chapters, room))
+    return printing.drawn(showcase._grid(chapters, room), room)
 
 
 def chapter(*numbers, name="made-up"):

@@ -19,6 +19,7 @@ except ModuleNotFoundError as missing:
     )
     sys.exit(2)
 
+from featgeo.cli.exploring import explore
 from featgeo.cli.fitting import fit
 from featgeo.cli.independence import independence
 from featgeo.cli.predicting import predict
@@ -40,6 +41,7 @@ def every_command(
     """Options of all commands."""
 
 
+main.command("explore")(explore)
 main.command("fit")(fit)
 main.command("predict")(predict)
 main.command("test")(independence)

@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+LEGIBLE = 16  # characters of a word beside which numbers are left out of a narrow terminal, rather than fold it more
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -89,10 +91,15 @@ def print_parts(parts: Iterable[str | Grid], stream: TextIO | None = None) -> No
         if not console.is_terminal:
             _write_plain(part, stream)
         elif isinstance(part, Grid):
-            console.print(drawn(part))
+            console.print(drawn(part, console.width))
         else:
             console.print(Text(visible(part)), soft_wrap=True)
     stream.flush()
+
+
+def in_terminal() -> bool:
+    """Whether standard output is read by a person."""
+    return Console().is_terminal
 
 
 def plain(value: Any) -> Any:
@@ -108,17 +115,37 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, None | bool | int | float | str) else str(value)
 
 
-def drawn(grid: Grid) -> Table:
-    """A table for a terminal: words are folded where there is no room, numbers never."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for i, column in enumerate(grid.columns):
+def drawn(grid: Grid, room: int) -> Table:
+    """A table for a terminal: words are folded where there is no room, and of the numbers the last ones left out.
+
+    Args:
+        grid: The table.
+        room: Characters of a line.
+    """
+    n_kept = _fitting(grid, room)
+    left_out = ", ".join(grid.columns[n_kept:])
+    caption = Text(f"no room for: {visible(left_out)}", style="dim") if left_out else None
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
+    for i, column in enumerate(grid.columns[:n_kept]):
         words = i < grid.words
         table.add_column(
             Text(visible(column)), justify="left" if words else "right", no_wrap=not words, overflow="fold"
         )
     for row in grid.rows:
-        table.add_row(*(Text(visible(cell), style=grid.styles.get(cell, "")) for cell in row))
+        table.add_row(*(Text(visible(cell), style=grid.styles.get(cell, "")) for cell in row[:n_kept]))
     return table
+
+
+def _fitting(grid: Grid, room: int) -> int:
+    """How many columns fit beside words of a legible width; at least two of numbers do."""
+    widths = [max(len(visible(cell)) for cell in cells) for cells in zip(grid.columns, *grid.rows, strict=True)]
+    needed = [min(width, LEGIBLE) if i < grid.words else width for i, width in enumerate(widths)]
+    total = 1
+    for i, width in enumerate(needed):
+        total += width + 2
+        if total > room and i >= grid.words + 2:
+            return i
+    return len(widths)
 
 
 def _write_plain(part: str | Grid, stream: TextIO) -> None:
