@@ -1,8 +1,8 @@
 """PyArrow, which reads tables: the one place that says how to get it."""
 
 try:
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
     from pyarrow import csv, ipc, parquet
 except ImportError as error:
     raise ImportError(

@@ -10,8 +10,7 @@ import codecs
 import csv as text_csv
 import io
 import itertools
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -64,8 +63,10 @@ class DelimitedFile:
         self.delimiter = self._delimiter(delimiter, text)
         fields, lines = _first_row(text, self.delimiter, path)
         self._header_lines = lines if header else 0
+        self._is_header_only = header and "\n" not in text and "\r" not in text
         self.names = self._names(fields if header else [""] * len(fields), names)
-        self._block, self._lines_in_fields = BLOCK, False
+        check_names(self.names, repr(path))
+        self._block, self._lines_in_fields, self._parses_numbers = BLOCK, False, True
 
     @property
     def types(self) -> dict[str, Any]:
@@ -84,7 +85,7 @@ class DelimitedFile:
                 texts have no meaning beyond.
         """
         done = 0
-        while True:
+        while not self._is_header_only:
             seen = 0
             try:
                 for batch in self._stream(wanted, numeric):
@@ -96,7 +97,7 @@ class DelimitedFile:
                 return
             except (pa.ArrowInvalid, UnicodeError, OSError) as error:
                 if "conversion error to double" in str(error):
-                    self._numeric = frozenset()
+                    self._parses_numbers = False
                 elif "straddl" in str(error) or "out of sync" in str(error):
                     self._read_more_carefully(error)
                 else:
@@ -116,9 +117,7 @@ class DelimitedFile:
     def _stream(self, wanted: Sequence[str], numeric: Collection[str]) -> Iterator[Any]:
         last = self.names[-1]  # shows whether a quote is never closed
         read = [*wanted, last] if last not in wanted else list(wanted)
-        types = dict.fromkeys(read, pa.string())
-        types |= dict.fromkeys(self._repeated.intersection(read), pa.dictionary(pa.int32(), pa.string()))
-        types |= dict.fromkeys(self._numeric.intersection(numeric, read), pa.float64())
+        types = self._types(read, numeric)
         end = None
         for batch in self._open(types):
             _check_text(batch)
@@ -153,32 +152,32 @@ class DelimitedFile:
             ),
         )
 
-    @cached_property
-    def _first(self) -> Any:
-        """The first rows as texts, for choices of speed that change no result; None where they cannot be read."""
+    def _types(self, read: Sequence[str], numeric: Collection[str]) -> dict[str, Any]:
+        """As what columns are read, by their first rows: choices of speed, which change no value.
+
+        Texts that repeat are smaller as a dictionary. Numbers are parsed at once, unless their texts are all of one
+        length: these may be names made of digits, such as zip codes, which only the whole file can tell.
+        """
+        types = dict.fromkeys(read, pa.string())
+        first = self._first_rows(types)
+        for name, texts in zip(read, first.columns if first is not None else [], strict=False):
+            unique = pc.unique(texts)
+            if _are_numbers(unique):
+                may_be_names = len(pc.unique(pc.binary_length(unique).drop_null())) <= 1
+                if name in numeric and self._parses_numbers and not may_be_names:
+                    types[name] = pa.float64()
+            elif len(unique) <= len(texts) / 4:
+                types[name] = pa.dictionary(pa.int32(), pa.string())
+        return types
+
+    def _first_rows(self, types: dict[str, Any]) -> Any:
         block, self._block = self._block, HEAD
         try:
-            return next(iter(self._open(dict.fromkeys(self.names, pa.string()))), None)
+            return next(iter(self._open(types)), None)
         except (pa.ArrowInvalid, UnicodeError, OSError):
             return None  # whatever is wrong is told by the reading itself
         finally:
             self._block = block
-
-    @cached_property
-    def _repeated(self) -> frozenset[str]:
-        """Columns whose values seem to repeat and to be no numbers: a dictionary of them is smaller."""
-        return self._that(lambda texts: len(pc.unique(texts)) <= len(texts) / 4 and not _are_numbers(texts))
-
-    @cached_property
-    def _numeric(self) -> frozenset[str]:
-        """Columns that seem to hold numbers, and no names made of digits: their texts have several lengths."""
-        return self._that(lambda texts: len(pc.unique(pc.binary_length(texts).drop_null())) > 1 and _are_numbers(texts))
-
-    def _that(self, test: Callable[[Any], bool]) -> frozenset[str]:
-        first = self._first
-        if first is None or not first.num_rows:
-            return frozenset()
-        return frozenset(name for name, texts in zip(self.names, first.columns, strict=True) if test(texts))
 
     def _head(self) -> bytes:
         """The first bytes, with all of the header."""
@@ -192,6 +191,11 @@ class DelimitedFile:
                         break
         except OSError as error:
             self._explain(error)
+        if len(head) > LONGEST_HEADER:
+            raise ValueError(
+                f"The first row must end within {LONGEST_HEADER:,} bytes, and that of {self.path!r} does not. Check "
+                "whether it is a table."
+            )
         if not head.strip(b" \t\r\n\x00\xef\xbb\xbf\xff\xfe"):
             raise ValueError(f"A table needs a row of names and rows of values, and {self.path!r} is empty. Check it.")
         return head
@@ -238,9 +242,9 @@ class DelimitedFile:
         found = [str(name) for name in (fields if names is None else names)]
         return tuple(name if name.strip() else f"column_{position}" for position, name in enumerate(found, 1))
 
-    def _check_closed(self, last: str | None) -> None:
+    def _check_closed(self, last: Any) -> None:
         """Refuse a file whose last field began with a quote that its end does not close."""
-        if last is None or ("\n" not in last and "\r" not in last):
+        if not isinstance(last, str) or ("\n" not in last and "\r" not in last):
             return
         tail = b""
         with pa.input_stream(self.path, compression=self.compression) as stream:
@@ -274,6 +278,18 @@ class DelimitedFile:
         raise ValueError(f"{self.path!r} cannot be read as text with delimiters: {text[:300]}") from error
 
 
+def check_names(names: Sequence[str], what: str) -> None:
+    """Refuse names that two columns have."""
+    seen: dict[str, int] = {}
+    for position, name in enumerate(names, 1):
+        if name in seen:
+            raise ValueError(
+                f"Columns must have names of their own, and columns {seen[name]} and {position} of {what} are both "
+                f"called {name!r}. Rename one of them, or pass other `names` for all columns of a text file."
+            )
+        seen[name] = position
+
+
 def compression_of(path: str) -> str | None:
     """How a file is compressed, by its first bytes."""
     with open(path, "rb") as file:
@@ -298,7 +314,7 @@ def _first_row(text: str, delimiter: str, path: str) -> tuple[list[str], int]:
 
 def _are_numbers(texts: Any) -> bool:
     try:
-        pc.cast(pc.unique(texts), pa.float64())
+        texts.cast(pa.float64())
     except pa.ArrowInvalid:
         return False
     return True

@@ -1,8 +1,8 @@
 """What users hand in, as Arrow record batches, as often as they are wanted: frames, files of any size, streams.
 
 Memory is set by a batch, never by the file. Nothing is decided here about what columns mean: text stays text, and
-`sketch` decides from all of it. What can be read only once (standard input, Arrow streams) is written to a temporary file
-first, which is gone with the `Source`.
+`sketch` decides from all of it. What can be read only once (standard input, Arrow streams) is written to a temporary
+file first, which is gone with the `Source`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import narwhals.stable.v1 as nw
 
 from featgeo.explore.arrow import ipc, pa, parquet
-from featgeo.explore.delimited import DelimitedFile
+from featgeo.explore.delimited import DelimitedFile, check_names
 
 BATCH_ROWS = 65_536  # of frames and of binary files: memory of a batch, beside that of the text blocks of CSV
 MOST_COLUMNS = 5_000  # beyond, the tables of all pairs of columns would take hours and tens of gigabytes
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.bz2", ".csv.zst", ".tsv.zst")
 BINARY_ENDINGS = (".parquet", ".pq", ".arrow", ".feather")
-_NESTED = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view", "struct", "map", "union")
 
 Columns = Sequence[str] | Callable[[tuple[str, ...]], Sequence[str]] | None
 
@@ -53,7 +52,9 @@ class Source:
         types: Their Arrow types as handed in, by name.
     """
 
-    def __init__(self, tables: Sequence[tuple[str, Table]], columns: Columns = None, spool: Any = None) -> None:
+    def __init__(
+        self, tables: Sequence[tuple[str, Table]], columns: Columns = None, spool: Any = None
+    ) -> None:
         self._tables, self._spool, self._all = list(tables), spool, columns is None
         what, first = self._tables[0]
         self.names = _chosen(tuple(first.types), columns, what)
@@ -102,7 +103,6 @@ class Source:
 
     def _check_same_columns(self, what: str, table: Table) -> None:
         first = self._tables[0][0]
-        _unique(tuple(table.types), what)
         missing = [name for name in self.names if name not in table.types]
         added = [name for name in table.types if name not in self._tables[0][1].types] if self._all else []
         if missing or added:
@@ -167,10 +167,11 @@ def _from_frame(data: Any, columns: Columns) -> Source:
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
         return Source([("the table", _ArrowTable(data))], columns)
+    if nw.dependencies.is_pandas_dataframe(data):
+        return Source([("the frame", _PandasFrame(data))], columns)
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        table = _PandasFrame(data) if frame.implementation.is_pandas() else _Frame(frame)
-        return Source([("the frame", table)], columns)
+        return Source([("the frame", _Frame(frame))], columns)
     if hasattr(data, "__arrow_c_stream__"):
         return _from_stream(pa.RecordBatchReader.from_stream(data), columns)
     way_out = "Collect it first (`.collect()`)" if hasattr(data, "collect") else "Make it one of these"
@@ -193,23 +194,35 @@ def _from_path(path: str, columns: Columns, text: dict[str, Any]) -> Source:
 def _from_bytes(stream: Any, columns: Columns, text: dict[str, Any]) -> Source:
     """A source of bytes that can be read once: copied to a temporary file."""
     spool = tempfile.NamedTemporaryFile(prefix="featgeo-")  # noqa: SIM115 - it lives as long as the source
-    while block := stream.read(1 << 20):
-        spool.write(block.encode() if isinstance(block, str) else block)
-    spool.flush()
+    try:
+        while block := stream.read(1 << 20):
+            spool.write(block.encode() if isinstance(block, str) else block)
+        spool.flush()
+    except OSError as error:
+        raise OSError(_full(error)) from error
     return Source([_opened(spool.name, text, "the input")], columns, spool)
 
 
 def _from_stream(reader: Any, columns: Columns) -> Source:
     """A source of an Arrow stream, which can be read once: written to a temporary file."""
-    wanted = frozenset(_chosen(tuple(reader.schema.names), columns, "the stream"))
-    for name, kind in zip(reader.schema.names, reader.schema.types, strict=True):
-        if name in wanted:
-            _refuse_nested(name, kind, "the stream")
+    types = _by_name(reader.schema, "the stream")  # what cannot be read is refused before it is written
+    for name in _chosen(tuple(types), columns, "the stream"):
+        _refuse_nested(name, types[name], "the stream")
     spool = tempfile.NamedTemporaryFile(prefix="featgeo-", suffix=".arrow")  # noqa: SIM115 - as above
-    with ipc.new_stream(spool.name, reader.schema) as writer:
-        for batch in reader:
-            writer.write_batch(batch)
+    try:
+        with ipc.new_stream(spool.name, reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+    except OSError as error:
+        raise OSError(_full(error)) from error
     return Source([("the stream", _ArrowFile(spool.name))], columns, spool)
+
+
+def _full(error: OSError) -> str:
+    return (
+        f"What can be read once is copied to the folder {tempfile.gettempdir()!r}, and that failed: {error}. Name "
+        "another folder by the environment variable TMPDIR, or pass a file."
+    )
 
 
 def _opened(path: str, text: dict[str, Any], what: str | None = None) -> tuple[str, Table]:
@@ -224,8 +237,8 @@ def _opened(path: str, text: dict[str, Any], what: str | None = None) -> tuple[s
         start = file.read(8)
     if start.startswith(b"PK\x03\x04"):
         raise ValueError(
-            f"A table must be CSV, TSV, Parquet or Arrow, and {path!r} is an archive (zip) or a spreadsheet. Unpack it, "
-            "or export it as CSV."
+            f"A table must be CSV, TSV, Parquet or Arrow, and {path!r} is an archive (zip) or a spreadsheet. Unpack "
+            "it, or export it as CSV."
         )
     table: Table
     if start.startswith(b"PAR1") or path.endswith((".parquet", ".pq")):
@@ -234,7 +247,6 @@ def _opened(path: str, text: dict[str, Any], what: str | None = None) -> tuple[s
         table = _ArrowFile(path)
     else:
         table = DelimitedFile(path, **text)
-        _unique(table.names, what or repr(path))
     return what or repr(path), _Unchanged(path, table, status)
 
 
@@ -243,7 +255,8 @@ def _status(path: str) -> os.stat_result:
         return os.stat(path)
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"A table must be there to be read, and {path!r} is not. Check the path; the working folder is {os.getcwd()!r}."
+            f"A table must be there to be read, and {path!r} is not. Check the path; the working folder is "
+            f"{os.getcwd()!r}."
         ) from None
 
 
@@ -258,13 +271,13 @@ def _files_of(folder: str) -> list[str]:
     if len(found) != 1:
         held = "both" if found else f"none of them ({len(shown)} other files)"
         raise ValueError(
-            f"A folder must hold files of one table, either {' or '.join(BINARY_ENDINGS)}, or {', '.join(TEXT_ENDINGS[:3])}"
-            f" and the like, and {folder!r} holds {held}. Pass a list of the files."
+            f"A folder must hold files of one table, either {' or '.join(BINARY_ENDINGS)}, or "
+            f"{', '.join(TEXT_ENDINGS[:3])} and the like, and {folder!r} holds {held}. Pass a list of the files."
         )
     if any("=" in part for path in found[0] for part in Path(path).relative_to(folder).parts[:-1]):
         raise ValueError(
-            f"{folder!r} keeps columns in the names of its folders (such as year=2020), which would be lost. Read it by "
-            "`pyarrow.dataset.dataset(folder, partitioning='hive').scanner().to_reader()` and pass that."
+            f"{folder!r} keeps columns in the names of its folders (such as year=2020), which would be lost. Read it "
+            "by `pyarrow.dataset.dataset(folder, partitioning='hive').scanner().to_reader()` and pass that."
         )
     return found[0]
 
@@ -345,8 +358,8 @@ class _ArrowFile:
         with self._open() as file:
             count = getattr(file, "num_record_batches", None)
             try:
-                for batch in file if count is None else map(file.get_batch, range(count)):
-                    yield from _cut(batch.select(list(wanted)))
+                batches = file if count is None else map(file.get_batch, range(count))
+                yield from _gathered(batch.select(list(wanted)) for batch in batches)
             except (pa.ArrowInvalid, OSError) as error:
                 raise ValueError(
                     f"{self._path!r} is damaged or cut short ({str(error)[:150]}). Write it again."
@@ -359,7 +372,7 @@ class _ArrowTable:
         self.types = _by_name(table.schema, "the table")
 
     def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
-        yield from self._table.select(list(wanted)).to_batches(max_chunksize=BATCH_ROWS)
+        yield from _gathered(self._table.select(list(wanted)).to_batches(max_chunksize=BATCH_ROWS))
 
 
 class _Frame:
@@ -385,7 +398,7 @@ class _PandasFrame:
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         names = [str(name) for name in frame.columns]
-        _unique(tuple(names), "the frame")
+        check_names(names, "the frame")
         self._places = {name: place for place, name in enumerate(names)}
         self.types = {name: self._type(name) for name in names}
 
@@ -393,7 +406,7 @@ class _PandasFrame:
         column = self._frame.iloc[:, self._places[name]]
         if column.dtype != object:
             return self._array(column.iloc[:1], None, name).type
-        from pandas.api.types import infer_dtype
+        from pandas.api.types import infer_dtype  # type: ignore[import-untyped]
 
         kind = infer_dtype(column, skipna=True)
         known = {"integer": pa.float64(), "floating": pa.float64(), "mixed-integer-float": pa.float64()}
@@ -414,11 +427,13 @@ class _PandasFrame:
 
     @staticmethod
     def _array(column: Any, kind: Any, name: str) -> Any:
-        if column.dtype == object and kind == pa.string():
+        asked = kind if column.dtype == object else None
+        if asked == pa.string():
             column = column.map(str, na_action="ignore")
-        is_object = column.dtype == object
+        elif asked == pa.float64():
+            column = column.astype(float)  # whole numbers of any size, and decimals
         try:
-            array = pa.array(column, type=kind if is_object else None, from_pandas=True)
+            array = pa.array(column, type=asked, from_pandas=True)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise ValueError(
                 f"Column {name!r} of the frame cannot be read ({str(error)[:150]}). Convert it, or leave it out by "
@@ -427,30 +442,31 @@ class _PandasFrame:
         return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _cut(batch: Any) -> Iterator[Any]:
-    for start in range(0, batch.num_rows, BATCH_ROWS):
-        yield batch.slice(start, BATCH_ROWS)
+def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same rows in batches of about one size: many small ones would take long, and large ones much memory."""
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.num_rows for part in held) >= BATCH_ROWS:
+            yield from _cut(held)
+            held = []
+    yield from _cut(held)
+
+
+def _cut(held: list[Any]) -> Iterator[Any]:
+    joined = held if len(held) < 2 else pa.Table.from_batches(held).combine_chunks().to_batches()
+    for batch in joined:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            yield batch.slice(start, BATCH_ROWS)
 
 
 def _by_name(schema: Any, what: str) -> dict[str, Any]:
-    _unique(tuple(schema.names), what)
+    check_names(schema.names, what)
     return dict(zip(schema.names, schema.types, strict=True))
-
-
-def _unique(names: Sequence[str], what: str) -> None:
-    seen: dict[str, int] = {}
-    for position, name in enumerate(names, 1):
-        if name in seen:
-            raise ValueError(
-                f"Columns must have names of their own, and columns {seen[name]} and {position} of {what} are both "
-                f"called {name!r}. Rename one of them, or pass other `names` for all columns of a text file."
-            )
-        seen[name] = position
 
 
 def _chosen(names: tuple[str, ...], columns: Columns, what: str) -> tuple[str, ...]:
     """The columns that are read, in the order of the table."""
-    _unique(names, what)
     if callable(columns):
         columns = columns(names)
     if isinstance(columns, str):
@@ -464,8 +480,8 @@ def _chosen(names: tuple[str, ...], columns: Columns, what: str) -> tuple[str, .
         raise ValueError(f"A table needs columns, and {what} has none to read. Check it, and `columns`.")
     if len(chosen) > MOST_COLUMNS:
         raise ValueError(
-            f"At most {MOST_COLUMNS:,} columns can be explored together, and {what} has {len(chosen):,}. Choose some by "
-            "`columns`, or check the delimiter."
+            f"At most {MOST_COLUMNS:,} columns can be explored together, and {what} has {len(chosen):,}. Choose some "
+            "by `columns`, or check the delimiter."
         )
     return chosen
 
@@ -481,8 +497,8 @@ def _refuse_nested(name: str, kind: Any, what: str) -> None:
     known = isinstance(inner, pa.DataType) and _family(inner) != "other"
     if not known:
         raise ValueError(
-            f"Columns must hold numbers, texts, booleans, dates or times, and {name!r} of {what} holds {kind}. Take what "
-            "is wanted out of it into columns of their own, or leave it out by `columns`."
+            f"Columns must hold numbers, texts, booleans, dates or times, and {name!r} of {what} holds {kind}. Take "
+            "what is wanted out of it into columns of their own, or choose others by `columns`."
         )
 
 

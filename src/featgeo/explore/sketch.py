@@ -1,10 +1,10 @@
 """The first pass: what kind each column is of, by all of its values, and what its cells are chosen from.
 
 A column of text is one of numbers if all its values are, else one of dates if all are dates of one form, else one of
-labels: a word in the last row counts as much as one in the first. Rows of a sample are those with the smallest hashed row
-numbers: uniform, the same for all columns, whatever the order of the rows. Labels are counted exactly up to a bound on
-how many there are; beyond, counts are lower bounds that are off by at most `labels_error` (Misra and Gries), so no label
-that many rows share is lost.
+labels: a word in the last row counts as much as one in the first. Rows of a sample are those with the smallest hashed
+row numbers: uniform, the same for all columns, whatever the order of the rows. Labels are counted exactly up to a bound
+on how many there are; beyond, counts are lower bounds that are off by at most `labels_error` (Misra and Gries), so no
+label that many rows share is lost.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Sketch:
 
     columns: Mapping[str, ColumnSketch]
     n_rows: int
-    sample_rows: Array
+    sample_rows: np.ndarray
     missing_values: tuple[str, ...] = ()
     _kept: tuple[dict[str, Any], ...] | None = field(default=None, repr=False)
 
@@ -193,7 +193,7 @@ def _missing(more: tuple[str, ...]) -> Missing:
     return Missing(more)
 
 
-def _ids(part: Array) -> Array:
+def _ids(part: np.ndarray) -> np.ndarray:
     """Ids of labels; numbers are from batches without a value, before anything was known of the column."""
     return part if part.dtype == np.int32 else np.full(len(part), -1, np.int32)
 
@@ -240,7 +240,7 @@ class _Pass:
                     self._kept = None
         self._thin(sampler.thin(end=True))
 
-    def _thin(self, stay: Array | None) -> None:
+    def _thin(self, stay: np.ndarray | None) -> None:
         if stay is not None:
             for column in self.columns.values():
                 column.thin(stay)
@@ -296,9 +296,9 @@ class _Column:
         self._examples: list[tuple[int, str]] = []
         self._read_in: dict[str, int] = {}
         self.numbers, self.labels = NumberTally(), LabelTally(missing)
-        self._sample: list[Array] = []
+        self._sample: list[np.ndarray] = []
 
-    def add(self, array: Any, start: int, picked: Array | slice) -> Array:
+    def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray:
         """Add a batch whose first row has number `start`; returns what is kept of it: values, or ids of labels."""
         array = as_plain(array)
         part = None
@@ -314,7 +314,7 @@ class _Column:
             self._sample = [renamed[ids] for ids in self._sample]
         return part
 
-    def thin(self, stay: Array) -> None:
+    def thin(self, stay: np.ndarray) -> None:
         """Keep some of the rows of the sample."""
         self._sample = [np.concatenate(self._sample)[stay]]
 
@@ -370,11 +370,11 @@ class _Column:
                 break
         return found
 
-    def _add_labels(self, array: Any) -> Array:
+    def _add_labels(self, array: Any) -> np.ndarray:
         labels = labels_of(array)
         return self.labels.add(codes_of(labels), labels.dictionary)
 
-    def _note(self, array: Any, unread: Array, start: int) -> None:
+    def _note(self, array: Any, unread: np.ndarray, start: int) -> None:
         """Count values that are no numbers, or no dates, and keep some as examples."""
         self._n_words += int(unread.sum())
         for row in np.flatnonzero(unread)[: EXAMPLES - len(self._examples)]:
@@ -404,7 +404,11 @@ class _Column:
     def result(self, n_rows: int) -> ColumnSketch:
         """What was seen of it."""
         sample = np.concatenate(self._sample)
-        common = {"name": self.name, "original": "text" if self._is_text else str(self._kind), "n_rows": n_rows}
+        common: dict[str, Any] = {
+            "name": self.name,
+            "original": "text" if self._is_text else str(self._kind),
+            "n_rows": n_rows,
+        }
         if self.way == "label":
             return ColumnSketch(kind="label", n_missing=n_rows - self.labels.count, **common, **self._labelled(sample))
         tally = self.numbers
@@ -432,7 +436,7 @@ class _Column:
             **common,
         )
 
-    def _labelled(self, sample: Array) -> dict[str, Any]:
+    def _labelled(self, sample: np.ndarray) -> dict[str, Any]:
         """Labels, the most frequent first, and how many of them are words among numbers."""
         tally = self.labels
         order = np.argsort(-tally.counts, kind="stable")[: int((tally.counts > 0).sum())]
@@ -451,7 +455,7 @@ class _Column:
             "examples": tuple(self._examples) if n_words else (),
         }
 
-    def _count_words(self, texts: Any, counts: Array) -> int:
+    def _count_words(self, texts: Any, counts: np.ndarray) -> int:
         """Values that are no numbers, where most are; else 0: it is a column of labels, and some look like numbers."""
         unread = numbers_of(texts, self._missing).unread
         words = 0 if unread is None else int(counts[unread].sum())

@@ -33,19 +33,19 @@ class Sampler:
         self.rows = np.empty(0, np.int64)
         self.n_rows = 0
 
-    def pick(self, count: int) -> Array | slice:
+    def pick(self, count: int) -> np.ndarray | slice:
         """Which of the next `count` rows are in the sample so far."""
         rows = np.arange(self.n_rows, self.n_rows + count, dtype=np.int64)
         self.n_rows += count
         hashes = _hashed(rows, self._seed)
-        chosen: Array | slice = slice(None)
+        chosen: np.ndarray | slice = slice(None)
         if self._limit < np.uint64(2**64 - 1):
             chosen = np.flatnonzero(hashes <= self._limit)
         self._hashes = np.append(self._hashes, hashes[chosen])
         self.rows = np.append(self.rows, rows[chosen])
         return chosen
 
-    def thin(self, end: bool = False) -> Array | None:
+    def thin(self, end: bool = False) -> np.ndarray | None:
         """Which of the rows that are held stay, now that there are too many; None for all."""
         if len(self.rows) <= (self._size if end else 2 * self._size):
             return None
@@ -55,7 +55,7 @@ class Sampler:
         return stay
 
 
-def _hashed(rows: Array, seed: np.uint64) -> Array:
+def _hashed(rows: np.ndarray, seed: np.uint64) -> np.ndarray:
     """Numbers that look drawn at random, all different, uint64 (n,): the finalizer of SplitMix64."""
     with np.errstate(over="ignore"):
         z = (rows.astype(np.uint64) + seed * np.uint64(0xD1B54A32D192ED03)) * np.uint64(0x9E3779B97F4A7C15)
@@ -74,7 +74,7 @@ class NumberTally:
         self.distinct_exact = True
         self._pending: list[Array] = []
         self._n_pending = self._n_distinct = 0
-        self._finite, self._mean, self._scatter = 0, 0.0, 0.0
+        self._finite, self._origin, self._mean, self._scatter = 0, 0.0, 0.0, 0.0
         self._values = pa.array([], pa.float64())
 
     def add(self, values: Array) -> None:
@@ -117,11 +117,13 @@ class NumberTally:
         return self._n_distinct
 
     def _add_moments(self, known: Array) -> None:
-        """Means and squared distances from them, pooled: no large sums of squares are subtracted."""
+        """Means and squared distances from them, pooled; counted from a first value, so nothing large cancels."""
         count = len(known)
         if not count:
             return
+        self._origin = self._origin if self._finite else float(known[0])
         with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers near the largest are infinite
+            known = known - self._origin
             mean = float(known.mean())
             apart = mean - self._mean
             total = self._finite + count
@@ -132,7 +134,7 @@ class NumberTally:
     @property
     def mean(self) -> float:
         """Of the finite values."""
-        return self._mean if self._finite else np.nan
+        return self._origin + self._mean if self._finite else np.nan
 
     @property
     def std(self) -> float:
@@ -168,7 +170,7 @@ class LabelTally:
         """Labels that were told apart; with an error, there are at least so many."""
         return max(self._distinct, int((self.counts > 0).sum()))
 
-    def add(self, codes: Array, dictionary: Any) -> Array:
+    def add(self, codes: np.ndarray, dictionary: Any) -> np.ndarray:
         """Add labels by their places in a dictionary, -1 where missing; returns their ids, int32, -1 where missing."""
         places = pc.index_in(dictionary, value_set=self.texts)
         if places.null_count:
@@ -190,8 +192,8 @@ class LabelTally:
         self.nbytes = self.texts.nbytes
         self.is_full = len(self.texts) > 2 * MOST_VALUES or self.nbytes > LABEL_BYTES
 
-    def trim(self) -> Array:
-        """Forget rare labels; returns the new id of each old one, -2 where it is forgotten, for ids -2 and -1 the same."""
+    def trim(self) -> np.ndarray:
+        """Forget rare labels; returns the new id of each, -2 where it is forgotten; ids of -2 and -1 stay."""
         self._distinct = self.n_distinct
         room = min(MOST_VALUES, len(self.texts) // 2)
         lost = int(np.partition(self.counts, -(room + 1))[-(room + 1)])

@@ -27,7 +27,7 @@ class Numbers(NamedTuple):
     """Values of a column, float64 (n,), NaN where missing or not read; and which were not read, bool (n,), or None."""
 
     values: Array
-    unread: Array | None
+    unread: np.ndarray | None
 
 
 class Missing:
@@ -47,7 +47,7 @@ class Missing:
         trimmed = pc.utf8_trim_whitespace(texts)
         return pc.if_else(pc.is_in(trimmed, self.texts), pa.scalar(None, trimmed.type), trimmed)
 
-    def places_of(self, texts: Any) -> Array:
+    def places_of(self, texts: Any) -> np.ndarray:
         """Places of texts that are no missing ones, int64 (n,), and -1 for the others and at the end."""
         there = self.out_of(texts).is_valid().to_numpy(zero_copy_only=False)
         return np.append(np.where(there, np.arange(len(there)), -1), -1)
@@ -75,7 +75,7 @@ def numbers_of(array: Any, missing: Missing) -> Numbers:
     else:
         read = Numbers(_floats(array), None)
     if len(missing.numbers):
-        read.values[np.isin(read.values, missing.numbers)] = np.nan
+        return Numbers(np.where(np.isin(read.values, missing.numbers), np.nan, read.values), read.unread)
     return read
 
 
@@ -103,11 +103,12 @@ def may_be_dates(array: Any, missing: Missing) -> bool:
 def labels_of(array: Any) -> Any:
     """A column as a dictionary of texts; they stay as they are, spaces and what stands for a missing value included."""
     if pa.types.is_dictionary(array.type):
-        return array
+        # A dictionary may be that of a whole file: what this batch does not use is left out.
+        return array.dictionary_decode().dictionary_encode() if len(array.dictionary) > len(array) else array
     return (array if pa.types.is_string(array.type) else _texts(array)).dictionary_encode()
 
 
-def codes_of(labels: Any) -> Array:
+def codes_of(labels: Any) -> np.ndarray:
     """Places in the dictionary, whole numbers (n,), -1 where missing."""
     indices = labels.indices.cast(pa.int64()).fill_null(-1) if labels.null_count else labels.indices
     return indices.to_numpy(zero_copy_only=False)
@@ -164,7 +165,7 @@ def _floats(array: Any) -> Array:
     return floats.to_numpy(zero_copy_only=False)
 
 
-def _unread(texts: Any, found: Any) -> Array | None:
+def _unread(texts: Any, found: Any) -> np.ndarray | None:
     """Which texts are there but were not read, bool (n,); None for none."""
     unread = pc.and_(texts.is_valid(), found.is_null()).to_numpy(zero_copy_only=False)
     return unread if unread.any() else None
