@@ -9,7 +9,7 @@ import pytest
 
 import featgeo
 
-HEAVY = ("torch", "sklearn", "pandas", "matplotlib")
+HEAVY = ("torch", "sklearn", "pandas", "pyarrow", "matplotlib")
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ HEAVY = ("torch", "sklearn", "pandas", "matplotlib")
         "import featgeo; assert 'FiniteJoint' in dir(featgeo)",
         "import featgeo; assert featgeo.FiniteJoint([[0.3, 0.2], [0.1, 0.4]]).modes().sigma[0] > 0.4",
         "import featgeo.cli",
+        "from typer.testing import CliRunner; from featgeo.cli import main; CliRunner().invoke(main, ['fit', '--help'])",
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(statement):
@@ -40,3 +41,9 @@ def test_public_names_are_what_type_checkers_take_them_for():
 def test_other_names_are_refused():
     with pytest.raises(AttributeError, match="no attribute 'NoSuchThing'"):
         featgeo.NoSuchThing  # noqa: B018
+
+
+def test_files_are_opened_without_torch():
+    """So that one that cannot be read is refused at once."""
+    command = [sys.executable, "-c", "import sys, featgeo.cli.tables; print('torch' in sys.modules)"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "False"  # noqa: S603

@@ -52,9 +52,7 @@ class Source:
         types: Their Arrow types as handed in, by name.
     """
 
-    def __init__(
-        self, tables: Sequence[tuple[str, Table]], columns: Columns = None, spool: Any = None
-    ) -> None:
+    def __init__(self, tables: Sequence[tuple[str, Table]], columns: Columns = None, spool: Any = None) -> None:
         self._tables, self._spool, self._all = list(tables), spool, columns is None
         what, first = self._tables[0]
         self.names = _chosen(tuple(first.types), columns, what)
