@@ -15,6 +15,7 @@ import struct
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,35 +28,40 @@ import skops.io
 
 import featgeo as fg
 
-TENSORS = "tensors.safetensors"
-
 
 @dataclass
 class Parts:
-    """What an honest file holds, to be changed."""
+    """What an honest file holds, to be changed.
 
+    Attributes:
+        line: The words of its first line, but for the checksum.
+        manifest: What the model is made of.
+        tensors: All other arrays.
+        payload: What is packed in place of manifest and tensors.
+    """
+
+    line: list[str]
     manifest: dict[str, Any]
-    members: dict[str, bytes]
     tensors: dict[str, np.ndarray]
+    payload: bytes | None = None
 
     @classmethod
     def of(cls, content: bytes) -> Parts:
-        with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            members = {name: packed.read(name) for name in packed.namelist()}
-        manifest = json.loads(members.pop("manifest.json"))
-        return cls(manifest, members, safetensors.numpy.load(members[TENSORS]))
+        line, _, body = content.partition(b"\n")
+        tensors = safetensors.numpy.load(zlib.decompress(body))
+        manifest = json.loads(tensors.pop("manifest").tobytes())
+        return cls(line.decode().split(" ")[:-1], manifest, tensors)
 
     def packed(self, manifest: bytes | None = None) -> bytes:
-        """A file with all checksums and sizes right."""
-        members = {**self.members}
-        if self.tensors:
-            members[TENSORS] = safetensors.numpy.save(self.tensors)
-        if "members" in self.manifest:
-            self.manifest["members"] = {
-                name: {"size": len(part), "sha256": hashlib.sha256(part).hexdigest()} for name, part in members.items()
-            }
+        """A file whose checksum is right."""
         text = json.dumps(self.manifest).encode() if manifest is None else manifest
-        return packed({"manifest.json": text, **members})
+        everything = {**self.tensors, "manifest": np.frombuffer(text, dtype=np.uint8)}
+        payload = safetensors.numpy.save(everything) if self.payload is None else self.payload
+        return self.sealed(zlib.compress(payload, level=0))
+
+    def sealed(self, body: bytes) -> bytes:
+        """A body under a line with its checksum."""
+        return " ".join([*self.line, hashlib.sha256(body).hexdigest()]).encode() + b"\n" + body
 
     def places(self) -> list[tuple[Any, Any]]:
         """Every place in the description of the model: what holds it, and its name or position there."""
@@ -71,10 +77,11 @@ class Parts:
 
 
 def packed(members: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:
-    """Members as an archive, with the checksum of the manifest."""
+    """Members as a zip archive, as skops writes it; with the comment that models had when they were archives."""
     with io.BytesIO() as buffer:
         with zipfile.ZipFile(buffer, "w", kind) as file:
-            file.comment = f"featgeo sha256 {hashlib.sha256(members.get('manifest.json', b'')).hexdigest()}".encode()
+            if "manifest.json" in members:
+                file.comment = f"featgeo sha256 {hashlib.sha256(members['manifest.json']).hexdigest()}".encode()
             for name, content in members.items():
                 file.writestr(name, content)
         return buffer.getvalue()
@@ -256,7 +263,45 @@ def _config(parts: Parts, **options: Any) -> None:
             part["module"].update(options)
 
 
-# Changes of an honest file; all sizes and checksums are put right afterwards.
+def _bytes(content: bytes) -> np.ndarray:
+    return np.frombuffer(content, dtype=np.uint8)
+
+
+def _patched(content: bytes, signature: bytes, offset: int, value: bytes) -> bytes:
+    """Some bytes of the first header of a kind in an archive."""
+    at = content.index(signature) + offset
+    return content[:at] + value + content[at + len(value) :]
+
+
+def _with_member(content: bytes, name: str, member: bytes) -> bytes:
+    with io.BytesIO(content) as buffer:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # zipfile's own, about names that come twice
+            with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as file:
+                file.writestr(name, member)
+        return buffer.getvalue()
+
+
+LOCAL, CENTRAL, END = b"PK\3\4", b"PK\1\2", b"PK\5\6"
+HUGE = struct.pack("<I", 2**31)
+
+# Changes of the zip archive that an object of the user is.
+ARCHIVES: dict[str, tuple[bytes, int, bytes]] = {
+    "members that are encrypted": (CENTRAL, 8, b"\1"),
+    "members packed in an unknown way": (CENTRAL, 10, b"\x63"),
+    "members packed by bzip2": (CENTRAL, 10, b"\x0c"),
+    "a size of 2 GB": (CENTRAL, 24, HUGE),
+    "a packed size of 2 GB": (CENTRAL, 20, HUGE),
+    "both sizes of 2 GB": (CENTRAL, 20, HUGE + HUGE),
+    "a place outside of the file": (CENTRAL, 42, HUGE),
+    "a directory outside of the file": (END, 16, HUGE),
+    "a directory of 2 GB": (END, 12, HUGE),
+    "65,535 members": (END, 8, b"\xff\xff\xff\xff"),
+    "a name of 65,535 letters": (CENTRAL, 28, b"\xff\xff"),
+    "a local header of something else": (LOCAL, 0, b"XXXX"),
+}
+
+# Changes of an honest file; its checksum is put right afterwards.
 CRAFTED: dict[str, Callable[[Parts], Any]] = {
     "no attributes": lambda parts: parts.manifest.update(attributes={"dict": []}),
     "attributes null": lambda parts: parts.manifest.update(attributes=None),
@@ -275,27 +320,38 @@ CRAFTED: dict[str, Callable[[Parts], Any]] = {
     "another estimator": lambda parts: parts.manifest.update(
         model="SequentialDecomposition" if parts.manifest["model"] != "SequentialDecomposition" else "FeatureClassifier"
     ),
-    "version null": lambda parts: parts.manifest.update(version=None),
-    "version a text": lambda parts: parts.manifest.update(version="2.0"),
-    "version empty": lambda parts: parts.manifest.update(version=[]),
-    "version of tomorrow": lambda parts: parts.manifest.update(version=[3, 0]),
-    "version of yesterday": lambda parts: parts.manifest.update(version=[1, 0]),
-    "no format": lambda parts: parts.manifest.pop("format"),
-    "another format": lambda parts: parts.manifest.update(format="other"),
+    "version null": lambda parts: parts.line.__setitem__(1, "null"),
+    "version a text": lambda parts: parts.line.__setitem__(1, "four"),
+    "version empty": lambda parts: parts.line.__setitem__(1, ""),
+    "version of dots": lambda parts: parts.line.__setitem__(1, "..."),
+    "version of tomorrow": lambda parts: parts.line.__setitem__(1, "5.0"),
+    "version of yesterday": lambda parts: parts.line.__setitem__(1, "1.0"),
+    "version of 10^6 digits": lambda parts: parts.line.__setitem__(1, "4" * 10**6),
+    "no format": lambda parts: parts.line.pop(0),
+    "no version": lambda parts: parts.line.pop(1),
+    "another format": lambda parts: parts.line.__setitem__(0, "other"),
     "no parameters": lambda parts: parts.manifest.pop("parameters"),
-    "no list of members": lambda parts: parts.manifest.pop("members"),
-    "no tensors": lambda parts: (parts.members.pop(TENSORS), parts.tensors.clear()),
-    "empty tensors": lambda parts: (parts.members.update({TENSORS: b""}), parts.tensors.clear()),
-    "garbage for tensors": lambda parts: (parts.members.update({TENSORS: b"x" * 999}), parts.tensors.clear()),
-    "tensors with a header of 2^60": lambda parts: (
-        parts.members.update({TENSORS: struct.pack("<Q", 2**60) + b"{}"}),
-        parts.tensors.clear(),
+    "no tensors": lambda parts: parts.tensors.clear(),
+    "nothing packed": lambda parts: setattr(parts, "payload", b""),
+    "garbage for tensors": lambda parts: setattr(parts, "payload", b"x" * 999),
+    "tensors with a header of 2^60": lambda parts: setattr(parts, "payload", struct.pack("<Q", 2**60) + b"{}"),
+    "tensors of 10^12 numbers": lambda parts: setattr(
+        parts, "payload", _header({"manifest": {"dtype": "F64", "shape": [10**12], "data_offsets": [0, 8]}})
     ),
-    "tensors of 10^12 numbers": lambda parts: (
-        parts.members.update(
-            {TENSORS: _header({"array-0": {"dtype": "F64", "shape": [10**12], "data_offsets": [0, 8]}})}
-        ),
-        parts.tensors.clear(),
+    "tensors outside of the file": lambda parts: setattr(
+        parts, "payload", _header({"manifest": {"dtype": "U8", "shape": [2**31], "data_offsets": [0, 2**31]}})
+    ),
+    "tensors that overlap": lambda parts: setattr(
+        parts,
+        "payload",
+        _header({name: {"dtype": "U8", "shape": [8], "data_offsets": [0, 8]} for name in ("manifest", "array-0")}),
+    ),
+    "tensors of an unknown kind": lambda parts: setattr(
+        parts, "payload", _header({"manifest": {"dtype": "O", "shape": [8], "data_offsets": [0, 8]}})
+    ),
+    "tensors without a manifest": lambda parts: setattr(parts, "payload", safetensors.numpy.save(parts.tensors)),
+    "a manifest of numbers": lambda parts: setattr(
+        parts, "payload", safetensors.numpy.save({**parts.tensors, "manifest": np.arange(5.0)})
     ),
     "one tensor missing": lambda parts: parts.tensors.pop(min(parts.tensors)),
     "tensor of another shape": lambda parts: _tensor(parts, lambda array: array.ravel()[: array.size // 2]),
@@ -347,7 +403,11 @@ CRAFTED: dict[str, Callable[[Parts], Any]] = {
         parts, {"labels": "V", "text": "array-0", "lengths": "array-0", "json": True, "shape": [1]}
     ),
     "texts of other lengths": lambda parts: _parameter(
-        parts, {"long": "list", "text": "array-0", "lengths": "array-0", "json": False}
+        parts,
+        {
+            "long": "list",
+            "items": {"labels": "O", "text": "array-0", "lengths": "array-0", "json": False, "shape": [1]},
+        },
     ),
     "an object of the system": lambda parts: _parameter(parts, {"object": "subprocess.Popen", "state": {"dict": []}}),
     "an object without a state": lambda parts: _parameter(parts, {"object": "Nystroem", "state": None}),
@@ -373,21 +433,21 @@ CRAFTED: dict[str, Callable[[Parts], Any]] = {
         },
     ),
     "a function of the system": lambda parts: _parameter(parts, {"function": "os.system"}),
-    "an object that is not there": lambda parts: _parameter(parts, {"foreign": "object-0.skops"}),
-    "an object that is the manifest": lambda parts: _parameter(parts, {"foreign": "manifest.json"}),
+    "an object that is not there": lambda parts: _parameter(parts, {"foreign": "object-0"}),
+    "an object that is the manifest": lambda parts: _parameter(parts, {"foreign": "manifest"}),
     "an object of garbage": lambda parts: (
-        _parameter(parts, {"foreign": "object-0.skops"}),
-        parts.members.update({"object-0.skops": b"garbage"}),
+        _parameter(parts, {"foreign": "object-0"}),
+        parts.tensors.update({"object-0": _bytes(b"garbage")}),
     ),
     "an object without description": lambda parts: (
-        _parameter(parts, {"foreign": "object-0.skops"}),
-        parts.members.update({"object-0.skops": packed({"x": b""})}),
+        _parameter(parts, {"foreign": "object-0"}),
+        parts.tensors.update({"object-0": _bytes(packed({"x": b""}))}),
     ),
     "an object that unpacks to 64 MB": lambda parts: (
-        _parameter(parts, {"foreign": "object-0.skops"}),
-        parts.members.update({"object-0.skops": packed({"schema.json": b"0" * 2**26}, zipfile.ZIP_DEFLATED)}),
+        _parameter(parts, {"foreign": "object-0"}),
+        parts.tensors.update({"object-0": _bytes(packed({"schema.json": b"0" * 2**26}, zipfile.ZIP_DEFLATED))}),
     ),
-    "a member more, listed": lambda parts: parts.members.update(more=b"x"),  # unused, so the same model
+    "a tensor more": lambda parts: parts.tensors.update(more=np.zeros(1)),  # unused, so the same model
     "a network of 10 GB": lambda parts: _parameter(
         parts, {"module": {"kind": "mlp", "n_inputs": 50_000, "width": 50_000, "depth": 1}, "state": {}}
     ),
@@ -424,37 +484,38 @@ def _header(tensors: dict[str, Any], content: bytes = b"12345678") -> bytes:
 
 def _with_manifest(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
     parts = Parts.of(content)
-    parts.packed()
     return parts.packed(change(json.dumps(parts.manifest).encode()))
 
 
-def _with_members(content: bytes, kind: int = zipfile.ZIP_STORED, twice: bool = False, **members: bytes) -> bytes:
-    with io.BytesIO(content) as buffer:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # zipfile's own, about names that come twice
-            with zipfile.ZipFile(buffer, "a", kind) as file:
-                for name, member in members.items():
-                    file.writestr(TENSORS if twice else name, member)
-        return buffer.getvalue()
+def _with_body(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """What is packed in another way, with the right checksum."""
+    return Parts.of(content).sealed(change(content.partition(b"\n")[2]))
 
 
-def _bomb(content: bytes, size: int) -> bytes:
-    """Tensors of zeros, listed with the right size and checksum."""
+def _bomb(content: bytes, size: int, level: int = -1) -> bytes:
+    """Tensors of zeros."""
     parts = Parts.of(content)
     parts.tensors["bomb"] = np.zeros(size, dtype=np.uint8)
-    members = parts.packed()
-    with zipfile.ZipFile(io.BytesIO(members)) as file:
-        return packed({name: file.read(name) for name in file.namelist()}, zipfile.ZIP_DEFLATED)
+    return _with_body(parts.packed(), lambda body: zlib.compress(zlib.decompress(body), level))
 
 
-def _patched(content: bytes, signature: bytes, offset: int, value: bytes) -> bytes:
-    """Some bytes of the first header of a kind in an archive."""
-    at = content.index(signature) + offset
-    return content[:at] + value + content[at + len(value) :]
+def _header_twice(content: bytes, name: str) -> bytes:
+    """An array that comes twice."""
+    payload = zlib.decompress(content.partition(b"\n")[2])
+    end = 8 + int.from_bytes(payload[:8], "little")
+    header = json.loads(payload[8:end])
+    text = json.dumps(header)[:-1] + f', "{name}": {json.dumps(header[name])}' + "}"
+    twice = struct.pack("<Q", len(text)) + text.encode() + payload[end:]
+    return _with_body(content, lambda body: zlib.compress(twice, level=0))
 
 
-LOCAL, CENTRAL, END = b"PK\3\4", b"PK\1\2", b"PK\5\6"
-HUGE = struct.pack("<I", 2**31)
+def _as_archive(content: bytes) -> bytes:
+    """The file as format 3.0 would have had it."""
+    parts = Parts.of(content)
+    manifest = {"format": "featgeo", "version": [3, 0], "featgeo": "0.1.0", **parts.manifest}
+    tensors = safetensors.numpy.save(parts.tensors)
+    return packed({"manifest.json": json.dumps(manifest).encode(), "tensors.safetensors": tensors})
+
 
 # Files in other bytes.
 PACKED: dict[str, Callable[[bytes], bytes]] = {
@@ -483,28 +544,33 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
     "a number of 10,000 digits": lambda content: _with_manifest(
         content, lambda text: text[:-1] + b', "x": ' + b"9" * 10**4 + b"}"
     ),
-    "a manifest without its checksum": lambda content: content[: content.rindex(b"featgeo sha256")],
-    "a member that is not listed": lambda content: _with_members(content, more=b"x"),
-    "a member of 100 MB that is not listed": lambda content: _with_members(
-        content, zipfile.ZIP_DEFLATED, more=bytes(10**8)
-    ),
-    "a member twice": lambda content: _with_members(content, twice=True, other=b"x"),
-    "the tensors twice": lambda content: _with_members(content, twice=True, other=Parts.of(content).members[TENSORS]),
+    "a line alone": lambda content: content.partition(b"\n")[0] + b"\n",
+    "a line without its checksum": lambda content: content[: content.index(b"\n") - 64] + b"\n" + content[-64:],
+    "a checksum of another content": lambda content: content[: content.index(b"\n") - 64] + b"0" * 64 + b"\n" + content,
+    "a line without end": lambda content: content[: content.index(b"\n")] + b"a" * 10**6,
+    "an array twice": lambda content: _header_twice(content, "array-0"),
+    "a manifest twice": lambda content: _header_twice(content, "manifest"),
+    "not packed": lambda content: _with_body(content, zlib.decompress),
+    "packed twice": lambda content: _with_body(content, zlib.compress),
+    "packed, then cut short": lambda content: _with_body(content, lambda body: body[: len(body) // 2]),
+    "packed, then more": lambda content: _with_body(content, lambda body: body + b"more"),
+    "packed, then 10 MB more": lambda content: _with_body(content, lambda body: body + bytes(10**7)),
     "tensors of 100 MB of zeros": lambda content: _bomb(content, 10**8),
-    "members that are encrypted": lambda content: _patched(content, CENTRAL, 8, b"\1"),
-    "members packed in an unknown way": lambda content: _patched(content, CENTRAL, 10, b"\x63"),
-    "members packed by bzip2": lambda content: _patched(content, CENTRAL, 10, b"\x0c"),
-    "a size of 2 GB": lambda content: _patched(content, CENTRAL, 24, HUGE),
-    "a packed size of 2 GB": lambda content: _patched(content, CENTRAL, 20, HUGE),
-    "both sizes of 2 GB": lambda content: _patched(content, CENTRAL, 20, HUGE + HUGE),
-    "a place outside of the file": lambda content: _patched(content, CENTRAL, 42, HUGE),
-    "a directory outside of the file": lambda content: _patched(content, END, 16, HUGE),
-    "a directory of 2 GB": lambda content: _patched(content, END, 12, HUGE),
-    "65,535 members": lambda content: _patched(content, END, 8, b"\xff\xff\xff\xff"),
-    "a name of 65,535 letters": lambda content: _patched(content, CENTRAL, 28, b"\xff\xff"),
-    "a local header of something else": lambda content: _patched(content, LOCAL, 0, b"XXXX"),
-    "twice the same file": lambda content: content + content,  # the second half is the model
-    "something before it": lambda content: b"#!/bin/sh\n" + content,  # archives may stand behind something
+    "tensors of 1 MB of zeros": lambda content: _bomb(content, 10**6, 9),
+    **{
+        f"an object with {what}": lambda content, change=change: with_payload(content, _patched(_one(), *change))
+        for what, change in ARCHIVES.items()
+    },
+    "an object with a member twice": lambda content: with_payload(
+        content, _with_member(_one(), "schema.json", json.dumps(_schema(_call("os.system", "false"))).encode())
+    ),
+    "an object with a member of 100 MB": lambda content: with_payload(
+        content, _with_member(_one(), "more", bytes(10**8))
+    ),
+    "an archive of format 3.0": _as_archive,
+    "an archive of format 3.0 cut short": lambda content: _as_archive(content)[:-100],
+    "twice the same file": lambda content: content + content,
+    "something before it": lambda content: b"#!/bin/sh\n" + content,
     "cut in half": lambda content: content[: len(content) // 2],
     "without its end": lambda content: content[:-1],
     "zeros of the same size": lambda content: bytes(len(content)),
@@ -524,11 +590,19 @@ def _list(*nodes: Any, name: str = "builtins.list", loader: str = "ListNode") ->
     return _node(loader, name, content=list(nodes))
 
 
-def _skops(root: dict[str, Any], **files: bytes) -> bytes:
+def _schema(root: dict[str, Any]) -> dict[str, Any]:
     from skops.io._protocol import PROTOCOL
 
-    schema = {**root, "protocol": PROTOCOL, "_skops_version": skops.__version__}
-    return packed({**files, "schema.json": json.dumps(schema).encode()})
+    return {**root, "protocol": PROTOCOL, "_skops_version": skops.__version__}
+
+
+def _skops(root: dict[str, Any], **files: bytes) -> bytes:
+    return packed({**files, "schema.json": json.dumps(_schema(root)).encode()})
+
+
+def _one() -> bytes:
+    """An object that is a number."""
+    return _skops(_json(1))
 
 
 def _array_of(texts: list[str]) -> bytes:
@@ -637,8 +711,8 @@ PAYLOADS: dict[str, Callable[[str], bytes]] = {
 def with_payload(content: bytes, payload: bytes) -> bytes:
     """A file that has an object of the user's own where an option is."""
     parts = Parts.of(content)
-    _parameter(parts, {"foreign": "object-0.skops"})
-    parts.members["object-0.skops"] = payload
+    _parameter(parts, {"foreign": "object-0"})
+    parts.tensors["object-0"] = _bytes(payload)
     return parts.packed()
 
 

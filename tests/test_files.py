@@ -124,7 +124,6 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
 
 WRITER = """
 import sys
-from pathlib import Path
 sys.path.insert(0, {source!r})
 import importlib.util
 spec = importlib.util.spec_from_file_location("files", {source!r} + "/featgeo/files.py")
@@ -188,11 +187,17 @@ def test_folders_that_cannot_be_synced_and_files_that_cannot_be_locked_are_writt
     assert (tmp_path / ".featgeo-x.partial").exists()  # nothing is known to be a leftover without locks
 
 
-def test_what_is_written_in_pieces_is_whole(tmp_path, monkeypatch):
+def test_what_the_system_takes_in_pieces_is_whole(tmp_path, monkeypatch):
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
     files.write_whole(tmp_path / "file", "0123456789")
     assert (tmp_path / "file").read_text() == "0123456789"
+
+
+def test_what_is_larger_than_any_buffer_is_whole(tmp_path):
+    content = os.urandom(3_000_000)
+    files.write_whole(tmp_path / "file", content)
+    assert (tmp_path / "file").read_bytes() == content
 
 
 def test_a_long_name_is_shown_by_its_ends(tmp_path):

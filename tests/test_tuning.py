@@ -65,6 +65,27 @@ def test_what_is_chosen_is_one_of_what_they_list():
     assert smooth.learned_.ridge == 0.5
 
 
+@pytest.mark.parametrize("kind", ["exact", "closed"])
+def test_as_many_folds_judge_as_they_say(kind):
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 4, 300)
+    y = (x + rng.integers(0, 2, 300)) % 4
+    with fg.options(folds=3):
+        model = fg.ModalDecomposition(1, kind, random_state=0).fit(x, y)
+    assert model.learned_.components[0].held_out_energies.shape == (3,)
+
+
+def test_windows_and_forests_are_as_large_as_they_say():
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 2, (200, 8))
+    with fg.options(longest_window=2):
+        windows = fg.ModalDecomposition(1, "closed", "windows", random_state=0).fit(x, x.sum(axis=1) > 4)
+    assert windows.learned_.components[0].f.space.encoding.length == 2
+    with fg.options(forest_trees=60, averaged_forests=2):
+        trees = fg.ModalDecomposition(1, "closed", "trees", random_state=0).fit(x, x.sum(axis=1) > 4)
+    assert [len(forest.models[0].roots) for forest in trees.learned_.components[0].f.space.sets] == [60, 60]
+
+
 def test_tests_given_s_follow_them():
     rng = np.random.default_rng(0)
     s, x, y = rng.standard_normal((3, 200))

@@ -141,26 +141,22 @@ def _explaining(path: str | os.PathLike[str]) -> Iterator[None]:
 @contextlib.contextmanager
 def _unfinished(folder: Path, mode: int | None) -> Iterator[tuple[int, Path]]:
     """A new file, open and locked, with its hidden name; gone in the end unless it was renamed."""
-    file, name = _open(folder)
-    try:
-        if mode is not None and hasattr(os, "fchmod"):
-            os.fchmod(file, mode)
-        yield file, name
-    finally:
-        os.close(file)
-        name.unlink(missing_ok=True)
-
-
-def _open(folder: Path) -> tuple[int, Path]:
-    while True:
+    named = False
+    while not named:
         name = folder / f"{_PREFIX}{uuid.uuid4().hex}{_SUFFIX}"
-        file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o666)
-        if fcntl is not None:
-            with contextlib.suppress(OSError):  # where nothing can be locked, nothing is taken for a leftover either
-                fcntl.flock(file, fcntl.LOCK_EX)
-        if name.exists():  # else another writer took it for a leftover before it was locked
-            return file, name
-        os.close(file)
+        file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        try:
+            if fcntl is not None:
+                with contextlib.suppress(OSError):  # where nothing can be locked, nothing is taken for a leftover
+                    fcntl.flock(file, fcntl.LOCK_EX)
+            named = name.exists()  # else another writer took it for a leftover before it was locked
+            if named and mode is not None and hasattr(os, "fchmod"):
+                os.fchmod(file, mode)
+            if named:
+                yield file, name
+        finally:
+            os.close(file)
+            name.unlink(missing_ok=True)
 
 
 class _Pieces(io.RawIOBase):

@@ -7,11 +7,10 @@ written, but those that are `NOT_SAVED`; those that its constructor does not tak
 from __future__ import annotations
 
 import dataclasses
-import sys
 import types
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 SAVED: dict[str, type] = {}  # what files may hold, by name
 # Metadata of fields:
@@ -19,6 +18,19 @@ NOT_SAVED = {"saved": False}  # rows and moments of a fit, and what can be compu
 OPTIONAL = {"optional": True}  # not every object has it
 
 _Class = TypeVar("_Class", bound=type)
+_hints = cache(get_type_hints)
+
+
+class RefusedError(ValueError):
+    """A file that is not, or no longer, what `save` writes; the message lacks only its subject, the file."""
+
+
+def damaged(reason: object) -> RefusedError:
+    """The error for a file whose content cannot be what was saved."""
+    return RefusedError(
+        f"is not a featgeo model, or it is damaged or cut short ({str(reason)[:300]}). Save the model again, or get "
+        "another copy of the file."
+    )
 
 
 def saved(cls: _Class) -> _Class:
@@ -36,12 +48,6 @@ def is_saved(value: Any) -> bool:
 def saved_fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
     """The fields that files hold, by name."""
     return {field.name: field for field in dataclasses.fields(cls) if field.metadata.get("saved", True)}
-
-
-def check(value: Any, hint: Any, name: str) -> None:
-    """Refuse a value that is not what an annotation allows."""
-    if not fits(value, hint):
-        raise TypeError(f"{name} is a {type(value).__name__}")
 
 
 def made(cls: type, plain: Mapping[str, Any]) -> Any:
@@ -71,26 +77,13 @@ def filled(result: Any, plain: Mapping[str, Any]) -> Any:
 
 def _checked(cls: type, plain: Mapping[str, Any]) -> dict[str, Any]:
     """Values of fields, each of its type."""
-    values, hints = dict(plain), field_types(cls)
+    values, hints = dict(plain), _hints(cls)
     for name, value in plain.items():
         if get_origin(hints[name]) is tuple and isinstance(value, list):
             values[name] = tuple(value)
-        check(values[name], hints[name], f"{name} of a {cls.__name__}")
+        if not fits(values[name], hints[name]):
+            raise TypeError(f"{name} of a {cls.__name__} is a {type(values[name]).__name__}")
     return values
-
-
-@cache
-def field_types(cls: type) -> dict[str, Any]:
-    """The annotations of a dataclass's fields, evaluated; `Any` where a name is there for type checkers only."""
-    result: dict[str, Any] = {}
-    for owner in reversed(cls.__mro__):
-        names = vars(sys.modules[owner.__module__])
-        for name, hint in vars(owner).get("__annotations__", {}).items():
-            try:
-                result[name] = eval(hint, names) if isinstance(hint, str) else hint  # noqa: S307 (our own source)
-            except NameError:
-                result[name] = Any
-    return {field.name: result.get(field.name, Any) for field in dataclasses.fields(cls)}
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -27,8 +27,12 @@ class Options:
     finite_values: int = 32  # a variable of no more values (and no more than the root of n) is a finite alphabet; a
     # column of no more labels has an indicator of each, one of more labels as many for its frequent ones
     shared_labels: float = 0.05  # share of the rows, at least, that have a label of others too: else it names the row
-    rows_a_function: int = 10  # at least, for each label or function that is learned by itself: fewer show noise
+    rows_a_function: int = 10  # at least, for each label or function that is learned by itself: fewer show noise. So
+    # many that say nothing are added to each leaf of a boosted tree, which then has half as many at least
     folds: int = 5  # parts of the rows that are left out once: more cost more, fewer leave less to learn from
+    chance_copies: float = 0.1  # rows that would equal a given one by chance: with fewer, equal rows are copies
+    ample_count: int = 5  # rows that each cell must be expected to have for limits and counts to speak for it (Cochran)
+    ample_share: float = 0.8  # of the cells of a table that must, while the others may have as few as one
     outer_share: float = 0.002  # of the rows lie outside of either end that "bounded" numbers are measured by
     outer_reach: float = 4.0  # they end so many times as far from the middle: 11 deviations of a bell curve
     kernel_gammas: tuple[float, ...] = (0.1, 0.3, 1.0)  # inverse squared widths of kernels, the smoothest first
@@ -37,6 +41,9 @@ class Options:
     normal_knots: int = 5  # of splines of normal scores: few, so that their cubics can follow Hermite polynomials
     uniform_knots: int = 8  # of splines of uniform scores, which need no room beyond the knots
     rows_beyond_knots: int = 300  # of normal scores, on either side: no piece of a spline rests on fewer
+    longest_window: int = 4  # symbols: the width of the paper's convolution of sequences
+    forest_trees: int = 120  # that a new row passes through for all functions together
+    averaged_forests: int = 3  # of a hundred trees each, where there is a single function
     leaves_a_root: float = 0.4  # leaves of a boosted tree for each root of the rows: more follow the noise of few rows
     index_ridges: tuple[float, ...] = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of a direction, shares of the mean variance
     index_knots: tuple[int, ...] = (4, 7, 12)  # of the curves along an index: from nearly a line to waves

@@ -27,7 +27,7 @@ def halves_of(n, seed):
     rng = np.random.default_rng(seed)
     fold = deal(n, 2, int(rng.integers(2**31)))
     one, other = np.flatnonzero(fold == 0), np.flatnonzero(fold == 1)
-    return [(one, other), (other, one)], rng
+    return [(other, one), (one, other)], rng
 
 
 def arrangements(n, n_permutations, rng):

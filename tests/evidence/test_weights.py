@@ -8,7 +8,7 @@ from scipy.stats import chi2_contingency
 
 from featgeo import ModalDecomposition
 from featgeo.evidence import conditional_independence_test, independence_test, mode_pvalues
-from featgeo.evidence.halves import halves
+from featgeo.evidence.halves import on_halves
 from featgeo.evidence.shuffling import read_rows
 
 LINE = ModalDecomposition(1, x_space="linear", y_space="linear", random_state=0)
@@ -61,8 +61,8 @@ def test_learned_modes_are_tested_on_rows_none_of_whose_copies_taught_them():
     options = {"method": "learned", "model": LINE, "n_permutations": 99}
     found = independence_test(x, y, sample_weight=counts, **options)
     assert found == independence_test(np.repeat(x, 2, axis=0), np.repeat(y, 2), **options)
-    (seen, held_out), _ = halves(*read_rows(counts, X=x, Y=y), RNG, "")
-    assert not np.isin(seen[0].raw, held_out[0].raw).any()
+    for seen, held_out in on_halves(*read_rows(counts, X=x, Y=y), lambda half: half, RNG, ""):
+        assert not np.isin(seen[0].raw, held_out[0].raw).any()
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from featgeo import ModalDecomposition, Options
+from featgeo.features.variables import Candidate
 from featgeo.learning import closed, sources
-from featgeo.learning.solve import Candidate
 from featgeo.learning.sources import MOST_FUNCTIONS, MOST_JOINT, worthwhile
 
 

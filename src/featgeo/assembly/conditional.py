@@ -43,8 +43,8 @@ from sklearn.linear_model import LogisticRegression
 
 from featgeo.card import Card, Shown
 from featgeo.features.space import interpolated
+from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.validation import Array, as_numbers, as_real, check_level, check_whole, generator_of, shown
-from featgeo.learning.solve import Candidate, preferred
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 
@@ -273,11 +273,6 @@ class Recalibration:
         return np.diff(self.forward(cumulative), axis=1, prepend=0)
 
 
-def mean_under(values: Array, mass: Array) -> Array:
-    """The mean of each row, (n,), under masses that all rows share, (m,), or that each has of its own, (n, m)."""
-    return values @ mass if mass.ndim == 1 else (values * mass).sum(axis=1)
-
-
 def nearest_density(ratio: Array, mass: Array) -> Array:
     """The nearest functions, in the metric of `mass`, that are nowhere negative and have mean 1: max(0, ratio - shift).
 
@@ -286,13 +281,13 @@ def nearest_density(ratio: Array, mass: Array) -> Array:
         mass: Of the values, (m,), or of each row's own, (n, m).
     """
     ratio = ratio - ratio.max(axis=1, keepdims=True)  # beside it digits count; what all values share says nothing
-    shift = mean_under(ratio, mass) - 1
+    shift = np.vecdot(ratio, mass) - 1
     left = np.flatnonzero(ratio.min(axis=1) < shift)
     # What lies below is left out until nothing more does (Michelot's algorithm): the shift rises until then.
     while len(left):
         own, weight, before = ratio[left], mass if mass.ndim == 1 else mass[left], shift[left]
         above = (own > before[:, None]).astype(np.float64)
-        shift[left] = (mean_under(own * above, weight) - 1) / mean_under(above, weight)
+        shift[left] = (np.vecdot(own * above, weight) - 1) / np.vecdot(above, weight)
         left = left[shift[left] > before]
     return np.maximum(ratio - shift[:, None], 0)
 
@@ -328,6 +323,8 @@ class Conditional(Shown):
         self._tilt = None if prior is None else _prior_mass(prior, support) / support.mass
         self._link = LinearLink() if link is None else link
         self._recalibration = recalibration
+        # Where no new prior weighs its result, recalibration is a map of the distribution function alone.
+        self._last = recalibration if prior is None else None
 
     def __len__(self) -> int:
         return len(self._f)
@@ -473,14 +470,9 @@ class Conditional(Shown):
         possible = weights.sum(axis=1, keepdims=True) > 0  # what the new prior allows, the features may exclude:
         return np.where(possible, weights, self._support.mass * self._tilt)  # then it alone speaks
 
-    @property
-    def _recalibrates_last(self) -> bool:
-        """Whether recalibration is a map of the distribution function alone: no new prior weighs its result."""
-        return self._recalibration is not None and self._tilt is None
-
     def _cumulative(self, rows: slice) -> Array:
         """Probability up to each value, with a 0 in front, (rows, m + 1); before a recalibration that comes last."""
-        weights = self._weights(rows, not self._recalibrates_last)
+        weights = self._weights(rows, recalibrated=self._last is None)
         result = np.zeros((len(weights), self._support.m + 1))
         np.cumsum(weights, axis=1, out=result[:, 1:])
         result /= result[:, -1:]
@@ -499,7 +491,7 @@ class Conditional(Shown):
             return np.stack([seen_from(side, rows, below) for side in sides], axis=-1)
 
         result = self._by_rows(part)
-        return self._recalibration.forward(result) if self._recalibrates_last else result  # type: ignore[union-attr]
+        return result if self._last is None else self._last.forward(result)
 
     def _ordered(self, what: str) -> Support:
         if self._support.kind != "numbers":
@@ -509,9 +501,8 @@ class Conditional(Shown):
     def _quantiles(self, levels: Array) -> Array:
         """Where each row's distribution function reaches its levels, (n, levels); values in the order of `classes`."""
         support = self._support
-        if self._recalibrates_last:
-            levels = self._recalibration.backward(levels)  # type: ignore[union-attr]
-
+        if self._last is not None:
+            levels = self._last.backward(levels)
         knots, n_below, unit = _bends(np.arange(support.m) if support.ends is None else support.ends)
         knots, n_below = knots[::-1], n_below[::-1]  # from right to left: where a level is reached first
         levels = np.maximum(levels, np.finfo(float).tiny)  # what has no mass is never drawn
@@ -567,7 +558,7 @@ def _prior_mass(prior: Any, support: Support) -> Array:
 
 
 CELLS = 4_000_000  # probabilities that a link is judged by, at most, for time: a row has one for each label
-FEWEST_JUDGING = 200  # rows, however many labels there are
+FEWEST_JUDGING = 200  # rows that are always afforded, however many labels there are: bounds time
 
 
 @saved

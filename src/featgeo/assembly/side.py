@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.assembly.conditional import Link, Support, mean_under, nearest_density
+from featgeo.assembly.conditional import Link, Support, nearest_density
 from featgeo.geometry.validation import Array
 
 # What rounding leaves where exact counts say that x and s never occur together: then x adds nothing to what s says.
@@ -99,7 +99,7 @@ class SideLink(Link):
     def negative_mass(self, rows: SideRows, support: Support) -> Array:
         """What lies below zero before it is made a density, (n,)."""
         mass = self.mass_given(rows.s)
-        return mean_under((-self._tilt(rows, mass)).clip(min=0), mass)
+        return np.vecdot((-self._tilt(rows, mass)).clip(min=0), mass)
 
     def _tilt(self, rows: SideRows, mass: Array) -> Array:
         g = self.g(rows.s)

@@ -58,7 +58,6 @@ from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
 
 from featgeo.evidence.shuffling import (
-    AMPLE_COUNT,
     BATCH_ENTRIES,
     Evidence,
     Limit,
@@ -101,7 +100,7 @@ def table_evidence(x: Symbols, y: Symbols, shuffling: Shuffling, s: Symbols | No
         fewest *= rarest
         values *= np.bincount(strata.codes, 1 / counts) - 1  # every value adds up to one
     limit: Limit | None = None
-    if (fewest >= AMPLE_COUNT * of_s).all():
+    if (fewest >= in_force.get().ample_count * of_s).all():
         freedom = round(values.sum())
         named = "chi-square within strata" if s else f"chi-square with {freedom} d.f."
         limit = (chi2(freedom).sf if freedom else lambda statistic: 1.0, named)
@@ -180,7 +179,7 @@ def doubling(most: int) -> tuple[int, ...]:
     return (*(2**i for i in range((most - 1).bit_length())), most)
 
 
-LIMIT_ROWS = 1000  # with fewer, orders of the rows take no time and need no limit
+LIMIT_ROWS = 1000  # bounds time: with fewer, orders of the rows take none, and need no limit
 LIMIT_DRAWS = 19_999  # drawn once: more digits than a p-value needs
 SEVERAL_DRAWS = 4999  # of several ladders: these draws are of the data, and made anew
 TAIL_DRAWS = 100  # the largest, which fix the tail to a tenth
@@ -285,8 +284,8 @@ def limit_pvalue(statistic: float, draws: Array) -> float:
     return TAIL_DRAWS / len(draws) * 10 ** float(edge - statistic)
 
 
-MOST_PRODUCTS = 1024  # beyond, the weights are taken as equal, with the same sum and sum of squares
-MOST_ROWS = 2000  # that sums of squares come from
+MOST_PRODUCTS = 1024  # bounds time: beyond, the weights are taken as equal, with the same sum and sum of squares
+MOST_ROWS = 2000  # that sums of squares come from: bounds time
 
 
 def linear_evidence(x: Ladder, y: Ladder, shuffling: Shuffling) -> Evidence:

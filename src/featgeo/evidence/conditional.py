@@ -47,7 +47,6 @@ import numpy as np
 from featgeo.evidence.blocks import table_evidence
 from featgeo.evidence.independence import independence_test
 from featgeo.evidence.shuffling import (
-    AMPLE_COUNT,
     Evidence,
     Shuffling,
     checked,
@@ -176,7 +175,7 @@ class GivenS(Condition, Side):
 
 CHUNK = 8192  # rows at once; it bounds the memory
 NAME = "products of residuals"
-MOST_PERMUTED = 5000  # rows; with more the limit is as good and faster
+MOST_PERMUTED = 5000  # rows; with more the limit is as good, and it bounds the time
 
 
 def variance_ratio(x: Residuals, y: Residuals, modulating: Array) -> Array:
@@ -378,9 +377,9 @@ def conditional_evidence(x: Side, y: Side, s: GivenS, method: str, n_permutation
             return table_evidence(x.finite, y.finite, shuffling, s.finite)
         of_x, of_y = ([side.finite] if side.finite else scored_columns(side.rows.table) for side in (x, y))
         return stratified_probe_test(of_x, of_y, s.finite, s.seed, shuffling)
-    if n < AMPLE_COUNT * n_columns:
+    if n < (ample := in_force.get().ample_count) * n_columns:
         raise ValueError(
-            f"A test given S needs at least {AMPLE_COUNT} rows for each column of S that varies, got {n} rows and "
+            f"A test given S needs at least {ample} rows for each column of S that varies, got {n} rows and "
             f"{n_columns} columns: regressions on S would explain anything. Pass more rows or fewer columns."
         )
     return product_test(x, y, s)

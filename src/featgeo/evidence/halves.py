@@ -23,7 +23,9 @@ average is at most the average of the standard errors.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,6 @@ from sklearn.base import clone
 from featgeo.card import Card, Shown
 from featgeo.evidence.blocks import LIMIT_ROWS
 from featgeo.evidence.shuffling import (
-    AMPLE_COUNT,
     Evidence,
     Shuffling,
     permutation_pvalue,
@@ -42,12 +43,11 @@ from featgeo.evidence.shuffling import (
     rests_on_few_rows,
 )
 from featgeo.features.spaces import varies
-from featgeo.features.variables import Rows
+from featgeo.features.variables import Model, Rows, in_turn
 from featgeo.geometry.validation import Array, check_level, shown
 from featgeo.learning.data import Pairs
 from featgeo.models import ModalDecomposition
-
-FEWEST_ROWS = 20  # ten to learn from, and ten to show it
+from featgeo.tuning import in_force
 
 Half = tuple[Rows, Rows]
 
@@ -55,11 +55,17 @@ Half = tuple[Rows, Rows]
 def learned_evidence(x: Rows, y: Rows, model: ModalDecomposition | None, shuffling: Shuffling) -> Evidence:
     """Test the independence of two variables by modes learned on one half of the rows and tested on the other."""
     ways = []
-    for seen, held_out in halves(x, y, shuffling.rng, "use method='smooth'"):
-        if not all(map(varies, seen)):
+    taught = on_halves(
+        x,
+        y,
+        lambda seen: learned_on(model, seen) if all(map(varies, seen)) else None,
+        shuffling.rng,
+        "use method='smooth'",
+    )
+    for fitted, held_out in taught:
+        if fitted is None:
             ways.append(Evidence(0.0, 1.0, "a half that never varies teaches no mode"))
             continue
-        fitted = learned_on(model, seen)
         f, g = fitted.transform(*(rows.raw for rows in held_out))
         weights = fitted.held_out_singular_values_.clip(min=0.0)  # where none is left of these, those of its own rows
         ways.append(score_evidence(f, g, weights if weights.any() else fitted.singular_values_, shuffling))
@@ -67,19 +73,25 @@ def learned_evidence(x: Rows, y: Rows, model: ModalDecomposition | None, shuffli
     return Evidence(better.statistic, min(1.0, 2 * better.pvalue), f"learned on halves: {better.method}")
 
 
-def halves(x: Rows, y: Rows, rng: np.random.Generator, otherwise: str) -> tuple[tuple[Half, Half], tuple[Half, Half]]:
-    """The rows parted in two at random, one half to learn from and one to test on, both ways.
+def on_halves(
+    x: Rows, y: Rows, learned: Callable[[Half], Model], rng: np.random.Generator, otherwise: str
+) -> Iterator[tuple[Model, Half]]:
+    """What is learned on one half of the rows, parted at random, and the rows of the other; both ways.
 
     `otherwise` says what to do where they are too few.
     """
-    n = len(x)
-    if n < FEWEST_ROWS:
+    n, fewest = len(x), 2 * in_force.get().rows_a_function  # for one function to learn, and to show it
+    if n < fewest:
         raise ValueError(
-            f"Learning on halves of the rows needs at least {FEWEST_ROWS} rows, got {n}. With so few, {otherwise}."
+            f"Learning on halves of the rows needs at least {fewest} rows, got {n}. With so few, {otherwise}."
         )
-    fold = Pairs(x, y).folds(2, int(rng.integers(2**31)))
-    one, other = ((x.take(part), y.take(part)) for part in (np.flatnonzero(fold == i) for i in range(2)))
-    return (one, other), (other, one)
+
+    def without(rows: np.ndarray) -> Model:
+        others = np.delete(np.arange(n), rows)
+        return learned((x.take(others), y.take(others)))
+
+    for model, rows in in_turn(Pairs(x, y).folds(2, int(rng.integers(2**31))), without):
+        yield model, (x.take(rows), y.take(rows))
 
 
 def check_model(model: Any) -> None:
@@ -122,7 +134,7 @@ def score_evidence(f: Array, g: Array, weights: Array, shuffling: Shuffling) -> 
 
     # |a|^2 <= |sqrt(w) f|^2 |sqrt(w) g|^2 bounds the kurtosis of a: with one mode it is the product of the two.
     fourth = np.prod([np.mean(np.square(np.square(side).sum(axis=1))) for side in (left, right)])
-    few = n <= LIMIT_ROWS or AMPLE_COUNT * fourth > n * (spread**2 / n) ** 2
+    few = n <= LIMIT_ROWS or in_force.get().ample_count * fourth > n * (spread**2 / n) ** 2
     return shuffling.evidence(of_orders, [np.arange(n)], name, None if few else (norm.sf, "normal limit"))
 
 
@@ -186,11 +198,9 @@ def held_out_spectrum(
     shuffling = Shuffling.of(n_permutations, random_state)
     check_model(model)
     x, y = read_rows(X=X, Y=Y)
-    ways = halves(x, y, shuffling.rng, "ask `independence_test` whether there is any dependence")
-    measured = []
-    for seen, held_out in ways:
-        f, g = learned_on(model, seen).transform(*(rows.raw for rows in held_out))
-        measured.append(_measured(f, g, shuffling))
+    ask = "ask `independence_test` whether there is any dependence"
+    ways = on_halves(x, y, partial(learned_on, model), shuffling.rng, ask)
+    measured = [_measured(*fitted.transform(a.raw, b.raw), shuffling=shuffling) for fitted, (a, b) in ways]
     k = min(part.shape[1] for part in measured)
     sigma, error, pvalue = np.mean([part[:, :k] for part in measured], axis=0)
     inside = sigma.clip(-1 + 1e-12, 1 - 1e-12)
@@ -200,7 +210,7 @@ def held_out_spectrum(
     return HeldOutSpectrum(sigma, low, high, (2 * pvalue).clip(max=1), len(x), level)
 
 
-def _measured(f: Array, g: Array, shuffling: Shuffling) -> Array:
+def _measured(f: Array, g: Array, *, shuffling: Shuffling) -> Array:
     """Correlations of f_i and g_i on held-out rows, their standard errors, and one-sided p-values, (3, k)."""
     u, v = ((z - z.mean(axis=0)) / z.std(axis=0).clip(min=1e-12) for z in (f, g))
     r, error = studentised(u, v)

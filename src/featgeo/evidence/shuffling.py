@@ -39,6 +39,7 @@ from featgeo.features.columns import counted
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_real, check_same_rows, check_whole, generator_of
+from featgeo.tuning import in_force
 
 
 def read_rows(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
@@ -64,15 +65,14 @@ def checked(*variables: Rows, tensors: bool = False) -> tuple[Rows, ...]:
     return variables
 
 
-AMPLE_COUNT = 5  # rows that a normal or chi-square limit needs behind each cell: Cochran's rule for expected counts
 _EDGE = 0.5  # where K ends, once the largest weight is 1
-_SLOPE = 0.5  # of the path, far out
+_SLOPE = 0.5  # of the path, far out: integrals are the same along any
 _ENDS = np.linspace(0, 30, 61)  # where the path may end, as arguments of sinh
 
 
 def rests_on_few_rows(x: Array, y: Array) -> bool:
     """Whether products of centred features, (n, k) and (n, l), vary on too few rows for their means to be normal."""
-    return AMPLE_COUNT * kurtosis(x) * kurtosis(y) > len(x)
+    return in_force.get().ample_count * kurtosis(x) * kurtosis(y) > len(x)
 
 
 def kurtosis(features: Array) -> float:

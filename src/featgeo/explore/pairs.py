@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from featgeo.evidence.shuffling import AMPLE_COUNT
 from featgeo.explore.cells import Cells
 from featgeo.explore.counting import Counts
+from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
-from featgeo.learning.solve import preferred_places
 from featgeo.tuning import in_force
 
 MOST_ENTRIES = 2**21  # of the tables of a batch: memory
@@ -133,30 +132,47 @@ class Batch:
             np.einsum("pa,pak->pk", margin, np.square(np.square(h).cumsum(axis=2)))
             for margin, h in ((rows, f), (columns, g))
         ]
-        return _block_tail(energy, fourth, np.minimum.outer(n_f, _RUNGS), np.minimum.outer(n_g, _RUNGS), n)
+        a, b = rungs(n_f), rungs(n_g)
+        place = np.arange(len(n))[:, None]
+        of_f, of_g = (each[place, np.maximum(sizes - 1, 0)] for each, sizes in zip(fourth, (a, b), strict=True))
+        size = (a[:, :, None] * b[:, None, :]).astype(np.float64)
+        added = (of_f[:, :, None] * of_g[:, None, :] - size**2 - 2 * size) / n[:, None, None]
+        spreads = 2 * size + np.maximum(added, -size)  # no less than half of what chi-square has
+        return block_tail(at_rungs(energy, a, b), size, spreads, (are_new(a), are_new(b)))
 
 
-def _block_tail(energy: Array, fourth: Sequence[Array], a: np.ndarray, b: np.ndarray, n: Array) -> Array:
-    """The joint tail probability of the energies of leading blocks, (P,).
+def rungs(sizes: np.ndarray) -> np.ndarray:
+    """How many functions each block of a ladder holds, (P, rungs), where there are so many, (P,)."""
+    return np.minimum.outer(sizes, _RUNGS)
+
+
+def block_tail(energy: Array, means: Array, spreads: Array, new: tuple[np.ndarray, np.ndarray]) -> Array:
+    """The joint tail probability of the energies of blocks, (P,).
 
     Args:
-        energy: Of each leading block, (P, n_f, n_g).
-        fourth: E|f|^4 of the first functions, of either side, (P, k) and (P, l).
-        a: Functions of the first side in a block, (P, rungs); a rung counts while it brings functions.
-        b: The same of the second side.
-        n: Rows, (P,).
+        energy: Of each block, (P, rungs, rungs).
+        means: Of that where there is no dependence.
+        spreads: Its variance there.
+        new: Which rungs of either side bring functions, (P, rungs) each; others repeat the one before.
     """
-    place = np.arange(len(n))[:, None, None]
-    size = (a[:, :, None] * b[:, None, :]).astype(np.float64)
-    last_a, last_b = np.maximum(a - 1, 0)[:, :, None], np.maximum(b - 1, 0)[:, None, :]
-    added = fourth[0][place, last_a] * fourth[1][place, last_b] - size**2 - 2 * size
-    spread = 1 + np.maximum(added / np.maximum(2 * size * n[:, None, None], 1.0), -0.5)
-    tails = chdtrc(size / spread, energy[place, last_a, last_b] / spread)
-    new = [np.diff(sizes, axis=1, prepend=0) > 0 for sizes in (a, b)]
-    counts = new[0][:, :, None] & new[1][:, None, :]
-    scores = np.where(counts, _cauchy_score(np.where(counts, tails, 0.5)), 0.0).sum(axis=(1, 2))
+    counts = new[0][:, :, None] & new[1][:, None, :] & (means > 0) & (spreads > 0)
+    means, spreads = (np.where(counts, values, 1.0) for values in (means, spreads))
+    scale = spreads / (2 * means)  # of a chi-square with the same mean and variance
+    tails = np.where(counts, chdtrc(means / scale, energy / scale), 0.5)
+    scores = np.where(counts, _cauchy_score(tails), 0.0).sum(axis=(1, 2))
     weight = counts.sum(axis=(1, 2))
     return np.where(weight > 0, _cauchy_tail(scores / np.maximum(weight, 1)), 1.0)
+
+
+def at_rungs(energy: Array, a: np.ndarray, b: np.ndarray) -> Array:
+    """Of leading blocks, (P, k, l), those of rungs that hold so many functions, (P, rungs) each."""
+    place = np.arange(len(energy))[:, None, None]
+    return energy[place, np.maximum(a - 1, 0)[:, :, None], np.maximum(b - 1, 0)[:, None, :]]
+
+
+def are_new(sizes: np.ndarray) -> np.ndarray:
+    """Which rungs bring functions, (P, rungs)."""
+    return np.diff(sizes, axis=1, prepend=0) > 0
 
 
 def _kurtosis(functions: Array, margin: Array) -> Array:
@@ -171,7 +187,7 @@ def _ample_sizes(of_f: Array, of_g: Array, n: Array) -> tuple[np.ndarray, np.nda
     place = np.arange(len(n))
     for _ in range(of_f.shape[1] + of_g.shape[1]):
         last_f, last_g = of_f[place, np.maximum(n_f - 1, 0)], of_g[place, np.maximum(n_g - 1, 0)]
-        few = (n_f > 0) & (n_g > 0) & (AMPLE_COUNT * last_f * last_g > n) & (n_f * n_g > 1)
+        few = (n_f > 0) & (n_g > 0) & (in_force.get().ample_count * last_f * last_g > n) & (n_f * n_g > 1)
         if not few.any():
             break
         shorter_f = few & (n_f > 1) & ((last_f >= last_g) | (n_g == 1))
@@ -215,8 +231,8 @@ class Modes:
         """Inside the first functions of either side, as many as `sizes`, (P, 2), says."""
         n_f, n_g = (max(int(size), 1) for size in sizes.max(axis=0))
         inside = (np.arange(n_f) < sizes[:, :1])[:, :, None] & (np.arange(n_g) < sizes[:, 1:])[:, None, :]
-        left, sigma, right = _leading(batch.core[:, :n_f, :n_g] * inside)
-        fold_left, fold_sigma, fold_right = _leading(batch.left_out(n_f, n_g) * inside[:, None])
+        left, sigma, right = leading(batch.core[:, :n_f, :n_g] * inside)
+        fold_left, fold_sigma, fold_right = leading(batch.left_out(n_f, n_g) * inside[:, None])
         f, g = batch.f[..., :n_f], batch.g[..., :n_g]
         return cls(sigma, f @ left, g @ right, fold_sigma, f[:, None] @ fold_left, g[:, None] @ fold_right)
 
@@ -239,21 +255,13 @@ class Modes:
         n = np.maximum(rows.sum(axis=2), 1.0)[..., None, None]
         mean_f, mean_g = (np.einsum("pfa,pfak->pfk", m, h) / n[..., 0] for m, h in ((rows, f), (columns, g)))
         cores = f.swapaxes(2, 3) @ tables @ g / n - mean_f[..., :, None] * mean_g[..., None, :]
-        left, sigma, right = _leading(cores)
+        left, sigma, right = leading(cores)
         f, g = f @ left, g @ right
         return cls(sigma[:, 0], f[:, 0], g[:, 0], sigma[:, 1:], f[:, 1:], g[:, 1:])
 
     def judged(self, batch: Batch) -> tuple[Array, Array]:
-        """On held-out rows, H-scores of the first 0, 1, ... modes, (P, F, m + 1), and each mode's correlation."""
-        both, of_f, of_g = batch.moments_of(self.fold_f, self.fold_g)
-        own = np.einsum("pfmm->pfm", both)
-        sigma = self.fold_sigma
-        # The energy of the first i modes is the sum over a leading square.
-        square = np.einsum("pfi,pfj,pfij->pfij", sigma, sigma, of_f * of_g).cumsum(axis=2).cumsum(axis=3)
-        scores = (sigma * own).cumsum(axis=2) - np.einsum("pfmm->pfm", square) / 2
-        spread = np.sqrt(np.maximum(np.einsum("pfmm->pfm", of_f) * np.einsum("pfmm->pfm", of_g), 0))
-        correlation = np.divide(own, spread, out=np.zeros_like(own), where=spread > COLLINEAR)
-        return np.concatenate([np.zeros_like(scores[..., :1]), scores], axis=2), correlation
+        """What held-out rows say of the modes, as `judged`."""
+        return judged(self.fold_sigma, *batch.moments_of(self.fold_f, self.fold_g))
 
     def taken(self, index: Any) -> Modes:
         """Of some of the pairs."""
@@ -268,7 +276,25 @@ class Modes:
         ))  # fmt: skip
 
 
-def _leading(cores: Array) -> tuple[Array, Array, Array]:
+def judged(sigma: Array, both: Array, of_f: Array, of_g: Array) -> tuple[Array, Array]:
+    """On held-out rows, H-scores of the first 0, 1, ... modes, (P, F, m + 1), and each mode's correlation, (P, F, m).
+
+    Args:
+        sigma: Strengths of modes that these rows have not seen, (P, F, m).
+        both: Their covariances there, of f with g, (P, F, m, m).
+        of_f: Of f with f.
+        of_g: Of g with g.
+    """
+    own = np.einsum("pfmm->pfm", both)
+    # The energy of the first i modes is the sum over a leading square.
+    square = np.einsum("pfi,pfj,pfij->pfij", sigma, sigma, of_f * of_g).cumsum(axis=2).cumsum(axis=3)
+    scores = (sigma * own).cumsum(axis=2) - np.einsum("pfmm->pfm", square) / 2
+    spread = np.sqrt(np.maximum(np.einsum("pfmm->pfm", of_f) * np.einsum("pfmm->pfm", of_g), 0))
+    correlation = np.divide(own, spread, out=np.zeros_like(own), where=spread > COLLINEAR)
+    return np.concatenate([np.zeros_like(scores[..., :1]), scores], axis=2), correlation
+
+
+def leading(cores: Array) -> tuple[Array, Array, Array]:
     """The leading modes of each of many cores, (..., n_f, n_g): left, sigma (..., m) and right."""
     u, sigma, vt = np.linalg.svd(cores, full_matrices=False)
     m = min(MOST_MODES, sigma.shape[-1])
@@ -316,14 +342,14 @@ def _steps(sums: Array, rows: Array) -> Array:
     leaf = (np.arange(rows.shape[-1])[:, None] >= cuts[..., None, 1:-1]).sum(axis=-1)
     own = (leaf[..., None] == np.arange(n_steps)).astype(np.float64)
     shares = np.einsum("...a,...as->...s", rows, own) / np.maximum(rows.sum(axis=-1), 1.0)[..., None]
-    return own @ _contrasts(shares)
+    return own @ contrasts(shares)
 
 
 def _energy(sums: Array, rows: Array) -> Array:
     return np.square(sums).sum(axis=-1) / np.maximum(rows, 1.0)
 
 
-def _contrasts(shares: Array) -> Array:
+def contrasts(shares: Array) -> Array:
     """Orthonormal functions of parts that hold these shares, less their means, (..., s) to (..., s, s - 1)."""
     root = np.sqrt(shares)
     unit = np.broadcast_to(np.eye(shares.shape[-1])[:, 1:], (*shares.shape, shares.shape[-1] - 1))

@@ -26,12 +26,10 @@ from torch import Tensor
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.space import Fields, at_code
 from featgeo.features.variables import Rows, Variable, cross_fitted, deal
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.tuning import in_force
-
-# The energy of a direction of features beside the largest: below, it is what rounding leaves of products of floats.
-SMALLEST_VARIANCE = 1e-6
 
 
 def shrunken(counts: Array, sums: Array, squares: Array) -> Array:
@@ -173,7 +171,7 @@ def _whitened(features: Array) -> Array:
     """Uncorrelated functions of unit variance with the same span, those of the least variance first, (n, r)."""
     centred = features - features.mean(axis=0)
     variances, axes = np.linalg.eigh(centred.T @ centred / len(centred))
-    kept = variances > SMALLEST_VARIANCE * max(variances.max(initial=0), np.finfo(np.float64).tiny)
+    kept = variances > COLLINEAR * max(variances.max(initial=0), np.finfo(np.float64).tiny)
     return centred @ (axes[:, kept] / np.sqrt(variances[kept]))
 
 

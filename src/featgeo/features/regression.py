@@ -150,10 +150,9 @@ def gaussian(squared_distances: Tensor, width: float = 1.0) -> Tensor:
 RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue: half a decade changes no fit by much
 HARDLY = 0.05  # share of an eigenvector that a regression takes out; it bounds the time
 STEPS = 5  # of Gauss and Newton, at most; it bounds the time
-NEGLIGIBLE = 1e-3  # share of an error, or of the energy of a step: when steps end
-JUMP_ROWS = 5  # on either side of a jump, at least: means of fewer are not nearly normal
+NEGLIGIBLE = 1e-3  # share of an error, or of the energy of a step, with which steps end; it bounds the time
 ROUNDING = np.sqrt(np.finfo(np.float64).eps)  # relative to the largest: smaller directions of targets are that
-_TINY = 1e-12
+_TINY = 1e-12  # no division by zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,7 +422,8 @@ def jumps_of(terms: Known, lines: Known, along: Sequence[Known], target: Array) 
     n, bases, found = len(target), [terms.values, lines.values], []
     before = np.arange(1, n)
     weight = n / (before * (n - before))
-    weight[: JUMP_ROWS - 1] = weight[n - JUMP_ROWS :] = 0
+    fewest = max(1, in_force.get().ample_count)  # on either side of a jump: means of fewer are not nearly normal
+    weight[: fewest - 1] = weight[n - fewest :] = 0
     orders = np.array([np.argsort(one.values) for one in along])
     noise = np.square(_left(bases[0], target)).mean()
     for _ in range(in_force.get().most_jumps if len(orders) else 0):

@@ -30,7 +30,7 @@ from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 
-LANDMARKS = 200  # of a kernel: more take longer, and tell little more of smooth functions
+LANDMARKS = 200  # of a kernel: bounds time, and more tell little more of smooth functions
 
 
 @saved

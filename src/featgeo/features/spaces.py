@@ -207,7 +207,7 @@ def _with_missing(variable: Variable) -> tuple[int, ...]:
 
 QUADRATURE_NODES = 60  # integrals of squares of splines are exact to rounding
 MOST_SYMBOLS = 2000  # indicators of a variable: bounds memory
-MOST_SPLINES = 500  # beyond, a Gram matrix of all of them costs more than it tells
+MOST_SPLINES = 500  # bounds time: beyond, a Gram matrix of all of them costs more than it tells
 
 
 @saved

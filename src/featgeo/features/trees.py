@@ -10,8 +10,8 @@ own loop over the same nodes is several times faster, since each row there takes
 
 *An index* is a direction b of many columns and a curve h along it, E[t(Y)|x] = h(b.x). Least squares finds b up to its
 length for any curve where columns are elliptical, such as Gaussian ones (Brillinger 1982), and nearly so for many
-others; along b.x only a function of one number is left to learn, which takes few rows. The curve is one of a few, by
-the Bayesian information criterion: cubic splines of some sizes, or a step a + b tanh((z - c) / s), which is what
+others; along b.x only a function of one number is left to learn, which takes few rows. The curve is one of a few, as
+points left out prefer: cubic splines of some sizes, or a step a + b tanh((z - c) / s), which is what
 evidence for one of two hidden causes adds up to: the true mode of two Gaussians of the same covariance, and of the
 paper's sequences (Prop. seq). A direction that was fitted to a row explains some of its noise, and does so along a
 line: judged on the same rows, a line would look better than the true curve. So the curve is fitted to indices of rows
@@ -25,15 +25,15 @@ fewer for each function the more there are. So predictions take not much longer 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from scipy.interpolate import make_lsq_spline
-from scipy.optimize import least_squares
+from scipy.interpolate import BSpline
+from scipy.linalg import lstsq
+from scipy.optimize import leastsq
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
@@ -46,7 +46,7 @@ from featgeo.features.columns import UNKNOWN
 from featgeo.features.labels import LabelMeans
 from featgeo.features.space import Fields, Space, interpolated
 from featgeo.features.spaces import Encoding
-from featgeo.features.variables import Rows, copies_of, cross_fitted, deal
+from featgeo.features.variables import Candidate, Rows, copies_of, cross_fitted, deal, preferred
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -179,7 +179,7 @@ class Forest(Fields):
 
 MOST_POINTS = 1000  # of a curve, means of as many groups of neighbours along the index: bounds time
 # Where the search for a step starts, in standard deviations of the index: it ends where squares are least.
-STEP_CENTRES, STEP_WIDTHS = np.linspace(-2, 2, 9), 0.1 * 2.0 ** np.arange(6)
+STEP_CENTRES, STEP_WIDTHS = np.linspace(-2, 2, 9), np.log(0.1 * 2.0 ** np.arange(6))
 
 
 @saved
@@ -234,74 +234,69 @@ def _direction(values: Array, target: Array, part: np.ndarray) -> tuple[Array, A
         return axes @ ((axes.T @ product) / (energies.clip(min=0)[:, None] + scale * ridges))
 
     _, indices = cross_fitted(part, without, lambda lines, rows: values[rows] @ lines)
-    best = int(np.argmin(np.square(target[:, None] - indices).sum(axis=0)))
+    lost = enumerate(np.square(target - indices.T))
+    best = preferred([Candidate(i, 1, np.bincount(part, -each).astype(float)) for i, each in lost]).what
     return without(part[:0])[:, best], indices[:, best]
 
 
 def _curve(index: Array, target: Array) -> tuple[Array, Array]:
-    """Points along the index, (m,), and the best curve at them, (m,)."""
-    n = len(index)
-    order = np.argsort(index, kind="stable")
+    """Points along the index, (m,), and the curve at them that points left out prefer, (m,)."""
+    n, order = len(index), np.argsort(index, kind="stable")
     starts = np.linspace(0, n, min(MOST_POINTS, n), endpoint=False).astype(int)
     weight = np.diff(np.append(starts, n)).astype(np.float64)
     at, means = (np.add.reduceat(z[order], starts) / weight for z in (index, target))
     at = np.maximum.accumulate(at)  # means of equal values may differ by rounding
-    mean = float(np.average(target))
     spread = np.sqrt(np.average(np.square(at), weights=weight))
     if at[-1] - at[0] <= 1e-9 * spread or spread == 0:  # no index to follow
-        return at[:1], np.array([mean])
-    within = float(np.square(target).sum() - (weight * np.square(means)).sum())  # no curve explains this
-    floor = 1e-12 * float(np.square(target - mean).sum()) + np.finfo(np.float64).tiny
+        return at[:1], np.array([np.average(target)])
+    sizes = [size for size in in_force.get().index_knots if len(at) > 2 * (size + 2)]
+    knots = [np.pad(np.quantile(at, np.linspace(0, 1, size)), 3, mode="edge") for size in sizes]
+    cubics = [BSpline.design_matrix(at, each, 3).toarray() for each in knots]
 
-    def criterion(curve: Array, parameters: int) -> float:
-        error = max(within + float((weight * np.square(means - curve)).sum()), floor)
-        return float(n * np.log(error) + parameters * np.log(n))
+    def without(points: np.ndarray) -> Array:
+        """A curve of each kind that has not seen some of the points, (m, kinds)."""
+        seen = weight.copy()
+        seen[points] = 0
+        splines = [cubic @ lstsq((cubic.T * seen) @ cubic, (cubic.T * seen) @ means)[0] for cubic in cubics]
+        return np.stack([_step(at, means, seen), *splines], axis=1)
 
-    curves = [(_step(at, means, weight), 4), *_splines(at, means, weight)]  # a step has a, b, c and s
-    return at, min(curves, key=lambda pair: criterion(*pair))[0]
+    def told(curves: Array, points: np.ndarray) -> Array:
+        others = np.delete(np.arange(len(at)), points)  # of which the outermost stand for what is beyond
+        return np.stack([np.interp(at[points], at[others], curve[others]) for curve in curves.T], axis=1)
+
+    part = deal(len(at), in_force.get().folds, 0)
+    _, unseen = cross_fitted(part, without, told)
+    costs = [4, *(size + 2 for size in sizes)]  # parameters: a step has a, b, c and s
+    found = zip(without(part[:0]).T, costs, weight * np.square(means - unseen.T), strict=True)
+    candidates = [Candidate(curve, cost, np.bincount(part, -lost).astype(float)) for curve, cost, lost in found]
+    return at, preferred(candidates).what
 
 
 def _step(at: Array, means: Array, weight: Array) -> Array:
     """The best a + b tanh((z - c) / s) at the points, (m,)."""
     share = weight / weight.sum()
     centred = at - share @ at
-    z = centred / np.sqrt(share @ np.square(centred))
+    z = centred / np.sqrt(share @ np.square(centred)).clip(min=np.finfo(np.float64).tiny)
     mean = share @ means
 
-    def fitted(c: Array, s: Array) -> Array:
-        """The best a and b for each c and s, (..., m)."""
-        step = np.tanh((z - c[..., None]) / s[..., None])
+    def fitted(c: Array, log_s: Array) -> Array:
+        """The best a and b for each c and log s, (..., m); far from where the search starts all are the same."""
+        c, log_s = c.clip(STEP_CENTRES[0] - 1, STEP_CENTRES[-1] + 1), log_s.clip(STEP_WIDTHS[0], STEP_WIDTHS[-1] + 0.5)
+        step = np.tanh((z - c[..., None]) / np.exp(log_s)[..., None])
         step -= (step @ share)[..., None]
         slope = step @ (share * (means - mean)) / np.maximum(np.square(step) @ share, np.finfo(np.float64).tiny)
         return mean + slope[..., None] * step
 
-    def residuals(parameters: Array) -> Array:
-        return np.sqrt(share) * (means - fitted(parameters[0], np.exp(parameters[1])))
-
-    c, s = (grid.ravel() for grid in np.meshgrid(STEP_CENTRES, STEP_WIDTHS))
-    best = np.argmin(np.square(means - fitted(c, s)) @ share)
-    widths = np.log(STEP_WIDTHS[[0, -1]]) + np.array([-0.1, 0.5])  # a little beyond where the search starts
-    bounds = ([STEP_CENTRES[0] - 1, widths[0]], [STEP_CENTRES[-1] + 1, widths[1]])
-    found = least_squares(residuals, [c[best], np.log(s[best])], bounds=bounds, max_nfev=20)
-    return fitted(found.x[0], np.exp(found.x[1]))
+    grid = np.reshape(np.meshgrid(STEP_CENTRES, STEP_WIDTHS), (2, -1))
+    best = np.argmin(np.square(means - fitted(*grid)) @ share)
+    found = leastsq(lambda way: np.sqrt(share) * (means - fitted(*way)), grid[:, best], full_output=True, maxfev=60)
+    return fitted(*found[0])
 
 
-def _splines(at: Array, means: Array, weight: Array) -> Iterator[tuple[Array, int]]:
-    """Cubic splines of each size that the points have room for, (m,), with their number of parameters."""
-    for size in in_force.get().index_knots:
-        knots = np.unique(np.quantile(at, np.linspace(0, 1, size)))
-        if len(knots) == size and len(at) > 2 * (size + 2):
-            padded = np.pad(knots, 3, mode="edge")
-            yield make_lsq_spline(at, means, padded, w=np.sqrt(weight))(at), size + 2
-
-
-GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: about 20 s of one core
-# What predictions may cost: trees that a new row passes through for all functions together, and forests, of a hundred
-# trees each, that are averaged where there is a single function.
-MOST_TREES, FEWEST_TREES = 220, 20
-AVERAGED = 3
+GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: bounds time to about 20 s of one core
+FEW_PARTS = 3  # of the rows that are left out in turn where forests of all rows are grown besides: bounds time
 MOST_LEAVES = 31  # of a tree, as scikit-learn has them: bounds time
-FEWEST_GROWN = 2000  # rows of a forest that are always afforded, however many columns they have
+FEWEST_GROWN = 2000  # rows of a forest that are always afforded, however many columns they have: bounds time
 
 
 @saved
@@ -411,15 +406,18 @@ class RegressorSpace(Space):
             encoding = Encoding.fit(rows, "standard")
         inputs = as_matrix(rows) if encoding is None else encoding.features(rows).cpu()
         name = "trees" if regressor is None else getattr(regressor, "__name__", type(regressor).__name__)
-        # With many functions forests have fewer trees, each of which goes further: so predictions stay fast.
-        n_trees = int(np.clip(MOST_TREES / max(targets.shape[1], 1), FEWEST_TREES, 100))
-        boosted = trees(rows, seed, max_iter=n_trees, learning_rate=10 / n_trees)
-        start = boosted if regressor is None else regressor
+        # With many functions forests have fewer trees, each of which goes further, by a tenth to half of the way: so
+        # predictions stay fast.
+        options = in_force.get()
+        n_trees = int(np.clip(options.forest_trees / max(targets.shape[1], 1), 20, 100))
+        start = trees(rows, seed, max_iter=n_trees, learning_rate=10 / n_trees) if regressor is None else regressor
         if regressor is None and inputs.numel() * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
+        elif regressor in (None, IndexRegressor) and targets.shape[1] > 1:
+            fold_of_row = fold_of_row % FEW_PARTS
         variable, codes = rows.variable, rows.table.codes
-        width = inputs.shape[1] + 2 * len(variable.many_labels)
-        most = GROWN_CELLS // max(1, width * targets.shape[1] * (len(np.unique(fold_of_row)) + 1))
+        n_cells = (inputs.shape[1] + 2 * len(variable.many_labels)) * targets.shape[1]  # of a row, in all forests
+        most = max(FEWEST_GROWN, GROWN_CELLS // max(1, n_cells * (len(np.unique(fold_of_row)) + 1)))
 
         def without(out: np.ndarray) -> Regressions:
             at = np.delete(np.arange(len(rows)), out)
@@ -427,21 +425,20 @@ class RegressorSpace(Space):
             if variable.many_labels:
                 means, of_rows = LabelMeans.fit(variable, codes[at], targets[at], seed)
                 told = torch.from_numpy(of_rows)
-            if regressor is None and len(at) > max(most, FEWEST_GROWN):  # means cost nothing, and rest on all rows
-                some = np.sort(np.random.default_rng(seed).choice(len(at), max(most, FEWEST_GROWN), replace=False))
+            if regressor is None and len(at) > most:  # means cost nothing, and rest on all rows
+                some = np.sort(np.random.default_rng(seed).choice(len(at), most, replace=False))
                 at, told = at[some], told if told is None else told[some]
             read, aims = inputs[at], targets[at].T
             models = [fitted(start, _read_for(j, read, told).numpy(), aim) for j, aim in enumerate(aims)]
             return Regressions(tuple(models), means)
 
-        def told_by(model: Regressions, out: np.ndarray) -> Array:
-            return model.forward(inputs[out], torch.from_numpy(codes[out])).numpy()
-
-        grown, unseen = cross_fitted(fold_of_row, without, told_by, name)
+        grown, unseen = cross_fitted(
+            fold_of_row, without, lambda model, out: model.forward(inputs[out], rows.codes[out].cpu()).numpy(), name
+        )
         if targets.shape[1] > 1:
             tell(f"{name} of all rows")
             grown = [without(np.empty(0, dtype=np.int64))]
-        return cls(tuple(grown[:AVERAGED]), encoding), unseen
+        return cls(tuple(grown[: options.averaged_forests]), encoding), unseen
 
     def forward(self, rows: Rows) -> Tensor:
         """The average over the sets of regressors, (n, k)."""
@@ -450,12 +447,21 @@ class RegressorSpace(Space):
 
 
 def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegressor:
-    """Boosted trees that take labels as labels; options as scikit-learn has them."""
-    n_numbers = rows.table.numbers.shape[1]
+    """Boosted trees that take labels as labels; options as scikit-learn has them.
+
+    A leaf is a function that is learned by itself: it is shrunk as if it had so many rows more that say nothing, and
+    may then have half as many.
+    """
+    n_numbers, numbers = rows.table.numbers.shape[1], in_force.get()
     as_sets = [n_numbers + i for i in range(len(_columns_as_sets(rows)))]
-    leaves = int(np.clip(in_force.get().leaves_a_root * np.sqrt(len(rows)), 2, MOST_LEAVES))
-    options = {"max_leaf_nodes": leaves, "categorical_features": as_sets or None, "random_state": seed, **options}
-    return HistGradientBoostingRegressor(**options)
+    settings = {
+        "max_leaf_nodes": int(np.clip(numbers.leaves_a_root * np.sqrt(len(rows)), 2, MOST_LEAVES)),
+        "min_samples_leaf": max(1, numbers.rows_a_function // 2),
+        "l2_regularization": numbers.rows_a_function,
+        "categorical_features": as_sets or None,
+        "random_state": seed,
+    }
+    return HistGradientBoostingRegressor(**{**settings, **options})
 
 
 def as_matrix(rows: Rows) -> Tensor:

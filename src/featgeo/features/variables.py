@@ -16,14 +16,16 @@ memorises. But rows may also be equal by right, where columns take few values or
 count as copies only where some column is continuous, x never comes with another y, and chance would hardly make two
 such rows: with columns that were independent of each other, there would be none. Labels repeat by right, and so does a
 number that they determine, such as the size of the firm that a row is about.
+
+Rows that were left out choose, all by one rule (`preferred`): spaces, ridges, numbers of modes, levels, links, curves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -374,9 +376,7 @@ def _side_by_side(parts: list[Rows]) -> Rows:
 
 
 _MIX = 0x9E3779B97F4A7C15 - 2**64  # odd, with irregular bits: products with it spread over all 64
-BY_CHANCE = 0.1  # rows that would equal a given one: with fewer, equal rows have a common origin
-HEAD_ROWS = 4096  # columns that are continuous, tables that are too rich, mostly show it early
-FEWEST_A_FOLD = 2  # distinct rows; with fewer, equal rows are all that there is
+HEAD_ROWS = 4096  # columns that are continuous, tables that are too rich, mostly show it early: bounds time
 
 
 def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None) -> np.ndarray:
@@ -391,14 +391,27 @@ def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None)
     """
     n_folds = min(n_folds, n_rows)
     n_groups = n_rows if copies is None else int(copies.max(initial=-1)) + 1
-    if n_groups < FEWEST_A_FOLD * n_folds:
+    if n_groups < 2 * n_folds:  # folds of a single distinct row do not vary: equal rows are all that there is
         n_groups, copies = n_rows, None
     in_turn = np.tile(np.arange(n_folds), -(-n_groups // n_folds))[:n_groups]
     fold_of_group = np.random.default_rng(seed).permutation(in_turn)
     return fold_of_group if copies is None else fold_of_group[copies]
 
 
+T = TypeVar("T")
 Model = TypeVar("Model")
+
+
+def in_turn(
+    fold_of_row: np.ndarray, without: Callable[[np.ndarray], Model], what: str = ""
+) -> Iterator[tuple[Model, np.ndarray]]:
+    """For each fold a model that has not seen it, and where its rows are; arguments as those of `cross_fitted`."""
+    folds = np.unique(fold_of_row)
+    for i, fold in enumerate(folds, start=1):
+        if what:
+            tell(f"{what}, part {i} of {len(folds)}")
+        own = np.flatnonzero(fold_of_row == fold)
+        yield without(own), own
 
 
 def cross_fitted(
@@ -418,14 +431,69 @@ def cross_fitted(
     Returns:
         The models, by fold, and what the rows are told, (n, ...).
     """
-    rows = [np.flatnonzero(fold_of_row == fold) for fold in np.unique(fold_of_row)]
-    models, values = [], []
-    for i, own in enumerate(rows):
-        if what:
-            tell(f"{what}, part {i + 1} of {len(rows)}")
-        models.append(without(own))
-        values.append(told(models[-1], own))
-    return models, np.concatenate(values)[np.argsort(np.concatenate(rows))]
+    found = [(model, own, told(model, own)) for model, own in in_turn(fold_of_row, without, what)]
+    models, rows, values = zip(*found, strict=True)
+    return list(models), np.concatenate(values)[np.argsort(np.concatenate(rows))]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate(Generic[T]):
+    """Something to choose.
+
+    Attributes:
+        what: It.
+        cost: Of the same kind for all that it is compared with: modes, functions, work. Cost 0 is to have nothing.
+        scores: On each fold of rows that it has not seen, (folds,); the larger the better.
+    """
+
+    what: T
+    cost: float
+    scores: Array
+
+    @property
+    def score(self) -> float:
+        """Mean over the folds; 0 where no rows judge."""
+        return float(np.mean(self.scores)) if len(self.scores) else 0.0
+
+
+def preferred(candidates: Sequence[Candidate[T]]) -> Candidate[T]:
+    """The one that `preferred_places` names."""
+    scores, costs = (np.array([getattr(one, part) for one in candidates]) for part in ("scores", "cost"))
+    return candidates[int(preferred_places(scores, costs))]
+
+
+def preferred_places(scores: Array, costs: Array) -> np.ndarray:
+    """The cheapest that falls short of the best by no more than one standard error of the difference.
+
+    Of several that cost the same the best, and of equals the first. Whether to have anything at all is for the mean
+    score to say: that something is weak is no reason to have nothing.
+
+    Args:
+        scores: Of each candidate on each fold, (..., candidates, folds).
+        costs: Of each candidate, (..., candidates); 0 for having nothing.
+
+    Returns:
+        The place of the one preferred, (...).
+    """
+    means = scores.mean(axis=-1) if scores.shape[-1] else np.zeros(scores.shape[:-1])
+    best = means.argmax(axis=-1)[..., None]
+    close = are_within_an_error(np.take_along_axis(scores, best[..., None], axis=-2), scores)
+    np.put_along_axis(close, best, True, axis=-1)
+    close &= (costs == 0) == (np.take_along_axis(costs, best, axis=-1) == 0)
+    cheapest = close & (costs == np.where(close, costs, np.inf).min(axis=-1, keepdims=True))
+    return np.where(cheapest, means, -np.inf).argmax(axis=-1)
+
+
+def is_within_an_error(best: Candidate[T], other: Candidate[T]) -> bool:
+    """Whether what the other lacks is no more than its own standard error over the folds."""
+    return best is other or bool(are_within_an_error(best.scores, other.scores))
+
+
+def are_within_an_error(best: Array, others: Array) -> np.ndarray:
+    """The same for scores, (..., folds)."""
+    loss, folds = best - others, others.shape[-1]
+    error = loss.std(axis=-1, ddof=1) / np.sqrt(folds) if folds > 1 else 0.0
+    return np.asarray(loss.mean(axis=-1) <= error if folds else np.ones(loss.shape[:-1], dtype=bool))
 
 
 def equal_beside(tables: Sequence[Array]) -> np.ndarray | None:
@@ -435,7 +503,8 @@ def equal_beside(tables: Sequence[Array]) -> np.ndarray | None:
         tables: Numbers and codes of each row, (n, d_i).
     """
     keys = _keys(*tables)
-    if _are_distinct(keys):
+    ordered = np.sort(keys)  # far sooner than their order
+    if (ordered[1:] != ordered[:-1]).all():
         return None
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     return np.argsort(first[place], kind="stable")
@@ -462,7 +531,7 @@ def copies_of(x: Array, y: Array, codes: np.ndarray | None = None) -> np.ndarray
         return np.arange(len(x))
     y_count = np.bincount(x_place[first], minlength=len(x_count))  # how many different y come with each x
     expected = np.exp(np.log(len(x)) + sum(_log_share(column) for column in np.hstack([known, y]).T))
-    copied = (y_count[x_place] == 1) & (expected < BY_CHANCE)
+    copied = (y_count[x_place] == 1) & (expected < in_force.get().chance_copies)
     leader = np.where(copied, first[place], np.arange(len(x)))
     return np.unique(leader, return_inverse=True)[1]
 
@@ -500,8 +569,3 @@ def _keys(*tables: np.ndarray) -> np.ndarray:
         keys *= _MIX
         keys ^= (keys >> 29).bitwise_and_(2**35 - 1)
     return keys.numpy()
-
-
-def _are_distinct(keys: np.ndarray) -> bool:
-    ordered = np.sort(keys)  # far sooner than their order
-    return bool((ordered[1:] != ordered[:-1]).all())

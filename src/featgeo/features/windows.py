@@ -19,8 +19,8 @@ from featgeo.features.space import Space, at_code, last_at_most
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
+from featgeo.tuning import in_force
 
-LONGEST_WINDOW = 4  # the width of the paper's convolution of sequences
 MOST_WINDOWS = 256  # features: bounds memory
 MOST_SYMBOLS = math.isqrt(MOST_WINDOWS)  # then a window still holds two
 
@@ -42,9 +42,9 @@ class WindowSpace(Space):
 
     @classmethod
     def fit(cls, rows: Rows) -> WindowSpace:
-        """Learn the alphabet, and how long windows can be: 4 symbols, or fewer where there would be too many kinds."""
+        """Learn the alphabet, and how long windows can be without too many kinds of them."""
         symbols = _alphabet(rows)
-        longest = min(LONGEST_WINDOW, len(rows.variable.columns))
+        longest = min(in_force.get().longest_window, len(rows.variable.columns))
         length = max(w for w in range(1, longest + 1) if w == 1 or len(symbols) ** w <= MOST_WINDOWS)
         unset = np.full(len(symbols) ** length, np.nan)
         shares = cls(symbols, length, unset)(rows)

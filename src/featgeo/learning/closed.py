@@ -25,12 +25,12 @@ from featgeo.features.recipes import MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import GPU_ROWS_AT_ONCE, Space
 from featgeo.features.spaces import TableSpace, in_reach
 from featgeo.features.trees import RegressorSpace, as_matrix, trees
-from featgeo.features.variables import Parts, Rows, cross_fitted
+from featgeo.features.variables import Candidate, Parts, Rows, cross_fitted, is_within_an_error, preferred
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream, some_rows
-from featgeo.learning.learned import FEW_FOLDS, N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
+from featgeo.learning.learned import FEW_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
 from featgeo.learning.setting import Plan, Setting
-from featgeo.learning.solve import Candidate, Folds, Search, Solution, is_within_an_error, preferred, solve
+from featgeo.learning.solve import Folds, Search, Solution, solve
 from featgeo.tuning import in_force
 from featgeo.watch import is_time_left, tell
 
@@ -104,10 +104,10 @@ class Bank:
         folds: Moments of the features of all spaces, by fold.
     """
 
-    def __init__(self, task: Task, n_folds: int = N_FOLDS) -> None:
-        self.task, self.n_folds, data = task, n_folds, task.data
+    def __init__(self, task: Task, n_folds: int | None = None) -> None:
+        self.task, self.n_folds, data = task, n_folds or in_force.get().folds, task.data
         self.head = data if isinstance(data, Pairs) else data.head_of_next_pass
-        self.fold_of_row = None if self.head is None else self.head.folds(n_folds, task.plan.seed)
+        self.fold_of_row = None if self.head is None else self.head.folds(self.n_folds, task.plan.seed)
         self.spaces: dict[tuple[str, str], Space] = {}
         self.own: dict[tuple[str, str], Array] = {}
         self._kept: dict[tuple[str, str], Any] = {}
@@ -150,15 +150,17 @@ class Bank:
             self._kept[key] = values
         return values
 
-    def pair(self, recipes: Mapping[str, Recipe]) -> Solution:
-        """The modes of one block of either side on their own, each with a recipe."""
+    def pair(self, recipes: Mapping[str, Recipe], most_folds: int | None = None) -> Solution:
+        """The modes of one block of either side alone, each with a recipe; judged by so many folds, all when None."""
         keys = tuple((name, recipe.name) for name, recipe in recipes.items())
         if keys not in self._pairs:
             self.add({name: [recipe] for name, recipe in recipes.items()})
             plan, n_modes = self.task.plan, self.task.setting.steps[-1].n_modes
             count = n_modes if isinstance(n_modes, int) else in_force.get().tried_modes
             x, y = (" ".join(key) for key in keys)
-            self._pairs[keys] = solve(self.folds, [(x, y)], [Search((count,), plan.ridges())])
+            self._pairs[keys] = solve(
+                self.folds, [(x, y)], [Search((count,), plan.ridges())], range(len(self.folds.parts))[:most_folds]
+            )
         return self._pairs[keys]
 
     def solve(self, names: Names) -> Solution:
@@ -186,8 +188,8 @@ class Bank:
         if solution.held_out and self.head is not None and self.fold_of_row is not None:
             rows = some_rows(len(self.head), self.task.plan.seed, UNSEEN_ROWS)
             some = self.head.x.take(rows)
-            own = {name: self.own[name, names[name]] for name in setting.x if (name, names[name]) in self.own}
-            values = [own[name][rows] if name in own else spaces[name](some) for name in setting.x]
+            of_x = ((name, names[name]) for name in setting.x)
+            values = [self.own[key][rows] if key in self.own else self.spaces[key](some) for key in of_x]
             unseen = Unseen.of(solution, rows, np.hstack(values), self.fold_of_row[rows], setting, spaces)
         kinds = names[setting.richest[0]], names[setting.richest[1]]
         self._records[keys] = from_solution(solution, setting, spaces, kinds, "closed", unseen)
@@ -345,15 +347,14 @@ def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Atte
 
 def _is_more(bank: Bank, names: Names) -> bool:
     """Whether small trees see something in what a solution leaves over."""
-    task = bank.task
+    task, y = bank.task, bank.task.every.y
     learned, rows = bank.learned(names), task.rows(task.setting.richest[0])
-    y = task.every.y
     both = (rows, *(y.rows.values() if isinstance(y, Parts) else (y,)))
     # Trees read no column of too many labels, and would have too many to predict.
     if learned.unseen is None or any(part.variable.many_labels for part in both):
         return True
     seen = learned.unseen.rows
-    explained = np.hstack([component.g(task.every.y.take(seen)) for component in learned.components])
+    explained = np.hstack([component.g(y.take(seen)) for component in learned.components])
     return clearness(rows.take(seen), explained - learned.unseen.f, task.plan.seed) > in_force.get().doubt_errors
 
 
@@ -366,7 +367,7 @@ def _best_given(bank: Bank, given: Given) -> Names:
     Mixed pairs of kinds of the richest blocks are tried only where no kind is clearly ahead on both sides.
     """
     tell("choosing spaces")
-    task, kept = bank.task, _of_each_kind(bank.task, given)
+    task, kept = bank.task, _of_each_kind(bank, given)
     x_name, y_name = task.setting.richest
     others = {name: side[0].name for name, side in kept.items() if name not in task.setting.richest}
     tell(f"closed form, {' or '.join(r.name for r in kept[x_name])} | {' or '.join(r.name for r in kept[y_name])}")
@@ -393,18 +394,19 @@ def _best_given(bank: Bank, given: Given) -> Names:
     return preferred(candidates(pairs)).what
 
 
-def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
+def _of_each_kind(bank: Bank, given: Given) -> dict[str, list[Recipe]]:
     """One space of each kind of the richest blocks, and one of each other block, by what a sample says."""
+    task, sample = bank.task, bank.task.data.sample(SELECTION_ROWS, bank.task.plan.seed)
     for name, allowed in given.items():
         if TABLE in allowed:
             task.fitted(name, TABLE)  # too many symbols are better refused before any work
-    bank = Bank(replace(task, data=task.data.sample(SELECTION_ROWS, task.plan.seed)), FEW_FOLDS)
+    bank = bank if sample is task.data else Bank(replace(task, data=sample), FEW_FOLDS)
 
     def best(x_name: str, y_name: str, pairs: list[tuple[Recipe, Recipe]]) -> tuple[Recipe, Recipe]:
         if len(pairs) == 1:
             return pairs[0]
-        found = [Candidate((x, y), 1, bank.pair({x_name: x, y_name: y}).held_out_scores) for x, y in pairs]
-        return preferred(found).what
+        solved = [(pair, bank.pair(dict(zip((x_name, y_name), pair, strict=True)), FEW_FOLDS)) for pair in pairs]
+        return preferred([Candidate(pair, 1, solution.held_out_scores) for pair, solution in solved]).what
 
     x_name, y_name = task.setting.richest
     kept: dict[str, list[Recipe]] = {name: [] for name in given}
@@ -424,8 +426,7 @@ def _of_each_kind(task: Task, given: Given) -> dict[str, list[Recipe]]:
 
 
 def _by_kind(side: list[Recipe]) -> dict[str, list[Recipe]]:
-    kinds = dict.fromkeys(recipe.kind for recipe in side)
-    return {kind: [recipe for recipe in side if recipe.kind == kind] for kind in kinds}
+    return {one.kind: [recipe for recipe in side if recipe.kind == one.kind] for one in side}
 
 
 def _check_given(n_functions: int, n_rows: int) -> None:

@@ -39,7 +39,7 @@ from featgeo.features.combined import PartSpace
 from featgeo.features.recipes import FREQUENT, has_rows_for_each
 from featgeo.features.space import Space
 from featgeo.features.spaces import TableSpace, table_function
-from featgeo.features.variables import Parts, Rows, deal
+from featgeo.features.variables import Candidate, Parts, Rows, deal, preferred
 from featgeo.geometry.alphabet import Alphabet
 from featgeo.geometry.finite import Dependence, FiniteJoint
 from featgeo.geometry.spans import Modes, correlations, flag_from_gram, sign_of_columns
@@ -47,9 +47,8 @@ from featgeo.geometry.sparse import top_singular
 from featgeo.geometry.validation import Array
 from featgeo.learning.closed import Task
 from featgeo.learning.data import Stream, some_rows
-from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, deviation
+from featgeo.learning.learned import UNSEEN_ROWS, Component, Learned, Unseen, deviation
 from featgeo.learning.setting import ModeCount, Plan, Setting
-from featgeo.learning.solve import Candidate, preferred
 from featgeo.nesting.scores import h_score_of_modes
 from featgeo.tuning import in_force
 
@@ -140,7 +139,8 @@ def learn_exact(task: Task) -> Learned:
         check_repeats(side.variable.name, space, len(data))
     many = all(FREQUENT in recipes for recipes in task.recipes.values())
     thin = plan.solver == "auto" and many and not all(map(has_rows_for_each, sides))
-    rows = TableRows(x_space.index(x), y_space.index(y), deal(len(data), N_FOLDS, plan.seed), x_space, y_space)
+    fold_of_row = deal(len(data), in_force.get().folds, plan.seed)
+    rows = TableRows(x_space.index(x), y_space.index(y), fold_of_row, x_space, y_space)
     n_modes = task.setting.steps[0].n_modes
     most = {"auto": max(in_force.get().mode_counts), "all": min(len(space.shares) for space in spaces)}
     k = most[n_modes] if isinstance(n_modes, str) else n_modes
@@ -214,11 +214,6 @@ def _whitened(values: Array, shares: Array) -> Array:
     """Functions of mean 0, uncorrelated and of unit variance with the same span, (labels, r)."""
     centred = values - shares @ values
     return centred @ flag_from_gram((centred * shares[:, None]).T @ centred, [centred.shape[1]]).basis
-
-
-# Cochran's rule for chi-square tests: rows that a cell is expected to have, and the share of cells that do; the others
-# may have as few as one.
-AMPLE_COUNT, AMPLE_SHARE = 5, 0.8
 
 
 @dataclass(frozen=True)
@@ -362,7 +357,7 @@ def learn_histories(
     spaces = [TableSpace.fit(histories.of(*part)) for part in names]
     check_repeats("a variable", spaces[-1], n)
     # Stretches, not single rows: neighbours are alike.
-    fold_of_row = np.arange(n) * min(N_FOLDS, n) // n
+    fold_of_row = np.arange(n) * min(in_force.get().folds, n) // n
     folds = [fold_of_row == fold for fold in range(fold_of_row.max() + 1)]
     trust = [BackOff()] * len(data.of_row) if plan.solver == "exact" else data.back_off(folds)
     joints = [data.joint(trust), *(data.joint(trust, ~rows) for rows in folds)]
@@ -409,5 +404,5 @@ def _trusted(counts: Array, left_in: Sequence[Array], shorter: Sequence[Array]) 
 def _is_ample(counts: Array) -> bool:
     """Whether counts speak for themselves: few cells are expected to have few rows, and none of these is empty."""
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
-    enough = expected.min() >= 1 and np.mean(expected >= AMPLE_COUNT) >= AMPLE_SHARE
+    enough = expected.min() >= 1 and np.mean(expected >= in_force.get().ample_count) >= in_force.get().ample_share
     return bool(enough and (counts[expected < in_force.get().empty_count] > 0).all())

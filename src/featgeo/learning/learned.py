@@ -10,14 +10,14 @@ import numpy as np
 from featgeo.features.combined import SideBySide
 from featgeo.features.space import Space
 from featgeo.features.spaces import SpanFunction
+from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.spans import AffineFeatures, SpanModes
 from featgeo.geometry.validation import Array
 from featgeo.learning.setting import Setting
-from featgeo.learning.solve import Candidate, Solution, preferred
+from featgeo.learning.solve import Solution
 from featgeo.schema import NOT_SAVED, saved
 
-N_FOLDS = 5  # parts of the rows that are held out in turn, a fifth each; more of them: bounds time
-FEW_FOLDS = 3  # where much is tried beside each other: bounds time
+FEW_FOLDS = 3  # parts of the rows that are held out in turn where much is tried beside each other: bounds time
 UNSEEN_ROWS = 10_000  # whose held-out features are kept: bounds memory and time
 
 

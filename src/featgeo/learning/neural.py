@@ -15,16 +15,16 @@ from featgeo.features.combined import NetworkSpace, check_module
 from featgeo.features.recipes import is_finite, recipes
 from featgeo.features.space import Space
 from featgeo.features.spaces import Encoding, SpanFunction
-from featgeo.features.variables import Rows, Variable, deal
+from featgeo.features.variables import Candidate, Rows, Variable, deal, preferred
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures, complement
 from featgeo.geometry.validation import Array
 from featgeo.learning.batches import Batches
 from featgeo.learning.closed import Task
 from featgeo.learning.data import Pairs
-from featgeo.learning.learned import N_FOLDS, UNSEEN_ROWS, Learned, Unseen, from_solution
+from featgeo.learning.learned import UNSEEN_ROWS, Learned, Unseen, from_solution
 from featgeo.learning.setting import Setting, Training
-from featgeo.learning.solve import Candidate, Folds, Search, Solution, preferred, solve
+from featgeo.learning.solve import Folds, Search, Solution, solve
 from featgeo.learning.train import Orthonormal, Run, train
 from featgeo.nesting import Level, Nesting
 from featgeo.nesting.nesting import MOST_DIMENSIONS as NO_LIMIT
@@ -123,11 +123,11 @@ def _finished(task: Task, trunks: Trunks, dims: tuple[int, ...], apart: np.ndarr
         values = {name: space(task.side(name, rows)) for name, space in spaces.items()}
         return values | {f"{name}, read out": readout(values[name]) for name, readout in readouts.items()}
 
-    fold_of_row, held_out = None, None
+    fold_of_row, held_out, n_folds = None, None, in_force.get().folds
     if len(apart):  # fold 0 was trained on: only the others can judge
-        fold_of_row, held_out = np.zeros(len(task.every), dtype=int), range(1, 1 + min(N_FOLDS, len(apart)))
-        fold_of_row[apart] = 1 + deal(len(apart), N_FOLDS, seed)
-    folds = Folds.from_chunks(map(features, task.data.chunks()), N_FOLDS + len(apart[:1]), seed, fold_of_row)
+        fold_of_row, held_out = np.zeros(len(task.every), dtype=int), range(1, 1 + min(n_folds, len(apart)))
+        fold_of_row[apart] = 1 + deal(len(apart), n_folds, seed)
+    folds = Folds.from_chunks(map(features, task.data.chunks()), n_folds + len(apart[:1]), seed, fold_of_row)
     solution, narrow = _solved(task, folds, held_out, [*readouts], dims)
     if narrow:
         spaces |= {name: SpanFunction(spaces[name], readout) for name, readout in readouts.items()}

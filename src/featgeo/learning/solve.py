@@ -6,8 +6,6 @@ moments. The ridge, the number of modes and the spectrum that is reported beside
 
 Rows may miss blocks of x: a chunk of features names the blocks that its rows carry.
 
-The one rule by which held-out rows choose: spaces, ridges, numbers of modes, levels and strengths alike.
-
 What rows that a solution has not seen say about it: H-scores, correlations and energies, by algebra on moments.
 """
 
@@ -17,10 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
+from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.incomplete import FilledIn, Kind, kinds, said, span_problem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import Directions, LevelChoice, Patterns, SpanModes, SpanProblem
@@ -28,68 +27,6 @@ from featgeo.geometry.validation import Array, as_names
 from featgeo.learning.setting import ModeCount
 from featgeo.tuning import in_force
 from featgeo.watch import bounded_threads
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate(Generic[T]):
-    """Something to choose.
-
-    Attributes:
-        what: It.
-        cost: Of the same kind for all that it is compared with: modes, functions, work. Cost 0 is to have nothing.
-        scores: On each fold of rows that it has not seen, (folds,); the larger the better.
-    """
-
-    what: T
-    cost: float
-    scores: Array
-
-    @property
-    def score(self) -> float:
-        """Mean over the folds; 0 where no rows judge."""
-        return float(np.mean(self.scores)) if len(self.scores) else 0.0
-
-
-def preferred(candidates: Sequence[Candidate[T]]) -> Candidate[T]:
-    """The one that `preferred_places` names."""
-    scores, costs = (np.array([getattr(one, part) for one in candidates]) for part in ("scores", "cost"))
-    return candidates[int(preferred_places(scores, costs))]
-
-
-def preferred_places(scores: Array, costs: Array) -> np.ndarray:
-    """The cheapest that falls short of the best by no more than one standard error of the difference.
-
-    Of several that cost the same the best, and of equals the first. Whether to have anything at all is for the mean
-    score to say: that something is weak is no reason to have nothing.
-
-    Args:
-        scores: Of each candidate on each fold, (..., candidates, folds).
-        costs: Of each candidate, (..., candidates); 0 for having nothing.
-
-    Returns:
-        The place of the one preferred, (...).
-    """
-    means = scores.mean(axis=-1) if scores.shape[-1] else np.zeros(scores.shape[:-1])
-    best = means.argmax(axis=-1)[..., None]
-    close = are_within_an_error(np.take_along_axis(scores, best[..., None], axis=-2), scores)
-    np.put_along_axis(close, best, True, axis=-1)
-    close &= (costs == 0) == (np.take_along_axis(costs, best, axis=-1) == 0)
-    cheapest = close & (costs == np.where(close, costs, np.inf).min(axis=-1, keepdims=True))
-    return np.where(cheapest, means, -np.inf).argmax(axis=-1)
-
-
-def is_within_an_error(best: Candidate[T], other: Candidate[T]) -> bool:
-    """Whether what the other lacks is no more than its own standard error over the folds."""
-    return best is other or bool(are_within_an_error(best.scores, other.scores))
-
-
-def are_within_an_error(best: Array, others: Array) -> np.ndarray:
-    """The same for scores, (..., folds)."""
-    loss, folds = best - others, others.shape[-1]
-    error = loss.std(axis=-1, ddof=1) / np.sqrt(folds) if folds > 1 else 0.0
-    return np.asarray(loss.mean(axis=-1) <= error if folds else np.ones(loss.shape[:-1], dtype=bool))
 
 
 @dataclass(frozen=True, eq=False)

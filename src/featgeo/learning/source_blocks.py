@@ -20,7 +20,7 @@ from featgeo.features.combined import PartSpace, ProductSpace, SideBySide, produ
 from featgeo.features.recipes import FREQUENT, MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import Space
 from featgeo.features.spaces import MOST_SYMBOLS, SpanFunction, SplineSpace
-from featgeo.features.variables import Parts, symbol_keys
+from featgeo.features.variables import Candidate, Parts, preferred, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
@@ -30,7 +30,7 @@ from featgeo.learning.exact import table_of
 from featgeo.learning.learn import learn
 from featgeo.learning.neural import joint_network
 from featgeo.learning.setting import Block, ModeCount, Plan, Setting, Step, Training
-from featgeo.learning.solve import Candidate, Search, Solution, preferred
+from featgeo.learning.solve import Search, Solution
 from featgeo.tuning import in_force
 
 SELECTION_ROWS = 16_384  # rows that choose between spaces, and between groups of sources: bounds time

@@ -17,31 +17,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from featgeo.features.space import Space
-from featgeo.features.variables import Parts
+from featgeo.features.variables import Candidate, Parts, is_within_an_error, preferred
 from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.spans import COLLINEAR, Metric, Patterns, SpanModes
 from featgeo.geometry.validation import Array
 from featgeo.learning.closed import clearness
 from featgeo.learning.data import rows_by_pattern
 from featgeo.learning.exact import table_of
-from featgeo.learning.learned import FEW_FOLDS, N_FOLDS, Learned, from_solution
+from featgeo.learning.learned import FEW_FOLDS, Learned, from_solution
 from featgeo.learning.setting import Block, ModeCount, Setting, Step
-from featgeo.learning.solve import (
-    Candidate,
-    Folds,
-    HeldOut,
-    Search,
-    Solution,
-    is_within_an_error,
-    preferred,
-    solve,
-)
+from featgeo.learning.solve import Folds, HeldOut, Search, Solution, solve
 from featgeo.learning.source_blocks import SELECTION_ROWS, Group, SourceBlocks
 from featgeo.schema import NOT_SAVED, saved
 from featgeo.tuning import in_force
 
 PROBE_ROWS = 2048  # rows that small trees are grown on, to see whether anything is left over: bounds time
-MOST_FUNCTIONS = 128  # of all interactions of one order together: beyond, the closed form takes longer than the rest
+MOST_FUNCTIONS = 128  # of all interactions of one order together: bounds time, beyond it the closed form takes longest
 MOST_JOINT = 1  # groups whose functions are learned jointly, each takes as long as a source: bounds time
 
 
@@ -207,7 +198,7 @@ def learn_sources(
     first = tuple(name for group in orders[0] for name in blocks.of_group(group))
     levels = (first, *(tuple(worthwhile(blocks, groups)) for groups in orders[1:]))
     names = sum(levels, ())
-    folds = Folds.from_chunks(blocks.features((*names, "y")), N_FOLDS, blocks.seed)
+    folds = Folds.from_chunks(blocks.features((*names, "y")), in_force.get().folds, blocks.seed)
     spans = [(sum(levels[: i + 1], ()), "y") for i in range(len(levels))]
     solution, exact = _solved(blocks, folds, spans, n_modes)
     of = {name: blocks.of[name] for name in names}

@@ -20,7 +20,7 @@ import copy
 import io
 import os
 import warnings
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -32,9 +32,7 @@ from featgeo.features.columns import UNKNOWN
 from featgeo.features.space import Fields, Space, interpolated
 from featgeo.features.variables import Rows, Table, Variable
 from featgeo.files import write_whole
-
-if TYPE_CHECKING:
-    from featgeo.models.modal import ModalDecomposition
+from featgeo.models.modal import ModalDecomposition
 
 Part = Literal["f", "g", "posterior"]
 ANY_ROWS = ({0: torch.export.Dim("rows")},)
@@ -85,8 +83,7 @@ def to_torch(model: ModalDecomposition, part: Part, path: str | os.PathLike[str]
     with io.BytesIO() as buffer, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, about its internals
         torch.export.save(torch.export.export(*_example(model, part), dynamic_shapes=ANY_ROWS), buffer)
-        content = buffer.getvalue()
-    write_whole(path, content)
+        write_whole(path, buffer.getvalue())
 
 
 def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str]) -> None:
@@ -100,7 +97,7 @@ def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str])
         raise ImportError("ONNX files need further packages. Run: pip install 'featgeo[export]'.") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, about its internals
-        program = torch.onnx.export(
+        program: Any = torch.onnx.export(
             *_example(model, part),
             dynamo=True,
             dynamic_shapes=ANY_ROWS,
@@ -108,15 +105,11 @@ def to_onnx(model: ModalDecomposition, part: Part, path: str | os.PathLike[str])
             output_names=[part],
             verbose=False,
         )
-    if program is None:
-        raise RuntimeError("torch.onnx.export gave no program. Upgrade torch.")
     write_whole(path, program.model_proto.SerializeToString())
 
 
 def _variable(model: Any, part: Part) -> Variable:
     """The variable that a part of a model reads."""
-    from featgeo.models.modal import ModalDecomposition
-
     if not isinstance(model, ModalDecomposition):
         raise NotImplementedError(
             "A ModalDecomposition, FeatureClassifier or FeatureRegressor can be exported, got a "
@@ -143,18 +136,12 @@ def _order(variable: Variable) -> np.ndarray:
 def _example(model: ModalDecomposition, part: Part) -> tuple[nn.Module, tuple[Tensor]]:
     """A part as a module, and inputs that it can be traced with."""
     module, variable = as_module(model, part), _variable(model, part)
-    if variable.is_tensor:
-        return module, (torch.zeros(2, *variable.shape),)
-    return module, (torch.zeros(2, len(_order(variable)), dtype=torch.float64),)
+    shape, kind = (variable.shape, None) if variable.is_tensor else ((len(_order(variable)),), torch.float64)
+    return module, (torch.zeros(2, *shape, dtype=kind),)
 
 
-def _check_ours(function: Any, variable: Variable, with_given: bool) -> None:
+def _check_ours(function: Space, variable: Variable, with_given: bool) -> None:
     """Refuse functions of what is not ours, or of more than the tensor of inputs."""
-    if not isinstance(function, Space):
-        raise NotImplementedError(
-            f"Only functions inside a space and tables of values can be exported, got {type(function).__name__}. Keep "
-            "the model itself with `save`."
-        )
     foreign = [type(part).__name__ for part in function.modules() if isinstance(part, Fields) and not part.is_ours]
     if foreign or with_given:
         raise NotImplementedError(
@@ -198,15 +185,12 @@ class _Posterior(Fields):
 
     def __init__(self, f: nn.Module, model: ModalDecomposition) -> None:
         link, support, recalibration = model.link_, model.support_, model.recalibration_
-        if not isinstance(link, LinearLink | ExponentialLink):
-            raise NotImplementedError(
-                f"LinearLink and ExponentialLink can be exported, got {type(link).__name__}. Export part 'f' and "
-                "assemble the probabilities yourself."
-            )
         self.f, self.mass = f, support.mass
         self.prior_share = float(link.prior_share) if isinstance(link, LinearLink) else None
         self.knots = None if recalibration is None else (recalibration.predicted, recalibration.observed)
-        weight, bias = (support.g, np.ones(support.m)) if isinstance(link, LinearLink) else (link.weight, link.bias)
+        weight, bias = (
+            (link.weight, link.bias) if isinstance(link, ExponentialLink) else (support.g, np.ones(support.m))
+        )
         # sigma goes into the weights: onnxruntime would make a factor of a matrix product single precision.
         self.weight, self.bias = (weight * model.singular_values_).T, bias
 

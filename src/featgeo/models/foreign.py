@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.models.archive import RefusedError, checked_members
+from featgeo.schema import RefusedError, damaged
 
 _SCALARS = {f"numpy.{kind.__name__}" for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool_)}
 _PLAIN_TYPES = {"builtins.str", "builtins.int", "builtins.float", "builtins.bool", *_SCALARS}
@@ -33,35 +33,30 @@ PLAIN = {
 }
 
 
-def pack(value: Any) -> bytes:
-    """An object as bytes."""
-    return _skops().dumps(value)
-
-
 def unpack(contents: Mapping[str, bytes], trusted: Collection[str]) -> dict[str, Any]:
     """The objects again, by name, if the user trusts all that they are made of.
 
     Args:
-        contents: What `pack` gave, by name.
+        contents: What `skops().dumps` gave, by name.
         trusted: Full names of types and functions that they may be made of.
     """
-    wanted = {name: sorted(_wanted(content)) for name, content in contents.items()}
-    every = sorted({kind for kinds in wanted.values() for kind in kinds})
+    every = sorted({kind for content in contents.values() for kind in _wanted(content)})
     missing = [kind for kind in every if kind not in trusted]
     if missing:
         raise RefusedError(
             f"wants to create {missing}, which are not among the types that featgeo itself writes. Only if you trust "
             f"whoever made the file, pass load(path, trusted={every})."
         )
-    return {name: _skops().loads(content, trusted=wanted[name]) for name, content in contents.items()}
+    return {name: skops().loads(content, trusted=every) for name, content in contents.items()}
 
 
 def _wanted(content: bytes) -> set[str]:
     """Names of all that would be imported, from the description alone."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        checked_members(archive, len(content))
+        if sum(info.file_size for info in archive.infolist()) > len(content):
+            raise damaged("an object would unpack to more than it takes")  # skops packs nothing
         schema = json.loads(archive.read("schema.json"))
-    if not isinstance(schema, dict) or schema.get("protocol") != _skops()._protocol.PROTOCOL:
+    if not isinstance(schema, dict) or schema.get("protocol") != skops()._protocol.PROTOCOL:
         raise RefusedError("holds objects that another version of skops wrote. Load it with that one, or fit again.")
     wanted: set[str] = set()
     waiting: list[Any] = [schema]
@@ -78,5 +73,6 @@ def _wanted(content: bytes) -> set[str]:
     return wanted
 
 
-def _skops() -> Any:
-    return import_module("skops.io")  # slow: it imports all of scikit-learn
+def skops() -> Any:
+    """What packs and unpacks them; slow to import, as it imports all of scikit-learn."""
+    return import_module("skops.io")

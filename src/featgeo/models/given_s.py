@@ -33,10 +33,9 @@ from featgeo.features.recipes import Recipe, is_finite, recipes
 from featgeo.features.regression import CentredSpace
 from featgeo.features.space import Space
 from featgeo.features.spaces import Encoding, FeatureFunction, KernelSpace, SpanFunction, SplineSpace
-from featgeo.features.variables import Parts, Rows, symbol_keys
+from featgeo.features.variables import Candidate, Parts, Rows, preferred, symbol_keys
 from featgeo.geometry.validation import Array
 from featgeo.learning.setting import Block, Plan
-from featgeo.learning.solve import Candidate, preferred
 from featgeo.models.base import mean_and_error
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor

@@ -26,7 +26,6 @@ from featgeo.card import Card, Shown
 from featgeo.features.columns import present, rows_of, stacked, taken
 from featgeo.features.variables import Variable
 from featgeo.learning.data import Incomplete, Pairs
-from featgeo.learning.learned import N_FOLDS
 from featgeo.learning.solve import Search, solve
 from featgeo.learning.sources import LearnedSources, smooth_search
 from featgeo.models.base import check_varying, mean_and_error
@@ -126,8 +125,6 @@ def _check_names(names: list[str]) -> None:
         )
 
 
-FEWEST_ROWS = 2 * N_FOLDS  # with fewer, two for each fold, nothing is learned
-
 Group = tuple[str, ...]
 
 
@@ -193,7 +190,7 @@ def identify(data: Incomplete, sources: Group, max_order: int) -> tuple[tuple[Te
     groups = {" x ".join(group): group for size in sizes for group in combinations(sources, size)}
     found = {name: _verdict(name, rows(*group, "y"), (*group, "Y")) for name, group in groups.items()}
     with_y = tuple(source for source in sources if found[source].learned)
-    friends = {a: {b for b in with_y if b != a and rows(a, b) >= FEWEST_ROWS} for a in with_y}
+    friends = {a: {b for b in with_y if b != a and rows(a, b) >= in_force.get().rows_a_function} for a in with_y}
     cliques: set[frozenset[str]] = {frozenset()}  # the largest sets of friends, of more and more sources
     for source in with_y:
         grown = cliques | {clique & friends[source] | {source} for clique in cliques}
@@ -231,15 +228,20 @@ def _team(members: Group, max_order: int, rows: Callable[..., int]) -> Team:
         before = [group for earlier in orders for group in earlier]
         with_y = min(rows(*group, "y") for group in groups)
         together = min(rows(*dict.fromkeys((*group, *other))) for group in groups for other in (*before, *groups))
-        if min(with_y, together) < FEWEST_ROWS:
+        if min(with_y, together) < in_force.get().rows_a_function:
             break
         orders.append(groups)
     return Team(members, tuple(orders))
 
 
 def _verdict(name: str, n: int, needed: Group) -> Identified:
-    lacks = f"it needs at least {FEWEST_ROWS} rows with {_listed(needed)} together, got {n}"
-    return Identified(name, n >= FEWEST_ROWS, n, f"{n} rows with {_listed(needed)}" if n >= FEWEST_ROWS else lacks)
+    lacks = f"it needs at least {in_force.get().rows_a_function} rows with {_listed(needed)} together, got {n}"
+    return Identified(
+        name,
+        n >= in_force.get().rows_a_function,
+        n,
+        f"{n} rows with {_listed(needed)}" if n >= in_force.get().rows_a_function else lacks,
+    )
 
 
 def _missing_pair(sources: Group, with_y: Group, friends: dict[str, set[str]]) -> str:

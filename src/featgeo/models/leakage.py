@@ -15,17 +15,15 @@ from sklearn.preprocessing import StandardScaler
 
 from featgeo.card import Card, Shown
 from featgeo.features.spaces import Encoding
-from featgeo.features.variables import Variable
+from featgeo.features.variables import Variable, in_turn
 from featgeo.geometry.validation import Array, as_features, check_same_rows, seed_of
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
-from featgeo.learning.learned import N_FOLDS
+from featgeo.learning.learned import Component
 from featgeo.learning.setting import Plan, Setting
 from featgeo.models.base import mean_and_error
 from featgeo.nesting.scores import h_score_of_modes
 from featgeo.tuning import in_force
-
-FEWEST_ROWS = 4 * N_FOLDS
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,14 +94,15 @@ def leakage(features: Any, Z: Any, random_state: Any = 0) -> Leakage:
     x, z = (Variable.seen(part, name).rows(part) for part, name in ((values, "features"), (Z, "Z")))
     check_same_rows(features=x, Z=z)
     data = Pairs(x, z)
-    if len(data) < FEWEST_ROWS:
-        raise ValueError(f"Leakage is measured on at least {FEWEST_ROWS} rows, got {len(data)}. Pass more.")
-    return Leakage(*_linear(values, Encoding.fit(z, "standard")(z), data.folds(N_FOLDS, seed)), *_nonlinear(data, seed))
+    fold_of_row, fewest = data.folds(in_force.get().folds, seed), 4 * in_force.get().folds
+    if len(data) < fewest:  # variances of fewer than four rows a fold are off by more than their size
+        raise ValueError(f"Leakage is measured on at least {fewest} rows, got {len(data)}. Pass more.")
+    return Leakage(*_linear(values, Encoding.fit(z, "standard")(z), fold_of_row), *_nonlinear(data, seed))
 
 
 def _upper(value: float, error: float) -> float:
     """What a share or a correlation is at most, by Student's t for a mean of few folds."""
-    return max(value, 0.0) + float(stats.t.ppf(in_force.get().confidence, N_FOLDS - 1)) * error
+    return max(value, 0.0) + float(stats.t.ppf(in_force.get().confidence, in_force.get().folds - 1)) * error
 
 
 def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, float]:
@@ -113,11 +112,13 @@ def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, floa
     would find something where nothing is.
     """
     n_parts = 2 if len(data) >= in_force.get().halved_rows else 3  # half of so many teach enough
-    part_of_row = data.folds(n_parts, seed)
     energies, pvalues, gain, product = [], [], np.zeros(len(data)), np.zeros(len(data))
-    for part in range(n_parts):
-        train, rows = (np.flatnonzero(chosen) for chosen in (part_of_row != part, part_of_row == part))
-        (component,) = learn(data.take(train), Setting.bivariate("auto", "auto", "auto"), Plan(seed=seed)).components
+
+    def without(rows: np.ndarray) -> Component:
+        others = data.take(np.delete(np.arange(len(data)), rows))
+        return learn(others, Setting.bivariate("auto", "auto", "auto"), Plan(seed=seed)).components[0]
+
+    for component, rows in in_turn(data.folds(n_parts, seed), without):
         f, g = component.f(data.x.take(rows)), component.g(data.y.take(rows))
         energies.append(2 * h_score_of_modes(f, g, component.sigma))
         together, spread = (f - f.mean(axis=0)) * (g - g.mean(axis=0)), f.std(axis=0) * g.std(axis=0)
@@ -132,7 +133,7 @@ def _nonlinear(data: Pairs, seed: int) -> tuple[float, float, float, float, floa
 
 def _linear(features: Array, targets: Array, fold_of_row: np.ndarray) -> tuple[float, float]:
     """Explained variance of all targets by least squares, on each fold from the others: mean and standard error."""
-    ridge, folds = in_force.get().erased_share * len(features) * (1 - 1 / N_FOLDS), PredefinedSplit(fold_of_row)
+    ridge, folds = in_force.get().erased_share * len(features), PredefinedSplit(fold_of_row)
     ways = (make_pipeline(StandardScaler(), Ridge(ridge)), DummyRegressor())  # by the features, and by the mean alone
     told = (cross_val_predict(way, features, targets, cv=folds).reshape(targets.shape) for way in ways)
     left, total = (np.bincount(fold_of_row, np.square(targets - means).sum(axis=1)) for means in told)

@@ -1,10 +1,15 @@
 """Fitted models in files: tensors and JSON, never pickle.
 
-A file is an archive (`featgeo.models.archive`) of `manifest.json` (what the model is made of), `tensors.safetensors`
-(all arrays and long lists), and, for objects of other libraries that the user passed, one `.skops` member each. Loading
-creates the classes that say `@saved` (`featgeo.schema`), each with fields of the types that it declares, and nothing
-else: no other class, no function, nothing by a name that a file brings, unless the user names it. A network of the user
-is saved by its parameters alone, and handed in again at load.
+A file is one line and a body. The line has the word `featgeo`, the version of the format, that of the library, and the
+sha256 of the body, which is a safetensors file, packed by zlib. Nothing unpacks to more than `MOST_RATIO` times what it
+takes in the file, and safetensors knows every size before it reads anything, so that reading takes memory in proportion
+to the file, whoever made it. The checksum finds damage, not malice: whoever writes a file can write it, too.
+
+One of its arrays, the manifest, is JSON that says what the model is made of; others are those of the model, long lists,
+and the bytes that skops makes of objects of other libraries, one array for each that the user passed. Loading creates
+the classes that say `@saved` (`featgeo.schema`), each with fields of the types that it declares, and nothing else: no
+other class, no function, nothing by a name that a file brings, unless the user names it. A network of the user is saved
+by its parameters alone, and handed in again at load.
 """
 
 from __future__ import annotations
@@ -13,12 +18,15 @@ import copy
 import json
 import math
 import os
+import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import safetensors.numpy
@@ -26,11 +34,22 @@ import torch
 from sklearn.base import BaseEstimator
 
 from featgeo.features import networks
+from featgeo.files import write_whole
 from featgeo.models import foreign
-from featgeo.models.archive import Readable, RefusedError, damaged, opened, parse, read_archive, write_archive
-from featgeo.schema import SAVED, filled, is_saved, made, saved_fields
+from featgeo.schema import SAVED, RefusedError, damaged, filled, is_saved, made, saved_fields
 
-_TENSORS, _OBJECT = "tensors.safetensors", ".skops"
+# 1.x kept objects of scikit-learn by the names of their types, 2.x spaces as they were before they were modules, 3.x
+# zip archives.
+FORMAT_VERSION = "4.0"
+MANIFEST = "manifest"
+MOST_RATIO = 8  # what packs better is stored as it is
+# A value takes at most about 80 bytes of memory ("[]," is the worst), so these take 120 MB. Labels and long lists
+# are not in the manifest, and the widest tables that can be fitted need a tenth of it.
+MOST_VALUES = 1_500_000
+_LINE = re.compile(rb"featgeo (\S{1,40}) (\S{1,40}) ([0-9a-f]{64})\n")
+
+Readable = str | os.PathLike[str] | IO[bytes]
+_OBJECT = "object"  # how names of arrays begin that are objects of the user
 FROM_TEXT: dict[str, Any] = {"float": float, "bytes": bytes.fromhex, "datetime": datetime.fromisoformat}
 LISTS: dict[str, Any] = {"tuple": tuple, "list": list}
 PLAIN = None | bool | int | float | str
@@ -42,9 +61,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     if not is_saved(model):
         raise ValueError(f"A {type(model).__name__} cannot be saved: it is none of featgeo's own classes.")
     writer = _Writer()
-    state = writer.encode(model)
-    members = {**writer.members, _TENSORS: safetensors.numpy.save(writer.tensors)}
-    write_archive(path, {"featgeo": metadata.version("featgeo"), **state}, members)
+    write_whole(path, packed(writer.encode(model), writer.tensors))
 
 
 def load(file: Readable, modules: Mapping[str, Any] | None = None, trusted: Sequence[str | type] = ()) -> Any:
@@ -67,17 +84,16 @@ def load(file: Readable, modules: Mapping[str, Any] | None = None, trusted: Sequ
     if isinstance(trusted, str):
         raise ValueError(f"`trusted` must be a list of names, got {trusted!r}. Pass trusted=[{trusted!r}].")
     names = {kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}" for kind in trusted}
-    with opened(file) as source:
-        try:
-            manifest, members = read_archive(source)
-            tensors = safetensors.numpy.load(members[_TENSORS])
-            objects = foreign.unpack({name: part for name, part in members.items() if name.endswith(_OBJECT)}, names)
-            return _Reader(objects, tensors, dict(modules or {})).model(manifest)
-        except _NotGivenError:
-            raise
-        except Exception as error:  # whatever a file makes go wrong is that file's fault
-            refused = error if isinstance(error, RefusedError) else damaged(f"{type(error).__name__}: {error}")
-            raise ValueError(f"{name} {refused}") from error
+    content = content_of(file)
+    try:
+        manifest, tensors = unpacked(content)
+        packages = {name: part.tobytes() for name, part in tensors.items() if name.startswith(_OBJECT)}
+        return _Reader(foreign.unpack(packages, names), tensors, dict(modules or {})).model(manifest)
+    except _NotGivenError:
+        raise
+    except Exception as error:  # whatever a file makes go wrong is that file's fault
+        refused = error if isinstance(error, RefusedError) else damaged(f"{type(error).__name__}: {error}")
+        raise ValueError(f"{name} {refused}") from error
 
 
 class _NotGivenError(ValueError):
@@ -85,11 +101,10 @@ class _NotGivenError(ValueError):
 
 
 class _Writer:
-    """Objects as JSON, with arrays, long lists and objects of the user's types put aside."""
+    """Objects as JSON, with arrays, long lists and objects of the user's types put aside as arrays."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
-        self.members: dict[str, bytes] = {}
         self._known: dict[int, tuple[Any, Any]] = {}  # objects that several parts share are written once
 
     def encode(self, value: Any) -> Any:
@@ -101,7 +116,7 @@ class _Writer:
             case np.generic() if value.dtype.kind in "biufUS":
                 return self.encode(value.item())
             case tuple() | list() if len(value) > LONG and all(isinstance(part, PLAIN) for part in value):
-                return {"long": type(value).__name__, **self._texts(value)}
+                return {"long": type(value).__name__, "items": self._array(np.array(value, dtype=object))}
             case tuple() | list():
                 return {type(value).__name__: [self.encode(part) for part in value]}
             case dict():
@@ -124,8 +139,6 @@ class _Writer:
                 return self._saved(value)
             case np.ndarray():
                 return self._array(value)
-            case torch.Tensor():
-                return {"tensor": self._array(value.detach().cpu().numpy())}
             case torch.nn.Module():
                 config = getattr(value, "config", None)
                 state = {
@@ -133,9 +146,7 @@ class _Writer:
                 }
                 return {"module": config if isinstance(config, dict) else None, "state": state}
             case BaseEstimator():
-                name = f"object-{len(self.members)}{_OBJECT}"
-                self.members[name] = foreign.pack(value)
-                return {"foreign": name}
+                return {"foreign": self._tensor(np.frombuffer(foreign.skops().dumps(value), dtype=np.uint8), _OBJECT)}
             case _ if callable(value):
                 return {"function": "orthogonal_to"}
         raise ValueError(
@@ -159,27 +170,27 @@ class _Writer:
         }
 
     def _array(self, array: np.ndarray) -> Any:
-        if array.dtype.kind in "OUS":
-            return {"labels": array.dtype.kind, **self._texts(array.ravel().tolist()), "shape": list(array.shape)}
+        """Labels are one long text and the length of each; JSON where they are not all texts."""
         if array.dtype.kind in "mM":
             return {"times": self._array(array.view(np.int64)), "dtype": array.dtype.str}
-        return {"array": self._tensor(array), "shape": list(array.shape)}
-
-    def _tensor(self, array: np.ndarray) -> str:
-        name = f"array-{len(self.tensors)}"
-        self.tensors[name] = np.ascontiguousarray(array)
-        return name
-
-    def _texts(self, items: Sequence[Any]) -> dict[str, Any]:
-        """Plain values as one long text and the length of each; JSON where they are not all texts."""
+        if array.dtype.kind not in "OUS":
+            return {"array": self._tensor(array), "shape": list(array.shape)}
+        items = array.ravel().tolist()
         as_they_are = all(type(item) is str for item in items)
         texts = items if as_they_are else [json.dumps(self.encode(item), allow_nan=False) for item in items]
         parts = [text.encode("utf-8", "surrogatepass") for text in texts]
         return {
+            "labels": array.dtype.kind,
             "text": self._tensor(np.frombuffer(b"".join(parts), dtype=np.uint8)),
             "lengths": self._tensor(np.array([len(part) for part in parts], dtype=np.int64)),
             "json": not as_they_are,
+            "shape": list(array.shape),
         }
+
+    def _tensor(self, array: np.ndarray, kind: str = "array") -> str:
+        name = f"{kind}-{len(self.tensors)}"
+        self.tensors[name] = np.ascontiguousarray(array)
+        return name
 
 
 @dataclass
@@ -208,8 +219,8 @@ class _Reader:
                 return LISTS[kind](map(self.decode, parts))
             case [("dict", list(pairs))]:
                 return {self.decode(key): self.decode(part) for key, part in pairs}
-            case [("json", as_json), ("lengths", lengths), ("long", "tuple" | "list" as kind), ("text", text)]:
-                return LISTS[kind](self._texts(text, lengths, as_json))
+            case [("items", items), ("long", "tuple" | "list" as kind)]:
+                return LISTS[kind](self.decode(items).tolist())
             case [("json", as_json), ("labels", kind), ("lengths", lengths), ("shape", shape), ("text", text)] if (
                 kind in ("O", "U", "S") and min(shape, default=0) >= 0
             ):
@@ -218,8 +229,6 @@ class _Reader:
                 return self.tensors[name].reshape(shape)
             case [("dtype", str(kind)), ("times", times)] if np.dtype(kind).kind in "mM":
                 return self.decode(times).view(kind)
-            case [("tensor", array)]:
-                return torch.from_numpy(self.decode(array))
             case [("foreign", name)]:
                 return self.objects[name]
             case [("module", config), ("state", state)]:
@@ -273,3 +282,80 @@ class _Reader:
                 f"The module for {where!r} has another architecture than the saved one: {error}. Pass one of the same."
             ) from error
         return own.eval()
+
+
+def content_of(file: Readable) -> bytes:
+    """All of what a user wants to read a model from: a path, or a binary file that can be read and sought in."""
+    if not isinstance(file, str | os.PathLike):
+        if not (hasattr(file, "read") and hasattr(file, "seek")):
+            kind = type(file).__name__
+            raise TypeError(f"A model is read from a path or from a binary file, got a {kind}. Pass a path.")
+        file.seek(0)
+        return file.read()
+    path = Path(file)
+    if path.is_dir():
+        raise IsADirectoryError(f"A model is a file, and {str(path)!r} is a folder. Add the name of the file.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {str(path)!r}. Correct the path.")
+    if not path.is_file():  # reading from a pipe or a device may never end
+        raise ValueError(f"{path} {damaged('a device, a pipe or a socket, not a regular file')}")
+    return path.read_bytes()
+
+
+def packed(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """The content of a file."""
+    text = json.dumps(manifest, allow_nan=False).encode()
+    if reason := _too_large(text):
+        raise ValueError(f"This model has too many parts to be saved: {reason}. Fit it to fewer columns.")
+    content = safetensors.numpy.save({**arrays, MANIFEST: np.frombuffer(text, dtype=np.uint8)})
+    body = zlib.compress(content)
+    if len(content) > MOST_RATIO * len(body):
+        body = zlib.compress(content, level=0)
+    line = f"featgeo {FORMAT_VERSION} {metadata.version('featgeo')} {sha256(body).hexdigest()}\n"
+    return line.encode() + body
+
+
+def unpacked(content: bytes) -> tuple[Any, dict[str, np.ndarray]]:
+    """The manifest and the other arrays of what `packed` gave; whatever goes wrong is the file's fault."""
+    line, was_archive = _LINE.match(content), content.startswith(b"PK") and b"featgeo sha256 " in content[-80:]
+    if line is None and not was_archive:
+        raise damaged("its first line is not that of a model")
+    words = line.groups() if line else (b"3.x or older", b"an earlier one", b"")
+    version, library, checksum = (word.decode("latin-1") for word in words)
+    if line is None or version.split(".")[0] != FORMAT_VERSION.split(".")[0]:
+        raise RefusedError(
+            f"has format version {version} and this featgeo reads version {FORMAT_VERSION.split('.')[0]}.x. Load it "
+            f"with the featgeo that wrote it ({library}), or fit the model again."
+        )
+    body = memoryview(content)[line.end() :]
+    if sha256(body).hexdigest() != checksum:
+        raise damaged("its checksum is that of another content")
+    # Where it would unpack to more, safetensors finds too few bytes for the sizes that it read first.
+    arrays = safetensors.numpy.load(zlib.decompressobj().decompress(body, MOST_RATIO * len(body)))
+    return parse(arrays.pop(MANIFEST).tobytes()), arrays
+
+
+def parse(text: bytes) -> Any:
+    """JSON as `packed` writes it: each name once, finite numbers, not too much of it."""
+    if reason := _too_large(text):
+        raise damaged(reason)
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite)
+
+
+def _too_large(text: bytes) -> str:
+    values = sum(map(text.count, (b",", b"[", b"{", b":")))
+    return f"{values} values, at most {MOST_VALUES}" if values > MOST_VALUES else ""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError("a name comes twice")
+    return result
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is no number, or too large")
+    return number

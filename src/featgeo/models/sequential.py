@@ -19,7 +19,7 @@ from featgeo.features.spaces import MOST_SYMBOLS, check_not_constant
 from featgeo.features.variables import Parts, Rows, Variable, symbol_keys
 from featgeo.geometry.validation import Array, check_flag, check_whole, is_whole
 from featgeo.learning.data import Pairs
-from featgeo.learning.exact import AMPLE_COUNT, learn_histories
+from featgeo.learning.exact import learn_histories
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Learned
 from featgeo.learning.setting import Block, Setting, Solver, Step
@@ -213,7 +213,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
 
     def _setting(self, histories: Parts, following: Rows, tables: bool) -> Setting:
         """A level for each length of history: a table where counts are ample on average, else a network."""
-        ample = min(MOST_SYMBOLS, len(following) / AMPLE_COUNT)
+        ample = min(MOST_SYMBOLS, len(following) / in_force.get().ample_count)
         short = {order: tables or np.prod(self._sizes(histories, following, order)) <= ample for order in self.orders_}
         blocks = {
             f"last {order}": Block("table" if is_short else "causal", of=self._steps(order))
