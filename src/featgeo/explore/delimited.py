@@ -24,6 +24,7 @@ MISSING = (
 )  # fmt: skip
 DELIMITERS = (",", ";", "\t", "|")
 BLOCK = 1 << 22  # bytes that are parsed at a time: large enough for few calls, small enough for a processor's cache
+BLOCK_ROWS = 1_024  # that a block should hold, if four times its size does: batches of few rows take long
 LONGEST_ROW = 1 << 28  # bytes; longer ones are a quote that was never closed, or no table
 HEAD = 1 << 16  # bytes that the layout is read from, unless the header is longer
 LONGEST_HEADER = 1 << 26
@@ -66,7 +67,8 @@ class DelimitedFile:
         self._is_header_only = header and "\n" not in text and "\r" not in text
         self.names = self._names(fields if header else [""] * len(fields), names)
         check_names(self.names, repr(path))
-        self._block, self._lines_in_fields, self._parses_numbers = BLOCK, False, True
+        self._block = int(np.clip(BLOCK_ROWS * len(head) / max(1, head.count(b"\n")), BLOCK, 4 * BLOCK))
+        self._lines_in_fields, self._parses_numbers = False, True
 
     @property
     def types(self) -> dict[str, Any]:

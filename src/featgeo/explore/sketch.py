@@ -9,6 +9,7 @@ label that many rows share is lost.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -40,7 +41,7 @@ KINDS = ("number", "label", "date", "skip")
 SAMPLE_ROWS = 65_536  # quantiles of so many rows are off by less than 0.2 % of the rows
 SAMPLE_CELLS = 1 << 25  # bounds the memory of samples: tables of more than 512 columns have smaller ones
 LEAST_SAMPLE = 4_096
-KEPT_BYTES = 1 << 28  # values that are kept for the second pass, if all of them fit
+KEPT_BYTES = 1 << 27  # values that are kept for the second pass, if all of them fit: 16 million numbers
 EXAMPLES = 3  # of words among numbers
 LONGEST_EXAMPLE = 80  # characters
 
@@ -96,6 +97,14 @@ class ColumnSketch:
 
 
 @dataclass(frozen=True)
+class _Kept:
+    """Batches of a source as the first pass read them: float64 (n,), or int32 ids (n,) and the texts they refer to."""
+
+    source: Source
+    batches: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
 class Sketch:
     """What the first pass says of a table.
 
@@ -110,20 +119,27 @@ class Sketch:
     n_rows: int
     sample_rows: np.ndarray
     missing_values: tuple[str, ...] = ()
-    _kept: tuple[dict[str, Any], ...] | None = field(default=None, repr=False)
+    _kept: _Kept | None = field(default=None, repr=False)
 
-    def typed_batches(self, source: Source) -> Iterator[dict[str, Any]]:
-        """All rows as `typed` gives them: from memory where the first pass could keep them, else read again.
+    def typed_batches(self, source: Source, unread: Counter[str] | None = None) -> Iterator[dict[str, Any]]:
+        """All rows as `typed` gives them: from memory where the first pass could keep those of this source.
 
-        The dictionary of a column of labels is one and the same list in all batches that come from memory.
+        Args:
+            source: The table that was sketched, or another with the same columns.
+            unread: Counts, by column, of values that are no numbers or no dates; it is added to.
+
+        Yields:
+            What `typed` returns. From memory, the texts of a column are one and the same list in all batches.
         """
-        if self._kept is not None:
-            for kept in self._kept:
+        if self._kept is not None and self._kept.source is source:
+            for kept in self._kept.batches:
                 yield {name: _unpacked(part) for name, part in kept.items()}
+            if unread is not None:
+                unread.update({name: column.n_words for name, column in self.columns.items() if column.kind != "label"})
             return
         numbers = [name for name, column in self.columns.items() if column.kind == "number"]
         for batch in source.batches(tuple(self.columns), numbers):
-            yield typed(batch, self)
+            yield typed(batch, self, unread)
 
 
 def sketch(
@@ -160,15 +176,23 @@ def sketch(
         first.replace(_Pass(source, late, Sampler(size, random_state), keep))
     n_rows = first.sampler.n_rows
     sketches = {name: column.result(n_rows) for name, column in first.columns.items()}
-    return Sketch(sketches, n_rows, first.sampler.rows, tuple(missing_values), first.kept_batches())
+    kept = first.kept_batches()
+    return Sketch(
+        sketches,
+        n_rows,
+        first.sampler.rows,
+        tuple(missing_values),
+        None if kept is None else _Kept(source, kept),
+    )
 
 
-def typed(batch: Any, sketch: Sketch) -> dict[str, Any]:
+def typed(batch: Any, sketch: Sketch, unread: Counter[str] | None = None) -> dict[str, Any]:
     """A batch as numbers and codes.
 
     Args:
         batch: A `pyarrow.RecordBatch` of a table with the columns of the sketch.
         sketch: It says which kind each column is of.
+        unread: Counts, by column, of values that are no numbers or no dates; it is added to.
 
     Returns:
         By name: float64 (n,) of numbers and dates, NaN where missing; of labels int64 codes (n,), -1 where missing, and
@@ -181,10 +205,12 @@ def typed(batch: Any, sketch: Sketch) -> dict[str, Any]:
         if column.kind == "label":
             labels = labels_of(array)
             found[name] = missing.places_of(labels.dictionary)[codes_of(labels)], labels.dictionary.to_pylist()
-        elif column.kind == "date":
-            found[name] = dates_of(array, column.form, missing).values
-        else:
-            found[name] = numbers_of(array, missing).values
+            continue
+        is_date = column.kind == "date"
+        read = dates_of(array, column.form, missing) if is_date else numbers_of(array, missing)
+        found[name] = read.values
+        if unread is not None and read.unread is not None:
+            unread[name] += int(read.unread.sum())
     return found
 
 

@@ -18,7 +18,7 @@ from featgeo.geometry.validation import Array
 ISO, ISO_ZONED = "ISO 8601", "ISO 8601 with a zone"
 DATE_FORMS = (ISO, ISO_ZONED, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")  # any of them fits all dates of a column
 PROBE = 32  # values that are tried before all of them are
-_NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))$"
+_NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
 _DATE = r"^[+-]?\d{4,}-\d{2}-\d{2}"
 _ANY_DATE = r"^\s*[+-]?\d{1,5}[-/.]\d{1,2}[-/.]\d"
 
