@@ -19,7 +19,7 @@ HEAVY = ("torch", "sklearn", "pandas", "pyarrow", "matplotlib")
         "import featgeo; assert 'FiniteJoint' in dir(featgeo)",
         "import featgeo; assert featgeo.FiniteJoint([[0.3, 0.2], [0.1, 0.4]]).modes().sigma[0] > 0.4",
         "import featgeo.cli",
-        "from typer.testing import CliRunner; from featgeo.cli import main; CliRunner().invoke(main, ['fit', '--help'])",
+        "import typer.testing as t; from featgeo.cli import main; t.CliRunner().invoke(main, ['fit', '--help'])",
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(statement):
@@ -35,7 +35,14 @@ def test_public_names_are_what_type_checkers_take_them_for():
     home = {alias.name: part.module for part in typed.body for alias in part.names}
     assert sorted(home) == sorted(featgeo.__all__)
     for name, module in home.items():
-        assert getattr(featgeo, name) is getattr(sys.modules[module], name)
+        found = getattr(featgeo, name)
+        assert getattr(sys.modules[module], name) is (found.explore if found is sys.modules[module] else found)
+
+
+def test_explore_can_be_called_whatever_was_imported_of_its_room_before():
+    code = "import featgeo.explore.reading, featgeo; featgeo.Exploration; featgeo.explore(None)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)  # noqa: S603
+    assert "TypeError: A table must be a pandas, polars or Arrow frame" in run.stderr
 
 
 def test_other_names_are_refused():

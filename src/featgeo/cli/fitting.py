@@ -28,7 +28,7 @@ from featgeo.files import check_can_be_written
 from featgeo.watch import tell
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
     from featgeo.cli.tables import Loaded
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 
 from featgeo.cli.options import check_known
 from featgeo.cli.scores import LabelScore, NumberScore

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 
 from featgeo.explore.arrow import pa
 from featgeo.explore.sketch import ColumnSketch, Sketch, sketch
