@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from featgeo.cli import options
 from featgeo.cli.manners import polite, working
-from featgeo.cli.options import AsJson, File, Types, check_apart, kinds_of, listed
+from featgeo.cli.options import AsJson, File, Types
 from featgeo.cli.printing import Grid, answer, in_terminal, number, plain
 from featgeo.files import check_can_be_written, make_folder, write_whole
 
@@ -48,9 +49,9 @@ def explore(
     The file is read twice. Strengths are those of rows that were held out, between 0 and 1; every dependence counts,
     not only a linear one.
     """
-    others = listed(given, "--given")
-    wanted = listed(columns, "--columns")
-    check_apart({"--target": [target] if target else [], "--given": others})
+    others = options.listed(given, "--given")
+    wanted = options.listed(columns, "--columns")
+    options.check_apart({"--target": [target] if target else [], "--given": others})
     if output is not None:
         for name in (SAVED, *(f"{table}.csv" for table in TABLES)):
             check_can_be_written(make_folder(output) / name)
@@ -59,7 +60,7 @@ def explore(
 
         needed = [*wanted, *(name for name in (target, *others) if name and name not in wanted)] if wanted else None
         found = explore_table(
-            file, target=target, given=others or None, columns=needed, types=kinds_of(types), rate=rate
+            file, target=target, given=others or None, columns=needed, types=options.kinds_of(types), rate=rate
         )
         tables = {name: table for name, table in _tables(found) if len(table)}
         if output is not None:

@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from featgeo.cli import options
 from featgeo.cli.manners import polite, working
-from featgeo.cli.options import (
-    AsJson,
-    Delimiter,
-    Encoding,
-    File,
-    Types,
-    check_apart,
-    check_known,
-    check_not_skipped,
-    check_not_the_same,
-    kinds_of,
-    listed,
-)
+from featgeo.cli.options import AsJson, Delimiter, Encoding, File, Types
 from featgeo.cli.printing import Grid, answer, number
 from featgeo.files import check_can_be_written
 from featgeo.watch import tell
@@ -65,8 +54,9 @@ def fit(
     A column of labels is predicted by its most probable label, one of numbers by its mean; both come with a whole
     distribution. Rows without the target are left out.
     """
-    roles = Roles(target, tuple(listed(x, "--x")), tuple(listed(orthogonal_to, "--orthogonal-to")), kinds_of(types))
-    check_not_the_same(output, file)
+    given = options.listed(orthogonal_to, "--orthogonal-to")
+    roles = Roles(target, tuple(options.listed(x, "--x")), tuple(given), options.kinds_of(types))
+    options.check_not_the_same(output, file)
     check_can_be_written(output)
     with working("fit") as notes:
         from featgeo.cli.tables import loaded
@@ -98,13 +88,13 @@ class Roles:
 
     def columns(self, names: Sequence[str]) -> list[str]:
         """Those to read, of all names of a file."""
-        check_known([self.target], names, "--target")
-        check_known(self.x, names, "--x")
-        check_known(self.given, names, "--orthogonal-to")
-        check_known(list(self.types), names, "--types")
-        check_not_skipped([self.target, *self.x, *self.given], self.types)
-        check_apart({"--target": [self.target], "--x": self.x})
-        check_apart({"--target": [self.target], "--orthogonal-to": self.given})
+        options.check_known([self.target], names, "--target")
+        options.check_known(self.x, names, "--x")
+        options.check_known(self.given, names, "--orthogonal-to")
+        options.check_known(list(self.types), names, "--types")
+        options.check_not_skipped([self.target, *self.x, *self.given], self.types)
+        options.check_apart({"--target": [self.target], "--x": self.x})
+        options.check_apart({"--target": [self.target], "--orthogonal-to": self.given})
         skipped = {name for name, kind in self.types.items() if kind == "skip"}
         wanted = {*(self.x or names), self.target, *self.given} - skipped
         if not self.x and not wanted - {self.target, *self.given}:

@@ -6,19 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from featgeo.cli import options
 from featgeo.cli.manners import polite, working
-from featgeo.cli.options import (
-    AsJson,
-    Delimiter,
-    Encoding,
-    File,
-    Types,
-    check_apart,
-    check_known,
-    check_not_skipped,
-    kinds_of,
-    listed,
-)
+from featgeo.cli.options import AsJson, Delimiter, Encoding, File, Types
 from featgeo.cli.printing import Grid, answer, number
 from featgeo.watch import tell
 
@@ -46,16 +36,16 @@ def independence(
     Prints the p-value: how often chance alone would show as much dependence. All that two columns can share is looked
     for, not only what is linear. Missing values count as values of their own.
     """
-    sides = {"A": listed(a, "A"), "B": listed(b, "B"), "--given": listed(given, "--given")}
-    check_apart(sides)
-    kinds = kinds_of(types)
+    sides = {"A": options.listed(a, "A"), "B": options.listed(b, "B"), "--given": options.listed(given, "--given")}
+    options.check_apart(sides)
+    kinds = options.kinds_of(types)
 
     def columns(names: tuple[str, ...]) -> list[str]:
         for option, wanted in sides.items():
-            check_known(wanted, names, option)
+            options.check_known(wanted, names, option)
         tested = [name for name in names if any(name in side for side in sides.values())]
-        check_known(list(kinds), tested, "--types", "the test")
-        check_not_skipped(tested, kinds)
+        options.check_known(list(kinds), tested, "--types", "the test")
+        options.check_not_skipped(tested, kinds)
         return tested
 
     with working("test") as notes:

@@ -8,16 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from featgeo.cli import options
 from featgeo.cli.manners import polite, working
-from featgeo.cli.options import (
-    AsJson,
-    Delimiter,
-    Encoding,
-    File,
-    check_not_the_same,
-    listed,
-    numbers_in,
-)
+from featgeo.cli.options import AsJson, Delimiter, Encoding, File
 from featgeo.cli.printing import Grid, answer, number
 from featgeo.files import check_can_be_written
 
@@ -47,7 +40,7 @@ def predict(
 
     The rows of OUT are those of FILE, in the same order. Where FILE has the target, too, the predictions are scored.
     """
-    levels, kept = numbers_in(quantiles, "--quantiles"), listed(keep, "--keep")
+    levels, kept = options.numbers_in(quantiles, "--quantiles"), options.listed(keep, "--keep")
     _check_output(output, file, str(model), as_json)
     with working("predict") as notes:
         from featgeo.cli.predictions import Asked, Predictions, written
@@ -71,7 +64,7 @@ def _check_output(output: Path, file: str, model: str, as_json: bool) -> None:
         return
     if output.suffix.lower() not in ENDINGS:
         raise ValueError(f"The output must end in {' or '.join(ENDINGS)}, got {str(output)!r}. Name it so.")
-    check_not_the_same(output, file, model)
+    options.check_not_the_same(output, file, model)
     check_can_be_written(output)
 
 
