@@ -1,8 +1,8 @@
 """Second moments of functions of all columns together, from the tables of their pairs.
 
 Being missing is a function of its own, on which the others are 0: so every row counts for every column, and "given
-these columns" is a projection like any other. To *sweep* columns is to take off all others what their functions tell of them,
-as a regression learned on some rows; the same regression is then applied to the moments of rows that it has not seen.
+these columns" is a projection like any other. To *sweep* columns is to take off all others what their functions tell of
+them, as a regression learned on some rows; the same regression is then applied to rows that it has not seen.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Moments:
         n: How many rows there are to learn from, (1 + F,).
         shares: Of all rows that are in each fold, (F,).
         places: The functions of each column, by place.
+        roughness: Of each function, (D,): 1 for the smoothest and for contrasts of labels, the square of its number for
+            waves.
     """
 
     seen: Array
@@ -37,6 +39,7 @@ class Moments:
     n: Array
     shares: Array
     places: tuple[np.ndarray, ...]
+    roughness: Array
 
     @classmethod
     def of(cls, counts: Counts, strata: int | None = None) -> Moments:
@@ -64,7 +67,12 @@ class Moments:
             np.concatenate([sums.sum(axis=0, keepdims=True), sums.sum(axis=0) - sums]),
             every,
         )
-        return cls(seen, _covariance(products, sums, rows), every, rows / rows.sum(), places)
+        roughness = [
+            np.where(column.kind == "label", 1.0, np.square(np.arange(1.0, len(own) + 1)))
+            for column, own in zip(counts.columns, places, strict=True)
+        ]
+        held = _covariance(products, sums, rows)
+        return cls(seen, held, every, rows / rows.sum(), places, np.concatenate(roughness))
 
     def swept(self, columns: Sequence[int], ridge: float) -> Moments:
         """What is left of all functions once what some columns tell of them is taken off."""
@@ -72,7 +80,7 @@ class Moments:
             return self
         own = np.concatenate([self.places[i] for i in columns])
         inner = self.seen[:, own[:, None], own] + ridge * np.eye(len(own))
-        weights = np.linalg.solve(inner, self.seen[:, own])  # (1 + F, d, D)
+        weights = np.asarray(np.linalg.solve(inner, self.seen[:, own]), dtype=np.float64)  # (1 + F, d, D)
         return replace(self, seen=_taken_off(self.seen, weights, own), held=_taken_off(self.held, weights[1:], own))
 
     def functions(self, columns: Sequence[int]) -> np.ndarray:

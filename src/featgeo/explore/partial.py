@@ -10,8 +10,8 @@ import numpy as np
 from featgeo.explore.counting import Counts
 from featgeo.explore.gram import Moments
 from featgeo.explore.pairs import are_new, at_rungs, block_tail, judged, leading, rungs
+from featgeo.features.variables import preferred_places
 from featgeo.geometry.validation import Array
-from featgeo.learning.solve import preferred_places
 from featgeo.tuning import in_force
 
 
