@@ -1,5 +1,6 @@
 """What users hand in comes as record batches, as often as wanted; what cannot be read is refused in one sentence."""
 
+import csv
 import gzip
 import io
 import os
@@ -145,7 +146,7 @@ def test_parquet_files_of_a_folder_and_of_a_list(tmp_path):
 
 
 def test_rows_that_no_block_holds_and_line_ends_in_fields(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK", 1 << 10)
+    monkeypatch.setattr(delimited, "_block_size", lambda row: 1 << 10)
     rows = [f'{i},"line {i}\nand more"' for i in range(500)]
     rows[300] = "300," + "x" * 1_000_000
     path = file_with(tmp_path, ("a,b\n" + "\n".join(rows) + "\n").encode())
@@ -155,8 +156,20 @@ def test_rows_that_no_block_holds_and_line_ends_in_fields(tmp_path, monkeypatch)
     assert len(found["b"][300]) == 1_000_000
 
 
+@pytest.mark.parametrize("block", [1 << 9, 1 << 10, 1 << 11])
+def test_rows_are_those_of_another_reader_wherever_blocks_end(block, tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "_block_size", lambda row: block)
+    rng = np.random.default_rng(block)
+    pieces = ["a", ",", '"', "\n", "\n1,2,3\n", "é", " "]
+    rows = [["x" + "".join(rng.choice(pieces, rng.integers(1, 9))) for _ in range(3)] for _ in range(700)]
+    with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["a", "b", "c"], *rows])
+    found = rows_of(open_source(tmp_path / "t.csv"))
+    assert [list(row) for row in zip(*found.values(), strict=True)] == rows
+
+
 def test_numbers_may_come_as_numbers_until_a_word_comes(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK", 1 << 10)
+    monkeypatch.setattr(delimited, "_block_size", lambda row: 1 << 10)
     path = file_with(tmp_path, ("a,z\n" + "".join(f"{i},{i:05d}\n" for i in range(9000)) + "word,00000\n").encode())
     source = open_source(path)
     batches = list(source.batches(None, ["a", "z"]))
@@ -227,7 +240,7 @@ def test_bytes_that_are_zero_are_bytes(tmp_path):
 
 def test_an_endless_row_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "LONGEST_ROW", 1 << 16)
-    monkeypatch.setattr(delimited, "BLOCK", 1 << 12)
+    monkeypatch.setattr(delimited, "_block_size", lambda row: 1 << 12)
     path = file_with(tmp_path, b'a,b\n1,"' + b"x\n" * (1 << 18) + b'"\n')
     with pytest.raises(ValueError, match=r"must end within .* quote may never be closed"):
         rows_of(open_source(path))
@@ -263,7 +276,7 @@ def test_a_file_must_not_change(tmp_path):
 
 
 def test_a_file_must_not_change_while_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK", 1 << 10)
+    monkeypatch.setattr(delimited, "_block_size", lambda row: 1 << 10)
     path = file_with(tmp_path, b"a,b\n" + b"1,2\n" * 10_000)
     batches = open_source(path).batches()
     next(batches)

@@ -23,8 +23,9 @@ MISSING = (
     "NaN", "n/a", "nan", "null", "None", "<NA>",
 )  # fmt: skip
 DELIMITERS = (",", ";", "\t", "|")
-BLOCK = 1 << 22  # bytes that are parsed at a time: large enough for few calls, small enough for a processor's cache
-BLOCK_ROWS = 1_024  # that a block should hold, if four times its size does: batches of few rows take long
+BLOCK = 1 << 20  # bytes that are parsed at a time, at least; the reader holds some thirty blocks
+BLOCK_ROWS = 8_192  # that a block should hold, if four times its size does: each batch takes some time of its own
+FEWEST_ROWS = 512  # the same of wide tables, if sixteen times its size does
 LONGEST_ROW = 1 << 28  # bytes; longer ones are a quote that was never closed, or no table
 HEAD = 1 << 16  # bytes that the layout is read from, unless the header is longer
 LONGEST_HEADER = 1 << 26
@@ -67,8 +68,8 @@ class DelimitedFile:
         self._is_header_only = header and "\n" not in text and "\r" not in text
         self.names = self._names(fields if header else [""] * len(fields), names)
         check_names(self.names, repr(path))
-        self._block = int(np.clip(BLOCK_ROWS * len(head) / max(1, head.count(b"\n")), BLOCK, 4 * BLOCK))
-        self._lines_in_fields, self._parses_numbers = False, True
+        self._block = _block_size(len(head) / max(1, head.count(b"\n")))
+        self._parses_numbers = True
 
     @property
     def types(self) -> dict[str, Any]:
@@ -78,8 +79,8 @@ class DelimitedFile:
     def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         """Record batches of the columns `wanted`, in their order.
 
-        A row that is longer than a block, that has line ends inside of its fields, or a word among numbers stops the
-        fast way of reading; it goes on from there in a more careful one.
+        A row that is longer than a block, or a word among numbers, stops the fast way of reading; it goes on from there
+        in a more careful one.
 
         Args:
             wanted: Names of columns.
@@ -100,21 +101,18 @@ class DelimitedFile:
             except (pa.ArrowInvalid, UnicodeError, OSError) as error:
                 if "conversion error to double" in str(error):
                     self._parses_numbers = False
-                elif "straddl" in str(error) or "out of sync" in str(error):
-                    self._read_more_carefully(error)
+                elif "straddl" in str(error):
+                    self._read_longer_rows(error)
                 else:
                     self._explain(error)
 
-    def _read_more_carefully(self, error: Exception) -> None:
-        if not self._lines_in_fields:
-            self._lines_in_fields = True
-        elif self._block < LONGEST_ROW:
-            self._block *= 8
-        else:
+    def _read_longer_rows(self, error: Exception) -> None:
+        if self._block >= LONGEST_ROW:
             raise ValueError(
                 f"A row must end within {LONGEST_ROW:,} bytes, and one of {self.path!r} does not: a quote may never be "
                 "closed, or the delimiter is another. Correct the file, or pass `delimiter`."
             ) from error
+        self._block *= 8
 
     def _stream(self, wanted: Sequence[str], numeric: Collection[str]) -> Iterator[Any]:
         last = self.names[-1]  # shows whether a quote is never closed
@@ -142,7 +140,7 @@ class DelimitedFile:
             ),
             parse_options=csv.ParseOptions(
                 delimiter=self.delimiter,
-                newlines_in_values=self._lines_in_fields,
+                newlines_in_values=True,  # else blocks may end inside of quotes, and rows are cut without a word
                 ignore_empty_lines=len(self.names) > 1,  # an empty line of one column is a missing value
             ),
             convert_options=csv.ConvertOptions(
@@ -173,7 +171,7 @@ class DelimitedFile:
         return types
 
     def _first_rows(self, types: dict[str, Any]) -> Any:
-        block, self._block = self._block, HEAD
+        block, self._block = self._block, self._block // 16
         try:
             return next(iter(self._open(types)), None)
         except (pa.ArrowInvalid, UnicodeError, OSError):
@@ -250,7 +248,7 @@ class DelimitedFile:
             return
         tail = b""
         with pa.input_stream(self.path, compression=self.compression) as stream:
-            while more := stream.read(BLOCK):
+            while more := stream.read(HEAD):
                 tail = (tail + more)[-64:]
         if not tail.rstrip(b"\r\n\x00").endswith(b'"'):
             raise ValueError(
@@ -278,6 +276,11 @@ class DelimitedFile:
                 "quote fields that hold the delimiter, or pass `delimiter`."
             ) from error
         raise ValueError(f"{self.path!r} cannot be read as text with delimiters: {text[:300]}") from error
+
+
+def _block_size(row: float) -> int:
+    """Bytes to parse at a time, for rows of so many bytes."""
+    return int(max(np.clip(BLOCK_ROWS * row, BLOCK, 4 * BLOCK), min(FEWEST_ROWS * row, 16 * BLOCK)))
 
 
 def check_names(names: Sequence[str], what: str) -> None:
@@ -339,7 +342,7 @@ def _bad_bytes(path: str, compression: str | None, encoding: str) -> str:
     offset, line = 0, 1
     with pa.input_stream(path, compression=compression) as stream:
         while True:
-            block = stream.read(BLOCK)
+            block = stream.read(HEAD)
             pending = len(decoder.getstate()[0])
             try:
                 line += decoder.decode(block, final=not block).count("\n")

@@ -219,6 +219,10 @@ def _missing(more: tuple[str, ...]) -> Missing:
     return Missing(more)
 
 
+def _lengths(batches: list[dict[str, Any]]) -> list[int]:
+    return [len(next(iter(parts.values()))) for parts in batches]
+
+
 def _ids(part: np.ndarray) -> np.ndarray:
     """Ids of labels; numbers are from batches without a value, before anything was known of the column."""
     return part if part.dtype == np.int32 else np.full(len(part), -1, np.int32)
@@ -274,8 +278,8 @@ class _Pass:
     def replace(self, later: _Pass) -> None:
         """Take columns from a pass that read them again."""
         self.columns |= later.columns
-        if self._kept is None or later._kept is None or len(self._kept) != len(later._kept):
-            self._kept = None
+        if self._kept is None or later._kept is None or _lengths(self._kept) != _lengths(later._kept):
+            self._kept = None  # a row that no block held made later batches longer than those of the first pass
             return
         for parts, others in zip(self._kept, later._kept, strict=True):
             parts |= others
