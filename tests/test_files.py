@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -88,15 +87,15 @@ def test_a_name_of_250_characters_is_a_name_like_any_other(tmp_path):
     assert (tmp_path / ("n" * 250)).read_text() == "y"
 
 
-@pytest.mark.parametrize(("owner", "function"), [(Path, "write_bytes"), (os, "fsync"), (os, "replace")])
-def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, owner, function):
+@pytest.mark.parametrize("function", ["write", "fsync", "replace"])
+def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, function):
     path = tmp_path / "file"
     path.write_text("old")
 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(owner, function, full)
+    monkeypatch.setattr(os, function, full)
     with pytest.raises(OSError, match="Free some space"):
         files.write_whole(path, "new")
     assert path.read_text() == "old"
@@ -125,7 +124,6 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
 
 WRITER = """
 import sys
-from pathlib import Path
 sys.path.insert(0, {source!r})
 import importlib.util
 spec = importlib.util.spec_from_file_location("files", {source!r} + "/featgeo/files.py")
@@ -189,6 +187,13 @@ def test_folders_that_cannot_be_synced_and_files_that_cannot_be_locked_are_writt
     assert (tmp_path / ".featgeo-x.partial").exists()  # nothing is known to be a leftover without locks
 
 
+def test_what_the_system_takes_in_pieces_is_whole(tmp_path, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
+    files.write_whole(tmp_path / "file", "0123456789")
+    assert (tmp_path / "file").read_text() == "0123456789"
+
+
 def test_what_is_larger_than_any_buffer_is_whole(tmp_path):
     content = os.urandom(3_000_000)
     files.write_whole(tmp_path / "file", content)
@@ -229,3 +234,53 @@ def test_what_looks_like_a_leftover_and_is_no_file_of_ours_stays(tmp_path):
     assert link.is_symlink()
     assert (tmp_path / "kept").read_text() == "mine"
     assert (tmp_path / "new").read_bytes() == b"new"
+
+
+def test_a_file_written_piece_by_piece_appears_with_its_last_piece(tmp_path):
+    path = tmp_path / "file"
+    with files.writing_whole(path) as file:
+        for piece in (b"first ", bytearray(b"second "), memoryview(b"third")):
+            assert file.write(piece) == len(piece)
+        assert not path.exists()
+    assert path.read_bytes() == b"first second third"
+    with pytest.raises(ValueError, match="written and closed"):
+        file.write(b"more")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError(5, "the input broke"), ValueError("bad row"), KeyboardInterrupt()])
+def test_work_that_fails_leaves_what_was_there_and_keeps_its_own_error(tmp_path, error):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def work():
+        with files.writing_whole(path) as file:
+            file.write(b"half")
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        work()
+    assert raised.value is error
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_written_is_known_before_the_work(tmp_path, case):
+    (tmp_path / "mine").write_text("mine")
+    make, kind, message = REFUSED[case]
+    path = make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(kind, match=re.escape(message)):
+        files.check_can_be_written(path)
+    with pytest.raises(kind, match=re.escape(message)), files.writing_whole(path):
+        pytest.fail("the work began")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_asking_whether_a_file_can_be_written_changes_nothing(tmp_path):
+    (tmp_path / "there").write_text("old")
+    for name in ("there", "new"):
+        files.check_can_be_written(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert (tmp_path / "there").read_text() == "old"

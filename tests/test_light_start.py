@@ -9,7 +9,7 @@ import pytest
 
 import featgeo
 
-HEAVY = ("torch", "sklearn", "pandas", "matplotlib")
+HEAVY = ("torch", "sklearn", "pandas", "pyarrow", "matplotlib")
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ HEAVY = ("torch", "sklearn", "pandas", "matplotlib")
         "import featgeo; assert 'FiniteJoint' in dir(featgeo)",
         "import featgeo; assert featgeo.FiniteJoint([[0.3, 0.2], [0.1, 0.4]]).modes().sigma[0] > 0.4",
         "import featgeo.cli",
+        "import typer.testing as t; from featgeo.cli import main; t.CliRunner().invoke(main, ['fit', '--help'])",
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(statement):
@@ -34,9 +35,22 @@ def test_public_names_are_what_type_checkers_take_them_for():
     home = {alias.name: part.module for part in typed.body for alias in part.names}
     assert sorted(home) == sorted(featgeo.__all__)
     for name, module in home.items():
-        assert getattr(featgeo, name) is getattr(sys.modules[module], name)
+        found = getattr(featgeo, name)
+        assert getattr(sys.modules[module], name) is (found.explore if found is sys.modules[module] else found)
+
+
+def test_explore_can_be_called_whatever_was_imported_of_its_room_before():
+    code = "import featgeo.explore.reading, featgeo; featgeo.Exploration; featgeo.explore(None)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)  # noqa: S603
+    assert "TypeError: A table must be a pandas, polars or Arrow frame" in run.stderr
 
 
 def test_other_names_are_refused():
     with pytest.raises(AttributeError, match="no attribute 'NoSuchThing'"):
         featgeo.NoSuchThing  # noqa: B018
+
+
+def test_files_are_opened_without_torch():
+    """So that one that cannot be read is refused at once."""
+    command = [sys.executable, "-c", "import sys, featgeo.cli.tables; print('torch' in sys.modules)"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "False"  # noqa: S603

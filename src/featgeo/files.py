@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import stat
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any, cast
 
 try:
     import fcntl
@@ -35,18 +37,42 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
         OSError: If the folder is not there, the name cannot be had, the path is a folder, a device or anything else but
             a regular file, or the disk is full. What was there before is there still.
     """
+    with writing_whole(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def writing_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Write a file piece by piece, all or nothing: it has its name once the block ends, and not where that fails.
+
+    What cannot be written is refused before the block begins, as `write_whole` refuses it.
+
+    Args:
+        path: The file. A link is followed: what it points to is written, and the link stays.
+
+    Yields:
+        A binary file to write to, from its beginning to its end.
+    """
     target = Path(os.path.realpath(os.fspath(path)))
     mode = _mode_of(target, path)
-    data = content.encode() if isinstance(content, str) else content
-    try:
-        _remove_leftovers(target.parent)
-        with _unfinished(target.parent, mode) as (file, name):
-            name.write_bytes(data)
+    with contextlib.ExitStack() as until_renamed:
+        with _explaining(path):
+            _remove_leftovers(target.parent)
+            file, name = until_renamed.enter_context(_unfinished(target.parent, mode))
+        with _Pieces(file, path) as pieces:
+            yield cast(IO[bytes], pieces)
+        with _explaining(path):
             os.fsync(file)
             os.replace(name, target)
-    except OSError as error:
-        raise _explained(error, path) from error
     _sync_folder(target.parent)
+
+
+def check_can_be_written(path: str | os.PathLike[str]) -> None:
+    """Refuse, before any work is done for it, a path that `write_whole` would refuse after it."""
+    target = Path(os.path.realpath(os.fspath(path)))
+    mode = _mode_of(target, path)
+    with _explaining(path), _unfinished(target.parent, mode):
+        pass  # the folder takes a new file
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
@@ -105,6 +131,14 @@ def _explained(error: OSError, path: str | os.PathLike[str]) -> OSError:
 
 
 @contextlib.contextmanager
+def _explaining(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _explained(error, path) from error
+
+
+@contextlib.contextmanager
 def _unfinished(folder: Path, mode: int | None) -> Iterator[tuple[int, Path]]:
     """A new file, open and locked, with its hidden name; gone in the end unless it was renamed."""
     named = False
@@ -123,6 +157,26 @@ def _unfinished(folder: Path, mode: int | None) -> Iterator[tuple[int, Path]]:
         finally:
             os.close(file)
             name.unlink(missing_ok=True)
+
+
+class _Pieces(io.RawIOBase):
+    """The unfinished file for who writes it: nothing is held back, and errors name the file that is meant."""
+
+    def __init__(self, file: int, path: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self._file, self._path = file, path
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        if self.closed:
+            raise ValueError("The file is written and closed. Open another.")
+        view = memoryview(data).cast("B")
+        with _explaining(self._path):
+            while view:
+                view = view[os.write(self._file, view) :]
+        return memoryview(data).nbytes
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from featgeo import FeatureClassifier, FeatureRegressor
+from featgeo import FeatureClassifier, FeatureRegressor, load
 
 
 def _logistic(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -132,3 +132,23 @@ def test_too_many_classes_are_refused_before_any_work_with_the_way_out():
     n = 2100
     with pytest.raises(ValueError, match=r"2100 values, indicators are made for 2000.*ModalDecomposition"):
         FeatureClassifier().fit(np.random.default_rng(0).normal(size=(2 * n, 2)), np.arange(2 * n) % n)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "labels"])
+def test_the_held_out_score_is_that_of_new_rows_and_stays_with_the_file(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 4000))
+    y = np.sin(2 * a) + 0.5 * rng.normal(size=4000)
+    X = pd.DataFrame({"a": a, "b": b})
+    target = pd.Series(y if kind == "numbers" else np.where(y > 0, "up", "down"), name="of [interest]")
+    model = (FeatureRegressor if kind == "numbers" else FeatureClassifier)(random_state=0)
+    model.fit(X[:2000], target[:2000]).save(tmp_path / "model")
+    assert model.held_out_score_ == pytest.approx(model.score(X[2000:], target[2000:]), abs=0.03)
+    again = load(tmp_path / "model")
+    assert (again.held_out_score_, again.target_name_) == (model.held_out_score_, "of [interest]")
+
+
+def test_a_target_without_a_name_has_none(tmp_path):
+    X, y = np.arange(40.0)[:, None], np.tile([0.0, 1.0], 20)
+    model = FeatureRegressor(random_state=0).fit(pd.DataFrame(X), pd.Series(y, name="y"))
+    assert not hasattr(model.fit(X, y), "target_name_")

@@ -605,7 +605,7 @@ def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
         index: Position of each row's value of Y in the support, (n,).
         support: The labels.
     """
-    some = _affordable(len(f), support.m)
+    some = affordable(len(f), support.m)
     f, index = f[some], index[some]
     linear = LinearLink(best_share(Conditional(support, f).proba(), support.mass, index, support))
     half = np.arange(len(f)) % 2 == 0  # the softmax has parameters: judge it on rows it was not fitted to
@@ -623,7 +623,7 @@ def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
     return linear if preferred(links).what is LinearLink else ExponentialLink.fit(f, index, support)
 
 
-def _affordable(n: int, m: int) -> np.ndarray:
+def affordable(n: int, m: int) -> np.ndarray:
     """Positions of rows, evenly spread, whose probabilities of all labels are had in little time."""
     return np.unique(np.linspace(0, n - 1, min(n, max(FEWEST_JUDGING, CELLS // m))).astype(int))
 

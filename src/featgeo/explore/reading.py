@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,8 @@ BATCH_ROWS = 65_536  # of frames and of binary files: memory of a batch, beside 
 MOST_COLUMNS = 5_000  # beyond, the tables of all pairs of columns would take hours and tens of gigabytes
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.bz2", ".csv.zst", ".tsv.zst")
 BINARY_ENDINGS = (".parquet", ".pq", ".arrow", ".feather")
+
+Columns = Sequence[str] | Callable[[tuple[str, ...]], Sequence[str]] | None
 
 
 class Table(Protocol):
@@ -42,7 +44,7 @@ class Source:
 
     Args:
         tables: Its parts, one below the other, each with what it is called in messages.
-        columns: Which columns to read; None for all.
+        columns: Which columns to read; None for all; or a function that chooses among the names of all.
         spool: A temporary file that it rests on, removed with it.
 
     Attributes:
@@ -50,9 +52,7 @@ class Source:
         types: Their Arrow types as handed in, by name.
     """
 
-    def __init__(
-        self, tables: Sequence[tuple[str, Table]], columns: Sequence[str] | None = None, spool: Any = None
-    ) -> None:
+    def __init__(self, tables: Sequence[tuple[str, Table]], columns: Columns = None, spool: Any = None) -> None:
         self._tables, self._spool, self._all = list(tables), spool, columns is None
         what, first = self._tables[0]
         self.names = _chosen(tuple(first.types), columns, what)
@@ -122,7 +122,7 @@ class Source:
 def open_source(
     data: Any,
     *,
-    columns: Sequence[str] | None = None,
+    columns: Columns = None,
     encoding: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
@@ -133,7 +133,7 @@ def open_source(
     Args:
         data: A pandas, polars or Arrow frame, an Arrow reader, a path (CSV, TSV, compressed or not, Parquet, Arrow, a
             folder of such files), a list of paths, "-" for standard input, or a binary file that is open.
-        columns: Names of the columns to read; None for all.
+        columns: Names of the columns to read; None for all; or a function that chooses among the names of all.
         encoding: Of text files; None for UTF-8, or what a byte order mark says.
         delimiter: Of text files; None for the one that the name or the header shows.
         header: Whether the first row of text files holds the names.
@@ -159,7 +159,7 @@ def open_source(
     return _from_frame(data, columns)
 
 
-def _from_frame(data: Any, columns: Sequence[str] | None) -> Source:
+def _from_frame(data: Any, columns: Columns) -> Source:
     """A source of what is in memory, or of an Arrow stream."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
@@ -179,7 +179,7 @@ def _from_frame(data: Any, columns: Sequence[str] | None) -> Source:
     )
 
 
-def _from_path(path: str, columns: Sequence[str] | None, text: dict[str, Any]) -> Source:
+def _from_path(path: str, columns: Columns, text: dict[str, Any]) -> Source:
     kind = _status(path).st_mode
     if stat.S_ISDIR(kind):
         return Source([_opened(each, text) for each in _files_of(path)], columns)
@@ -189,7 +189,7 @@ def _from_path(path: str, columns: Sequence[str] | None, text: dict[str, Any]) -
     return Source([_opened(path, text)], columns)
 
 
-def _from_bytes(stream: Any, columns: Sequence[str] | None, text: dict[str, Any]) -> Source:
+def _from_bytes(stream: Any, columns: Columns, text: dict[str, Any]) -> Source:
     """A source of bytes that can be read once: copied to a temporary file."""
     spool = tempfile.NamedTemporaryFile(prefix="featgeo-")  # noqa: SIM115 - it lives as long as the source
     try:
@@ -201,7 +201,7 @@ def _from_bytes(stream: Any, columns: Sequence[str] | None, text: dict[str, Any]
     return Source([_opened(spool.name, text, "the input")], columns, spool)
 
 
-def _from_stream(reader: Any, columns: Sequence[str] | None) -> Source:
+def _from_stream(reader: Any, columns: Columns) -> Source:
     """A source of an Arrow stream, which can be read once: written to a temporary file."""
     types = _by_name(reader.schema, "the stream")  # what cannot be read is refused before it is written
     for name in _chosen(tuple(types), columns, "the stream"):
@@ -463,14 +463,17 @@ def _by_name(schema: Any, what: str) -> dict[str, Any]:
     return dict(zip(schema.names, schema.types, strict=True))
 
 
-def _chosen(names: tuple[str, ...], columns: Sequence[str] | None, what: str) -> tuple[str, ...]:
+def _chosen(names: tuple[str, ...], columns: Columns, what: str) -> tuple[str, ...]:
     """The columns that are read, in the order of the table."""
+    if callable(columns):
+        columns = columns(names)
     if isinstance(columns, str):
         raise ValueError(f"`columns` must be a list of names, got the text {columns!r}. Put it in a list.")
     unknown = [name for name in columns or () if name not in names]
     if unknown:
         raise ValueError(f"`columns` must be columns of {what}, and {unknown[:5]} are not. It has {_some(names)}.")
-    chosen = names if columns is None else tuple(name for name in names if name in set(columns))
+    wanted = frozenset(names if columns is None else columns)
+    chosen = tuple(name for name in names if name in wanted)
     if not chosen:
         raise ValueError(f"A table needs columns, and {what} has none to read. Check it, and `columns`.")
     if len(chosen) > MOST_COLUMNS:

@@ -7,37 +7,66 @@ trusted. The features stay.
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 
-from featgeo.assembly.conditional import Support
+from featgeo.assembly.conditional import Conditional, Support, affordable
 from featgeo.features.columns import Column, RawColumn, column_of, columns_of, family_of, in_units, rows_of, shape_of
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_weights, check_flag, check_same_rows
-from featgeo.learning.data import Stream
+from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.setting import Plan
 from featgeo.models.modal import ModalDecomposition
-from featgeo.schema import saved
+from featgeo.schema import OPTIONAL, saved
 from featgeo.tuning import in_force
+
+FEWEST_JUDGED = 2  # rows without which there is no variance to compare with
 
 
 @dataclass(eq=False, repr=False)
 class _Predictor(ModalDecomposition):
-    """What both have: `calibrate`, and rows of y in memory."""
+    """What both have: `calibrate`, rows of y in memory, the name of y, and how good predictions are."""
 
     n_modes: int | Literal["auto"] = "auto"
     calibrate: bool = field(default=True, kw_only=True)
 
+    target_name_: str = field(init=False, metadata=OPTIONAL)
+    held_out_score_: float = field(init=False, metadata=OPTIONAL)
+    date_forms_: dict[str, str] = field(init=False, metadata=OPTIONAL)
+
     def _begin(self) -> Plan:
         check_flag(self.calibrate, "calibrate")
         return super()._begin()
+
+    def _pairs(self, X: Any, y: Any, Z: Any) -> Pairs:
+        name = nw.from_native(y, series_only=True).name if nw.dependencies.is_into_series(y) else None
+        if name:
+            self.target_name_ = str(name)
+        return super()._pairs(X, y, Z)
+
+    def _calibrate(self, y: Rows) -> None:
+        """Rows that the features have not seen judge the predictions, too."""
+        super()._calibrate(y)
+        unseen = self.learned_.unseen
+        if unseen is None or len(unseen.rows) < FEWEST_JUDGED:
+            return
+        some = affordable(len(unseen.rows), self.support_.m)
+        own = unseen.f[some, unseen.f.shape[1] - self.n_modes_ :]
+        values = np.asarray(y.take(unseen.rows[some]).raw)
+        self.held_out_score_ = self._judged(self.calibration_.given(self._own_support, own), values)
+
+    @abstractmethod
+    def _judged(self, given: Conditional, values: np.ndarray) -> float:
+        """The score of distributions of Y where it took these values, (n,)."""
 
     def _stream(self, batches: Any) -> Stream:
         raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Pass it.")
@@ -66,6 +95,11 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
     Attributes:
         classes_: The labels, in order.
         link_: How features become probabilities.
+        target_name_: What y is called, where it came as a series with a name.
+        held_out_score_: The accuracy on rows of the fit, told by features that were learned without them; not there
+            where no rows, or fewer than 2, were held out.
+        date_forms_: How dates were written in the file that the rows came from, by the name of their column; set by
+            the command `featgeo fit`.
     """
 
     y_space: ClassVar[str] = "table"  # type: ignore[misc]
@@ -83,6 +117,9 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Accuracy on the given rows; a label that the fit never saw is never right."""
         return self._mean_score(_accuracy, _labels(y), self.predict(X, Z), sample_weight)
+
+    def _judged(self, given: Conditional, values: np.ndarray) -> float:
+        return _accuracy(values, given.map(), None)
 
     def _n_modes(self) -> int | Literal["auto"]:
         return min(len(self.classes_) - 1, max(in_force.get().mode_counts)) if self.n_modes == "auto" else self.n_modes
@@ -127,6 +164,9 @@ class FeatureRegressor(RegressorMixin, _Predictor):
             predicted quantiles; intervals then cover as often as they say.
         random_state, training, device, ridge, time_limit, verbose: By name, as every estimator has them, see
             `featgeo.models.base.Decomposition`.
+
+    Attributes:
+        target_name_, held_out_score_: As in `FeatureClassifier`; the score is R^2.
     """
 
     def predict(self, X: Any, Z: Any = None) -> Array:
@@ -140,6 +180,9 @@ class FeatureRegressor(RegressorMixin, _Predictor):
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Coefficient of determination R^2 of the means."""
         return self._mean_score(r2_score, self._as_y(y), self.predict(X, Z), sample_weight)
+
+    def _judged(self, given: Conditional, values: np.ndarray) -> float:
+        return float(r2_score(values, given.mean()))
 
     def _as_y(self, y: Any) -> Any:
         values = _one_column(y)

@@ -1,4 +1,4 @@
-"""The command: what it prints, in wide terminals and in narrow ones."""
+"""`demo` and `reproduce`: what they print, in wide terminals and in narrow ones."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import featgeo
 from featgeo import cli
+from featgeo.cli import printing, showcase
 from featgeo.report.contents import Chapter, Number
 
 
@@ -20,6 +21,10 @@ def printed(what, width):
     stream = io.StringIO()
     Console(file=stream, width=width).print(what)
     return [line.split() for line in stream.getvalue().splitlines() if line.strip()]
+
+
+def drawn(chapters, room):
+    return printing.drawn(showcase._grid(chapters, room), room)
 
 
 def chapter(*numbers, name="made-up"):
@@ -31,7 +36,7 @@ BAD = chapter(Number("σ", 0.3, bound=0.2), Number("f", 0.1, bound=0.2), name="w
 
 
 def test_a_wide_table_has_all_figures_and_an_experiment_a_row_of_its_own():
-    head, _, *rows = printed(cli._table([GOOD, BAD], 80), 120)
+    head, _, *rows = printed(drawn([GOOD, BAD], 80), 120)
     assert head == ["figure", "theory", "learned", "error", "floor", "allowed", "verdict"]
     assert rows == [
         ["made-up", "pass"],
@@ -44,22 +49,28 @@ def test_a_wide_table_has_all_figures_and_an_experiment_a_row_of_its_own():
 
 
 def test_a_narrow_table_has_errors_and_verdicts_alone():
-    head, _, *rows = printed(cli._table([GOOD], 79), 79)
+    head, _, *rows = printed(drawn([GOOD], 79), 79)
     assert head == ["figure", "error", "verdict"]
     assert rows == [["made-up", "pass"], ["σ", "0.012", "pass"], ["[f]", "0.1", "pass"]]
 
 
 def test_figures_and_verdicts_are_never_broken_in_two():
     long = chapter(Number("a name of a figure that takes all the room", 0.1234, bound=1.0))
-    lines = printed(cli._table([long], 30), 30)
+    lines = printed(drawn([long], 30), 30)
     assert any(line[-2:] == ["0.12", "pass"] for line in lines)
 
 
-def test_the_page_is_named_in_one_line_that_can_be_clicked(tmp_path):
-    stream = io.StringIO()
-    page = tmp_path / "a-folder-of-a-long-name-that-no-terminal-has-room-for" / "index.html"
-    cli._show(Console(file=stream, width=30), page)
-    assert stream.getvalue() == f"Open {page.resolve().as_uri()}\n"
+def test_in_a_pipe_all_figures_are_there_with_tabs_between_them(monkeypatch, tmp_path):
+    monkeypatch.setattr("featgeo.reproduce.reproduce", lambda *_, **__: [GOOD, BAD])
+    found = CliRunner(env={"COLUMNS": "20"}).invoke(cli.main, ["reproduce", "-o", str(tmp_path)])
+    assert found.exit_code == 1  # one of them fails
+    head, *rows = (line.split("\t") for line in found.output.splitlines())
+    assert head == ["figure", "theory", "learned", "error", "floor", "allowed", "verdict"]
+    assert rows[1] == ["  σ", "0.5", "0.5123", "0.012", "–", "0.02", "pass"]
+    assert rows[-2:] == [
+        ["1 of 2 experiments agree with their theory."],
+        [f"Open {(tmp_path / 'report.html').resolve().as_uri()}"],
+    ]
 
 
 def test_without_a_command_there_is_help_and_the_version_is_that_of_the_library():
@@ -119,5 +130,5 @@ def test_experiments_are_told_as_they_are_done(monkeypatch, tmp_path):
 def test_what_misses_is_named_with_the_way_to_get_it(monkeypatch, command, room):
     monkeypatch.setitem(sys.modules, room, None)  # as if it could not be imported
     found = CliRunner().invoke(cli.main, [command])
-    assert found.exit_code == 1
-    assert found.output == f"The featgeo command needs its extra ({room} is missing). Run: pip install 'featgeo[cli]'\n"
+    assert found.exit_code == 2
+    assert found.stderr == f"The featgeo command needs its extra ({room} is missing). Run: pip install 'featgeo[cli]'\n"

@@ -1,0 +1,111 @@
+"""`featgeo explore`: what depends on what in a file, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from featgeo.cli import options
+from featgeo.cli.manners import polite, working
+from featgeo.cli.options import AsJson, File, Types
+from featgeo.cli.printing import Grid, answer, in_terminal, number, plain
+from featgeo.files import check_can_be_written, make_folder, write_whole
+
+if TYPE_CHECKING:
+    from featgeo.explore import Exploration
+    from featgeo.records import Records
+
+TABLES = ("pairs", "columns", "target", "interactions")
+SAVED = "exploration.fg"
+SHOWN_ROWS = 25  # of a table in a terminal; pipes, JSON documents and folders have all
+
+
+@polite
+def explore(
+    file: File,
+    target: Annotated[str | None, typer.Option(help="A column that others are ranked by.", metavar="COLUMN")] = None,
+    given: Annotated[
+        str | None, typer.Option(help="Columns whose functions are projected out first.", metavar="COLUMN,...")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to look at; all when not given.", metavar="COLUMN,...")
+    ] = None,
+    types: Types = None,
+    rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of false discoveries among pairs that are called dependent.")
+    ] = 0.05,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for all tables and for what can be asked again.", metavar="DIR"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find what depends on what in a file of any size: how strongly, how sure, given what.
+
+    The file is read twice. Strengths are those of rows that were held out, between 0 and 1; every dependence counts,
+    not only a linear one.
+    """
+    others = options.listed(given, "--given")
+    wanted = options.listed(columns, "--columns")
+    options.check_apart({"--target": [target] if target else [], "--given": others})
+    if output is not None:
+        for name in (SAVED, *(f"{table}.csv" for table in TABLES)):
+            check_can_be_written(make_folder(output) / name)
+    with working("explore") as notes:
+        from featgeo.explore import explore as explore_table
+
+        needed = [*wanted, *(name for name in (target, *others) if name and name not in wanted)] if wanted else None
+        found = explore_table(
+            file, target=target, given=others or None, columns=needed, types=options.kinds_of(types), rate=rate
+        )
+        tables = {name: table for name, table in _tables(found) if len(table)}
+        if output is not None:
+            _write(output, found, tables)
+    answer(_data(file, found, tables), _shown(found, tables, output), notes, as_json)
+
+
+def _tables(found: Exploration) -> Iterator[tuple[str, Records]]:
+    """The tables of an exploration, by name; some answer only where they were asked."""
+    from featgeo.records import Records
+
+    for name in TABLES:
+        table = getattr(found, name, None)
+        if isinstance(table, Records):
+            yield name, table
+
+
+def _write(folder: Path, found: Exploration, tables: Mapping[str, Records]) -> None:
+    found.save(folder / SAVED)
+    for name, table in tables.items():
+        write_whole(folder / f"{name}.csv", table.to_frame().to_csv(index=False))
+
+
+def _data(file: str, found: Exploration, tables: Mapping[str, Records]) -> dict[str, Any]:
+    about = {"columns": [asdict(column) for column in found.about]}
+    return {"file": file, "rows": found.n_rows, **about, **{name: table.to_dict() for name, table in tables.items()}}
+
+
+def _shown(found: Exploration, tables: Mapping[str, Records], output: Path | None) -> Iterator[str | Grid]:
+    card = found.card()
+    yield from card.lines
+    yield from card.doubts
+    limit = SHOWN_ROWS if in_terminal() else None
+    for table in tables.values():
+        names = table.shown or tuple(table.columns)
+        rows = [[_text(name, table.columns[name][i]) for name in names] for i in range(len(table))[:limit]]
+        yield ""
+        yield f"{table.title}: {len(table):,}" + (f", the first {limit}" if limit and len(table) > limit else "")
+        yield Grid(names, rows, words=sum(name in ("a", "b", "column", "name") for name in names[:3]))
+    if output is not None:
+        yield f"Saved to {output}"
+
+
+def _text(name: str, value: Any) -> str:
+    value = plain(value)
+    if value is None or isinstance(value, float):
+        return number(value, 2 if name.startswith(("pvalue", "qvalue")) else 3)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
