@@ -222,8 +222,8 @@ class Exploration(Shown):
             **(self._pairs_given if self.given_names else {}),
         }
         order = np.lexsort((found.pvalue, -found.strength))
-        shown = ("a", "b", "strength", "low", "high", "n_modes", "pvalue", "qvalue", "classic", "rows")
-        shown += ("strength_given", "qvalue_given") if self.given_names else ()
+        also = ("strength_given", "qvalue_given") if self.given_names else ()
+        shown = ("a", "b", "strength", "low", "high", "n_modes", "pvalue", "qvalue", "classic", "rows", *also)
         return Records("pairs of columns", {name: column[order] for name, column in values.items()}, shown)
 
     def _classic(self, pairs: Sequence[tuple[int, int]]) -> dict[str, np.ndarray]:
