@@ -6,11 +6,12 @@ Everything here is asked of counts (`featgeo.explore.counting`); the data is rea
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from featgeo.explore.pairs import estimates_of
 from featgeo.explore.partial import Partial, direct_dependence, given_dependence
 from featgeo.explore.reading import open_source
 from featgeo.explore.second_pass import Coder, are_rows_apart, cells_of, counted, sample_batch
-from featgeo.explore.sketch import ColumnSketch, sketch
+from featgeo.explore.sketch import ColumnSketch, Sketch, sketch
 from featgeo.explore.target import about_target
 from featgeo.geometry.validation import Array
 from featgeo.records import Records
@@ -275,6 +276,21 @@ class Exploration(Shown):
         return Card([title], own.columns, own.rows, aside)
 
 
+class Settings(TypedDict, total=False):
+    """Further arguments of `explore`; all are optional."""
+
+    missing_values: Sequence[str]  # texts that stand for a missing value, beside the usual ones
+    encoding: str | None  # of text files; None for UTF-8, or what a byte order mark says
+    delimiter: str | None  # of text files; None for the one that the name or the header shows
+    header: bool  # whether the first row of text files holds the names
+    names: Sequence[str] | None  # of all columns of text files, in place of those of the header
+    rate: float  # share of false discoveries among the pairs that are called dependent, 0.05 by default
+    verbose: int  # 0 shows no progress, 1 shows it in terminals and notebooks, 2 everywhere
+
+
+TEXT_SETTINGS = ("encoding", "delimiter", "header", "names")  # that are of text files alone
+
+
 def explore(
     data: Any,
     target: str | None = None,
@@ -282,10 +298,8 @@ def explore(
     columns: Sequence[str] | None = None,
     *,
     types: Mapping[str, str] | None = None,
-    missing_values: Sequence[str] = (),
     like: Exploration | None = None,
-    rate: float = 0.05,
-    verbose: int = 1,
+    **settings: Unpack[Settings],
 ) -> Exploration:
     """Find what depends on what in a table.
 
@@ -296,30 +310,41 @@ def explore(
         given: Columns whose functions are projected out.
         columns: Those to look at; all when None.
         types: Kinds of columns that are not to be inferred: "number", "label", "date" or "skip".
-        missing_values: Texts that stand for a missing value, beside the usual ones.
-        like: An earlier exploration, whose functions are used, so that both can be merged.
-        rate: Share of false discoveries among the pairs that are called dependent.
-        verbose: 0 shows no progress, 1 shows it in terminals and notebooks, 2 everywhere.
+        like: An earlier exploration, whose functions, target and given columns are used, so that both can be merged.
+        **settings: How text files are read, `missing_values`, `rate` and `verbose`: see `Settings`.
 
     Returns:
         All pairs with held-out strengths, and everything that can be asked of them.
     """
-    with Watch("explore", verbose), bounded_threads():
-        source = open_source(data, columns=columns)
+    unknown = settings.keys() - Settings.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"explore() has no argument {min(unknown)!r}. It takes {', '.join(Settings.__annotations__)}.")
+    text: dict[str, Any] = {name: settings[name] for name in TEXT_SETTINGS if name in settings}  # type: ignore[literal-required]
+    rate = _checked_rate(settings.get("rate", like.rate if like else 0.05))
+    with Watch("explore", settings.get("verbose", 1)), bounded_threads():
+        source = open_source(data, columns=columns if like is None else [column.name for column in like.about], **text)
         if like is not None:
             types = {**{column.name: column.kind for column in like.about}, **(types or {})}
-        found = sketch(source, types, missing_values)
-        names = tuple(found.columns)
-        for name in (*([target] if target else []), *_listed(given)):
-            _check_column(name, names)
-        cells = cells_of(found) if like is None else like.counts.columns
-        coder = Coder(cells, by_number=False, joint=like.joint if like else None)
-        by_number = like.counts.by_number if like else not are_rows_apart(coder, sample_batch(found))
-        coder = replace(coder if like else coder.joined(_listed(given), found), by_number=by_number)
+        found = sketch(source, types, settings.get("missing_values", ()))
+        coder = _coder(found, _listed(given), like)
+        _check_columns(target, given, found.columns, coder.columns)
         counts = counted(coder, source, found, like.counts if like else None)
-        about = tuple(_about(column, cells) for column in found.columns.values())
+    about = tuple(_about(column, coder.columns) for column in found.columns.values())
     named = target or (like.target_name if like else "")
     return Exploration(about, counts, named, like.given_names if like else _listed(given), coder.joint, rate)
+
+
+def _coder(found: Sketch, given: Sequence[str], like: Exploration | None) -> Coder:
+    """Cells, folds and what is counted together: chosen from the sketch, or those of an earlier exploration."""
+    if like is not None:
+        return Coder(like.counts.columns, like.counts.by_number, like.joint)
+    coder = Coder(cells_of(found), by_number=False)
+    if not coder.columns:
+        raise ValueError(
+            f"A table must have a column that varies, and none of these {len(found.columns)} does over {found.n_rows:,}"
+            " rows. Look at how it is read: delimiter, header, missing values."
+        )
+    return replace(coder.joined(given, found), by_number=not are_rows_apart(coder, sample_batch(found)))
 
 
 def _about(column: ColumnSketch, cells: Sequence[Cells]) -> AboutColumn:
@@ -345,12 +370,26 @@ def _listed(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-def _check_column(name: str, names: Sequence[str]) -> None:
-    if name not in names:
-        raise ValueError(
-            f"`target` and `given` must name columns of the table, and {name!r} is none. It has "
-            f"{', '.join(map(repr, names[:10]))}{' and others' if len(names) > 10 else ''}."
-        )
+def _check_columns(target: str | None, given: Any, names: Iterable[str], cells: Sequence[Cells]) -> None:
+    """Refuse a target or given columns that are not there, do not vary, or are one and the same."""
+    every, vary = list(names), {column.name for column in cells}
+    for name in (*([target] if target else []), *_listed(given)):
+        if name not in every:
+            near = get_close_matches(str(name), every, 3) or every[:10]
+            raise ValueError(
+                f"`target` and `given` must name columns of the table, and {name!r} is none. Is it one of "
+                f"{', '.join(map(repr, near))}?"
+            )
+        if name not in vary:
+            raise ValueError(f"`target` and `given` must vary, and {name!r} is constant or names rows. Choose another.")
+    if target in _listed(given):
+        raise ValueError(f"The target must not be given, and {target!r} is both. Leave it out of `given`.")
+
+
+def _checked_rate(rate: float) -> float:
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1:
+        raise ValueError(f"`rate` must be a number between 0 and 1, got {rate!r}. 0.05 is usual.")
+    return float(rate)
 
 
 def _is_same_date(a: Cells, b: Cells) -> bool:
