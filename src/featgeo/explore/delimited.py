@@ -171,7 +171,7 @@ class DelimitedFile:
         return types
 
     def _first_rows(self, types: dict[str, Any]) -> Any:
-        block, self._block = self._block, self._block // 16
+        block, self._block = self._block, max(HEAD, self._block // 16)
         try:
             return next(iter(self._open(types)), None)
         except (pa.ArrowInvalid, UnicodeError, OSError):
