@@ -129,7 +129,7 @@ class DelimitedFile:
     def _open(self, types: dict[str, Any]) -> Any:
         """A stream of batches.
 
-        PyArrow drops the line feed of a Windows line end inside of quotes where a block ends between its two characters:
+        PyArrow drops the line feed of a Windows line end inside of quotes where a block ends between the two of them:
         such a label is told apart from its equals. Line ends between rows are not touched by it.
         """
         plain = self.encoding in ("utf-8", "utf-8-sig")
