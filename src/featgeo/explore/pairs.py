@@ -467,7 +467,7 @@ class Estimates:
             rows,
             np.sum(correlation[..., 0] * shares, axis=1),
             modes.sigma[:, 0],
-            _standard_error(batch, modes),
+            standard_error(batch, modes),
             np.sum(np.square(modes.sigma) * kept, axis=1),
             2 * np.sum(held_out * shares, axis=1),
             n_modes,
@@ -480,14 +480,16 @@ class Estimates:
     @classmethod
     def joined(cls, parts: Sequence[Estimates]) -> Estimates:
         """Of the pairs of all of them."""
+        if not parts:
+            return cls(*(np.empty(0, dtype=np.int64 if one.name == "n_modes" else np.float64) for one in fields(cls)))
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
-def _standard_error(batch: Batch, modes: Modes) -> Array:
-    """Of the first correlation, (P,): its influence function is f g - sigma (f^2 + g^2) / 2."""
+def standard_error(batch: Batch, modes: Modes, mode: int = 0) -> Array:
+    """Of the correlation of a mode, (P,): its influence function is f g - sigma (f^2 + g^2) / 2."""
     table = batch.tables.sum(axis=1)
     n = np.maximum(table.sum(axis=(1, 2)), 1.0)
-    f, g, half = modes.f[..., 0], modes.g[..., 0], modes.sigma[:, :1] / 2
+    f, g, half = modes.f[..., mode], modes.g[..., mode], modes.sigma[:, mode, None] / 2
     influence = f[:, :, None] * g[:, None, :] - (half * f**2)[:, :, None] - (half * g**2)[:, None, :]
     return np.sqrt(np.einsum("pab,pab->p", table, influence**2)) / n
 
@@ -547,5 +549,5 @@ def estimates_of(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Estimates:
             few = [pairs[place] for place in some]
             parts.append(Estimates.of(Batch.of(counts, few), [(counts.columns[i], counts.columns[j]) for i, j in few]))
             order += some
-    joined, back = Estimates.joined(parts), np.argsort(order)
+    joined, back = Estimates.joined(parts), np.argsort(np.array(order, dtype=np.int64))
     return Estimates(*(getattr(joined, one.name)[back] for one in fields(Estimates)))
