@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,9 +14,9 @@ from featgeo.card import Card, Shown
 from featgeo.explore import given_cells, regions, wording
 from featgeo.explore.cells import Cells
 from featgeo.explore.counting import Counts
-from featgeo.explore.pairs import Batch, chosen_modes, standard_error
+from featgeo.explore.pairs import MOST_MODES, Batch, chosen_modes, standard_error
 from featgeo.explore.regions import Regions
-from featgeo.geometry.spans import COLLINEAR, sign_of_columns
+from featgeo.geometry.spans import COLLINEAR, Modes, sign_of_columns
 from featgeo.geometry.validation import Array
 from featgeo.records import Records
 from featgeo.tuning import in_force
@@ -87,6 +87,7 @@ class PairDetail(Shown):
         held_out: On rows that have not, (m,).
         error: Standard error of each, (m,).
         table: Rows in each pair of cells that hold values, (A, B).
+        ratio: The density that the modes give over the product of its margins, (A, B).
         rate: Share of false discoveries at which a pair is called dependent.
     """
 
@@ -97,6 +98,7 @@ class PairDetail(Shown):
     held_out: Array
     error: Array
     table: Array
+    ratio: Array
     rate: float
 
     @classmethod
@@ -112,13 +114,15 @@ class PairDetail(Shown):
         shares = batch.n_rows[0] / max(table.sum(), 1.0)
         error = np.array([standard_error(batch, modes, int(i))[0] for i in there])
         sides = Side(columns[0], table.sum(axis=1), f * sign), Side(columns[1], table.sum(axis=0), g * sign)
-        return cls(*sides, summary, modes.sigma[0, there], shares @ correlation[0][:, there], error, table, rate)
+        held_out = shares @ correlation[0][:, there]
+        ratio = _ratio(batch, Modes(modes.sigma[0, there], f, g), int(summary["n_modes"]))
+        return cls(*sides, summary, modes.sigma[0, there], held_out, error, table, ratio, rate)
 
     def turned(self) -> PairDetail:
         """The same with the two columns in the other order."""
         other = {"a": "b", "b": "a", "b_from_a": "a_from_b", "a_from_b": "b_from_a"}
         summary = {name: self.summary[other.get(name, name)] for name in self.summary}
-        return PairDetail(self.b, self.a, summary, self.sigma, self.held_out, self.error, self.table.T, self.rate)
+        return replace(self, a=self.b, b=self.a, summary=summary, table=self.table.T, ratio=self.ratio.T)
 
     @property
     def n_modes(self) -> int:
@@ -165,15 +169,9 @@ class PairDetail(Shown):
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return Records("functions on the cells of both columns", columns)
 
-    @cached_property
-    def ratio(self) -> Array:
-        """The density of the modes that held-out rows support over the product of its margins, (A, B)."""
-        k = self.n_modes
-        return given_cells.density_ratio(self.sigma[:k], self.a.functions[:, :k], self.b.functions[:, :k])
-
     @property
     def negative_mass(self) -> float:
-        """How far the modes alone are from a probability: the share of mass that had to be taken off."""
+        """How far the modes alone are from a probability: the share of mass below zero."""
         return given_cells.negative_mass(self.ratio, self.a.share, self.b.share)
 
     def probabilities(self, name: str) -> tuple[Array, Array]:
@@ -289,6 +287,21 @@ class PairDetail(Shown):
         doubts = [] if self.depends else ["What is shown may be chance."]
         shown = slice(max(self.n_modes, 1))
         return Card([self.sentence], heads, table.rows, doubts, list(self.sigma[shown]), list(self.held_out[shown]))
+
+
+def _ratio(batch: Batch, modes: Modes, n_modes: int) -> Array:
+    """The density over the product of its margins by the modes that held-out rows support, (A, B).
+
+    Where they support all that are looked at there are more, and one column is next to a function of the other: then
+    all modes count that are stronger than noise is, whose largest strength is about the roots of d / n of both sides.
+    """
+    if n_modes < MOST_MODES:
+        return given_cells.density_ratio(modes.sigma[:n_modes], modes.f[:, :n_modes], modes.g[:, :n_modes])
+    left, sigma, right = np.linalg.svd(batch.core[0], full_matrices=False)
+    n_functions = [int((np.abs(functions[0]).max(axis=0) > 0).sum()) for functions in (batch.f, batch.g)]
+    noise = np.sqrt(np.array(n_functions) / max(batch.n_rows.sum(), 1.0)).sum()
+    k = max(int((sigma > noise).sum()), n_modes)
+    return given_cells.density_ratio(sigma[:k], batch.f[0] @ left[:, :k], batch.g[0] @ right[:k].T)
 
 
 def _number_columns(other: Side, modes: Array, observed: Array) -> dict[str, np.ndarray]:

@@ -1,8 +1,9 @@
 """One column given the cells of another, from the modes of the pair.
 
-    P(b | a) = p(b) max(1 + sum_i sigma_i f_i(a) g_i(b), 0) / z(a)
+    P(b | a) = p(b) max(1 + sum_i sigma_i f_i(a) g_i(b) - shift(a), 0)
 
-A truncated sum of modes may fall below zero, which no probability does: what is below is taken off, and told.
+A truncated sum of modes may fall below zero, which no probability does: the nearest one takes its place, as everywhere
+in this library, and how much lay below is told.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from featgeo.assembly.conditional import nearest_density
 from featgeo.geometry.validation import Array
 
 
@@ -26,13 +28,11 @@ def conditional(ratio: Array, margin: Array) -> Array:
         ratio: The density over the product of its margins, (A, B).
         margin: Shares of the rows in the cells of the second column, (B,).
     """
-    mass = np.maximum(ratio, 0.0) * margin
-    total = mass.sum(axis=1, keepdims=True)
-    return np.where(total > 0, mass / np.where(total > 0, total, 1.0), margin)
+    return nearest_density(ratio, margin) * margin
 
 
 def negative_mass(ratio: Array, of_a: Array, of_b: Array) -> float:
-    """What is taken off, as a share of all mass, from shares of the rows in the cells of either column."""
+    """What lies below zero, as a share of all mass, from shares of the rows in the cells of either column."""
     return float(of_a @ np.maximum(-ratio, 0.0) @ of_b)
 
 

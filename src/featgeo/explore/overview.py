@@ -12,11 +12,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import chdtrc
 
-from featgeo.evidence.shuffling import AMPLE_COUNT
 from featgeo.explore.cells import GIVEN
 from featgeo.explore.counting import Counts
 from featgeo.explore.discoveries import benjamini_hochberg
-from featgeo.explore.pairs import MOST_MODES
 from featgeo.explore.regions import Regions, expected_rows
 from featgeo.geometry.validation import Array
 from featgeo.records import Records
@@ -152,15 +150,9 @@ def _determined(counts: Counts, pairs: Sequence[Pair], place: Mapping[str, int])
             (pair["a"], pair["b"], pair["a_from_b"], table.transpose(0, 2, 1)),
         ):
             column = counts.columns[place[own]]
-            if same:
-                share = 1.0
-            elif column.kind == "label" or column.whole:
-                share = max(told, told_share(by_other[:, :-1, :-1]))
-            elif pair["n_modes"] >= min(MOST_MODES, column.n_values - 1):
-                # Equal strengths are in any order, so that few of them need not tell the ranks.
-                share = max(told, min(pair["held_out_energy"] / pair["n_modes"], 1.0))
-            else:
-                share = told
+            share = 1.0 if same else told
+            if column.kind == "label" or column.whole:
+                share = max(share, told_share(by_other[:, :-1, :-1]))
             if share > in_force.get().redundant:
                 result.append((own, Relation(other, share)))
     return result
@@ -240,7 +232,7 @@ def _ample(table: Array) -> Array:
     groups = [np.zeros(2)]
     for row in table[np.argsort(table.sum(axis=1), kind="stable")]:
         groups[-1] = groups[-1] + row
-        if groups[-1].sum() * rarer >= AMPLE_COUNT:
+        if groups[-1].sum() * rarer >= in_force.get().ample_count:
             groups.append(np.zeros(2))
     last = groups.pop()
     if groups:

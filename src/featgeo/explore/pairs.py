@@ -481,7 +481,10 @@ class Estimates:
     def joined(cls, parts: Sequence[Estimates]) -> Estimates:
         """Of the pairs of all of them."""
         if not parts:
-            return cls(*(np.empty(0, dtype=np.int64 if one.name == "n_modes" else np.float64) for one in fields(cls)))
+            nothing: tuple[Any, ...] = tuple(
+                np.empty(0, dtype=int if one.name == "n_modes" else float) for one in fields(cls)
+            )
+            return cls(*nothing)
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
@@ -510,19 +513,53 @@ def _told(batch: Batch, modes: Modes, kept: np.ndarray, columns: Sequence[Cells]
     """Share of the variance of one column, as ranks or as indicators of labels, that the other tells, (P,).
 
     The prediction is E[code | other] = E[code] + sum_i sigma_i f_i(other) E[g_i code], from all rows but a fold's.
+    Where there may be more modes than are looked at, all functions of the other predict, too: equal strengths are in
+    any order, and the first of them need not hold the ranks.
     """
-    tables = batch.tables if side else batch.tables.swapaxes(2, 3)  # (P, F, other, own)
     other, own = (modes.fold_f, modes.fold_g) if side else (modes.fold_g, modes.fold_f)
-    of_other, of_own = batch.margins[1 - side], batch.margins[side]
-    coded = _coded(columns, of_own.sum(axis=1))[:, None]  # (P, 1, own, e)
+    centred, share = _centred(batch, columns, side)
+    weights = (modes.fold_sigma * kept[:, None])[..., None] * (own.swapaxes(2, 3) * share @ centred)  # (P, F, m, e)
+    result = _share_told(batch, side, other, weights, centred)
+    many = np.flatnonzero(kept.all(axis=1))
+    if len(many):
+        result[many] = np.maximum(result[many], _told_by_all(batch.taken(many), [columns[int(i)] for i in many], side))
+    return result
+
+
+def _told_by_all(batch: Batch, columns: Sequence[Cells], side: int) -> Array:
+    """The same by all functions of the other column."""
+    tables = batch.tables if side else batch.tables.swapaxes(2, 3)
+    other = (batch.f if side else batch.g)[:, None]
+    centred, _ = _centred(batch, columns, side)
+    rest = tables.sum(axis=1, keepdims=True) - tables
+    n = np.maximum(rest.sum(axis=(2, 3)), 1.0)[..., None, None]
+    return _share_told(batch, side, other, other.swapaxes(2, 3) @ rest @ centred / n, centred)
+
+
+def _centred(batch: Batch, columns: Sequence[Cells], side: int) -> tuple[Array, Array]:
+    """Codes less their means over all rows but a fold's, (P, F, own, e), and shares of cells there, (P, F, 1, own)."""
+    of_own = batch.margins[side]
+    coded = _coded(columns, of_own.sum(axis=1))[:, None]
     rest = of_own.sum(axis=1, keepdims=True) - of_own
     share = (rest / np.maximum(rest.sum(axis=2, keepdims=True), 1.0))[..., None, :]
-    centred = coded - share @ coded  # (P, F, own, e)
-    weights = (modes.fold_sigma * kept[:, None])[..., None] * (own.swapaxes(2, 3) * share @ centred)  # (P, F, m, e)
+    return coded - share @ coded, share
+
+
+def _share_told(batch: Batch, side: int, other: Array, weights: Array, centred: Array) -> Array:
+    """By how much held-out squared errors of codes are less than their variance, as a share of it, (P,).
+
+    Args:
+        batch: The pairs.
+        side: Which column is predicted.
+        other: Functions of the other one, (P, F, other, m), or (P, 1, other, m).
+        weights: The prediction is these functions times them, (P, F, m, e).
+        centred: Codes less their means, (P, F, own, e).
+    """
+    tables = batch.tables if side else batch.tables.swapaxes(2, 3)  # (P, F, other, own)
     seen = other.swapaxes(2, 3) @ tables @ centred
-    spread = other.swapaxes(2, 3) * of_other[..., None, :] @ other
+    spread = other.swapaxes(2, 3) * batch.margins[1 - side][..., None, :] @ other
     gain = np.einsum("pfme,pfme->p", weights, 2 * seen - spread @ weights)
-    total = np.einsum("pfb,pfbe->p", of_own, centred**2)
+    total = np.einsum("pfb,pfbe->p", batch.margins[side], centred**2)
     return np.divide(gain, total, out=np.zeros(len(gain)), where=total > 0)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featgeo.explore.given_cells import quantiles
+from featgeo.explore.pairs import MOST_MODES
 from featgeo.explore.regions import SHORT
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
@@ -31,7 +32,7 @@ def sentence(detail: PairDetail) -> str:
             f"{a} and {b} depend on each other (p = {told['pvalue']:.2g}, q = {told['qvalue']:.2g}), but too weakly "
             f"for {rows} to show how: held-out rows do not confirm any pair of functions."
         )
-    modes = "one way" if detail.n_modes == 1 else f"{detail.n_modes} ways at once"
+    modes = {1: "one way", MOST_MODES: "many ways at once"}.get(detail.n_modes, f"{detail.n_modes} ways at once")
     parts = [
         f"{a} and {b} depend on each other in {modes}: the strength on held-out rows is {told['strength']:.2f} "
         f"({told['low']:.2f} to {told['high']:.2f}), from {rows}.",
