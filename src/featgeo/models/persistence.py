@@ -54,6 +54,7 @@ FROM_TEXT: dict[str, Any] = {"float": float, "bytes": bytes.fromhex, "datetime":
 LISTS: dict[str, Any] = {"tuple": tuple, "list": list}
 PLAIN = None | bool | int | float | str
 LATER_ROOMS = {"Exploration": "featgeo.explore"}  # records that stand alone, and who declares them, above this room
+COUNTS = ("uint16", "uint32")  # what counts are kept in
 LONG = 64  # lists of more plain values than this are kept among the tensors, where they take less
 
 
@@ -174,6 +175,9 @@ class _Writer:
         """Labels are one long text and the length of each; JSON where they are not all texts."""
         if array.dtype.kind in "mM":
             return {"times": self._array(array.view(np.int64)), "dtype": array.dtype.str}
+        if array.dtype.name in COUNTS:  # in as few bytes as they need: tables of counts are large, and most are small
+            small = array.astype(np.min_scalar_type(array.max(initial=0)))
+            return {"array": self._tensor(small), "shape": list(array.shape), "counts": array.dtype.name}
         if array.dtype.kind not in "OUS":
             return {"array": self._tensor(array), "shape": list(array.shape)}
         items = array.ravel().tolist()
@@ -239,6 +243,8 @@ class _Reader:
                 return np.array(self._texts(text, lengths, as_json), dtype=kind).reshape(shape)
             case [("array", name), ("shape", shape)] if min(shape, default=0) >= 0:
                 return self.tensors[name].reshape(shape)
+            case [("array", name), ("counts", kind), ("shape", shape)] if kind in COUNTS and min(shape, default=0) >= 0:
+                return self.tensors[name].astype(kind, casting="safe").reshape(shape)
             case [("dtype", str(kind)), ("times", times)] if np.dtype(kind).kind in "mM":
                 return self.decode(times).view(kind)
             case [("foreign", name)]:
