@@ -18,7 +18,7 @@ import numpy as np
 from featgeo.card import Card, Shown
 from featgeo.explore import pictures
 from featgeo.explore.alerts import alerts_of, bring_back
-from featgeo.explore.cells import GIVEN, Cells, Joint
+from featgeo.explore.cells import GIVEN, Cells, JointCells
 from featgeo.explore.counting import Counts
 from featgeo.explore.detail import PairDetail, no_column
 from featgeo.explore.discoveries import benjamini_hochberg
@@ -100,7 +100,7 @@ class Exploration(Shown):
     counts: Counts
     target_name: str = ""
     given_names: tuple[str, ...] = ()
-    joint: Joint | None = None
+    joint: JointCells | None = None
     rate: float = 0.05
     n_repeated: int = 0
     n_compared: int = 0
