@@ -76,6 +76,18 @@ def test_a_file_is_asked_again(tmp_path, halves):
     assert_same(again.merge(later).pairs.to_dict(), merged.merge(later).pairs.to_dict())
 
 
+def test_targets_and_given_columns_are_kept(tmp_path):
+    frame = table(3).drop(columns="when").assign(z=np.random.default_rng(4).normal(size=1500))
+    explored = explore(frame, target="y", given=["x", "sign $"])
+    explored.save(tmp_path / "table.fg")
+    again = fg.load(tmp_path / "table.fg")
+    assert again.to_dict() == explored.to_dict()
+    assert {column["name"] for column in again.columns} == {"x", "y", "z", "sign $", "one"}
+    with pytest.raises(ValueError, match="no column"):
+        again.pair("x", "(given, together)")
+    assert len(again.heatmap().axes[0].get_xticks()) == 4
+
+
 def test_load_knows_who_declares_what_stands_alone():
     """In a process that has explored nothing yet, `load` imports the room first."""
     for name, room in LATER_ROOMS.items():

@@ -47,6 +47,8 @@ from featgeo.watch import Watch, bounded_threads
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SHOWN_ALERTS = 12  # of a card
+
 
 @saved
 @dataclass(frozen=True, eq=False)
@@ -381,7 +383,9 @@ class Exploration(Shown):
         own = self.pairs.card()
         found = int(np.sum(np.asarray(self.pairs.columns["qvalue"]) <= self.rate))
         title = f"{self.n_rows:,} rows, {len(self.about)} columns, {len(self.pairs):,} pairs; {found:,} depend"
-        return Card([title], own.columns, own.rows, self.alerts)
+        more = len(self.alerts) - SHOWN_ALERTS
+        rest = [f"{more:,} more are in .alerts"] if more > 0 else []
+        return Card([title], own.columns, own.rows, [*self.alerts[:SHOWN_ALERTS], *rest])
 
 
 class Settings(TypedDict, total=False):

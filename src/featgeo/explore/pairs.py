@@ -505,7 +505,7 @@ def _information(batch: Batch, modes: Modes, kept: np.ndarray) -> Array:
     n = np.maximum(batch.n_rows, 1.0)
     of_f, of_g = (margin.sum(axis=1) / np.maximum(batch.n_rows.sum(axis=1), 1.0)[:, None] for margin in batch.margins)
     norm = np.einsum("pa,pfab,pb->pf", of_f, ratio, of_g)
-    means = np.einsum("pfab,pfab->pf", batch.tables, np.log(ratio)) / n - np.log(norm)
+    means = np.einsum("pfab,pfab->pf", batch.tables, np.log(ratio)) / n - np.log(np.where(norm > 0, norm, 1.0))
     return np.sum(means * batch.n_rows, axis=1) / np.maximum(batch.n_rows.sum(axis=1), 1.0)
 
 

@@ -196,6 +196,8 @@ def counted(coder: Coder, source: Source, sketch: Sketch, like: Counts | None = 
     if like is None:
         centre = np.array([sketch.columns[column.name].mean for column in numbers])
         scale = np.array([sketch.columns[column.name].std for column in numbers])
+        reach = [np.abs([sketch.columns[one.name].minimum, sketch.columns[one.name].maximum]).max() for one in numbers]
+        scale = np.where(np.isfinite(scale), scale, reach)  # squares of the largest are infinite
         scale = np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
         counts = Counts.empty(coder.columns, sketch.n_rows, coder.by_number, np.nan_to_num(centre), scale)
     else:
