@@ -124,6 +124,7 @@ class Options:
     explore_cells: int = 256  # of a number, at most; fewer where columns are many
     explore_waves: tuple[int, ...] = (4, 12, 32)  # functions of a number at three resolutions, few, more and many
     explore_steps: int = 8  # intervals of a number on which a function may be constant
+    redundant: float = 0.98  # strength, or share told by another column, from which a column says little of its own
     least_ratio: float = 0.01  # that a density over the product of its margins is taken to be, for information
 
     # Side information
