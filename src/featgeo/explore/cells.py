@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from featgeo.features.dates import DATE_PARTS, date_part
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -230,6 +231,44 @@ def _group_ends(counts: np.ndarray, most: int, fewest: float) -> np.ndarray:
         rows[i : i + 2] = [rows[i] + rows[i + 1]]
         del ends[i]
     return np.array(ends, dtype=np.int64)
+
+
+def is_same_date(a: Cells, b: Cells) -> bool:
+    """Whether two columns are a date and a part of it, or two parts."""
+    return bool(a.parent or b.parent) and (a.parent or a.name) == (b.parent or b.name)
+
+
+def coarser(column: Cells, counts: np.ndarray, most: int) -> Cells:
+    """The same column in fewer cells: neighbouring ones together, or fewer labels of their own.
+
+    Args:
+        column: Its cells.
+        counts: Rows in each of them, (size,) or without the missing cell.
+        most: Cells for values, at most.
+    """
+    counts = counts[: column.n_values]
+    if column.kind == "label":
+        kept = len(column.labels) + (counts[-1] > 0)
+        return column if kept <= most else replace(column, labels=column.labels[: most - 1], whole=False)
+    if column.n_values <= most:
+        return column
+    last = _group_ends(np.maximum(counts, COLLINEAR), most, 0)
+    while len(last) > most:  # values that are heavy have groups of their own, and all others fill gaps between them
+        rows = np.add.reduceat(counts, np.r_[0, last[:-1] + 1])
+        last = np.delete(last, int(np.argmin(rows[:-1] + rows[1:])))
+    first = np.r_[0, last[:-1] + 1]
+    rows = np.maximum(np.add.reduceat(counts, first), 1)
+    places = np.add.reduceat(column.places * counts, first) / rows
+    return replace(column, edges=column.edges[last[:-1]], places=places, whole=False)
+
+
+def places_in(column: Cells, merged: Cells) -> np.ndarray:
+    """The cell among the merged ones that holds each cell of a column, the missing one last, (size,)."""
+    if column.kind == "label":
+        inside = np.minimum(np.arange(column.n_values), len(merged.labels))
+    else:
+        inside = np.r_[np.searchsorted(merged.edges, column.edges), merged.n_values - 1]
+    return np.r_[inside, merged.n_values]
 
 
 def label_cells(name: str, labels: dict[str, int], most: int, exact: bool = True) -> Cells:

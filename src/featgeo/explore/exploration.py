@@ -18,11 +18,12 @@ import numpy as np
 from featgeo.card import Card, Shown
 from featgeo.explore import pictures
 from featgeo.explore.alerts import alerts_of, bring_back
-from featgeo.explore.cells import GIVEN, Cells, JointCells
+from featgeo.explore.cells import GIVEN, Cells, JointCells, is_same_date
 from featgeo.explore.counting import Counts
 from featgeo.explore.detail import PairDetail, no_column
 from featgeo.explore.discoveries import benjamini_hochberg
 from featgeo.explore.gram import Moments
+from featgeo.explore.interactions import interaction_cells, interaction_records, no_interactions
 from featgeo.explore.overview import Overview, columns_of
 from featgeo.explore.pairs import estimates_of
 from featgeo.explore.partial import Partial, direct_dependence, given_dependence
@@ -38,6 +39,7 @@ from featgeo.explore.second_pass import (
 )
 from featgeo.explore.sketch import ColumnSketch, Sketch, sketch
 from featgeo.explore.target import about_target
+from featgeo.explore.three_way import Interactions
 from featgeo.geometry.validation import Array
 from featgeo.records import Records
 from featgeo.schema import saved
@@ -95,6 +97,7 @@ class Exploration(Shown):
         rate: Share of false discoveries among those that are reported.
         n_repeated: Rows of a sample that are equal to an earlier one of it.
         n_compared: Rows of that sample; 0 where rows were not compared.
+        three_way: Sums for the interactions of two columns about the target; None without one.
     """
 
     is_root: ClassVar[bool] = True  # files hold it alone
@@ -106,6 +109,7 @@ class Exploration(Shown):
     rate: float = 0.05
     n_repeated: int = 0
     n_compared: int = 0
+    three_way: Interactions | None = None
 
     @property
     def n_rows(self) -> int:
@@ -124,7 +128,7 @@ class Exploration(Shown):
     @cached_property
     def _all_pairs(self) -> list[tuple[int, int]]:
         columns = self.compared
-        return [(i, j) for i, j in combinations(range(len(columns)), 2) if not _is_same_date(columns[i], columns[j])]
+        return [(i, j) for i, j in combinations(range(len(columns)), 2) if not is_same_date(columns[i], columns[j])]
 
     @cached_property
     def _given(self) -> list[int]:
@@ -188,7 +192,7 @@ class Exploration(Shown):
         others = [
             i
             for i, column in enumerate(columns)
-            if i != place and column.name != GIVEN and i not in self._given and not _is_same_date(column, own)
+            if i != place and column.name != GIVEN and i not in self._given and not is_same_date(column, own)
         ]
         with bounded_threads():
             moments = self._given_pairs[2] if self.given_names else Moments.of(self.counts)
@@ -258,6 +262,35 @@ class Exploration(Shown):
         shown = ("a", "b", "strength", "low", "high", "n_modes", "pvalue", "qvalue", "classic", "rows", *also)
         return Records("pairs of columns", {name: column[order] for name, column in values.items()}, shown)
 
+    @cached_property
+    def interactions(self) -> Records:
+        """Pairs of columns that tell of the target together what they do not tell beside each other.
+
+        Discoveries come first, by their energy: the share of the target's variance (of classes, the sum of squared
+        correlations) that functions of both add, on held-out rows, to functions of all single columns. Rows that miss
+        one of the two are left out. False discoveries are controlled for over all pairs, not these alone.
+        """
+        if self.three_way is None:
+            return no_interactions("no target was named: fg.explore(data, target=...)")
+        with bounded_threads():
+            return interaction_records(self.three_way, self.counts, self.rate)
+
+    def interaction(self, a: str, b: str) -> Records:
+        """Where two columns tell of the target together: cells of both, those that tell most first.
+
+        Args:
+            a: A column.
+            b: Another one; the two must be among `interactions`.
+        """
+        pair = frozenset(self._checked_place(name) for name in (a, b))
+        listed = [] if self.three_way is None else [frozenset(map(int, one)) for one in self.three_way.pairs]
+        if self.three_way is None or pair not in listed:
+            raise ValueError(
+                f"Cells are known of the pairs that `interactions` lists, and {a!r} with {b!r} is none of them. "
+                f"{'Choose one of these' if listed else 'Name a target: fg.explore(data, target=...)'}."
+            )
+        return interaction_cells(self.three_way, self.counts, listed.index(pair))
+
     def _classic(self, pairs: Sequence[tuple[int, int]]) -> dict[str, np.ndarray]:
         """What people know: Pearson's correlation of numbers, Cramér's V of labels, the correlation ratio of both."""
         pearson = self.counts.pearson()
@@ -281,7 +314,7 @@ class Exploration(Shown):
         """
         i, j = (self._checked_place(name) for name in (a, b))
         columns = self.counts.columns
-        if i == j or _is_same_date(columns[i], columns[j]):
+        if i == j or is_same_date(columns[i], columns[j]):
             raise ValueError(f"A pair is two columns, and {a!r} and {b!r} are one. Name another.")
         first, second = sorted((i, j))
         names = self.pairs.columns
@@ -344,6 +377,7 @@ class Exploration(Shown):
             "columns": self.columns.to_dict(),
             "pairs": self.pairs.to_dict(),
             **({"about_target": self.target.to_dict()} if self.target_name else {}),
+            **({"interactions": self.interactions.to_dict()} if self.target_name else {}),
         }
 
     def merge(self, other: Exploration) -> Exploration:
@@ -362,6 +396,11 @@ class Exploration(Shown):
                 "Explorations merge where their functions are the same, and these have other cells. Explore the second "
                 "table by fg.explore(table, like=first)."
             )
+        if self.target_name != other.target_name:
+            raise ValueError(
+                f"Explorations merge about one target, got {self.target_name!r} and {other.target_name!r}. Explore the "
+                "second table like the first, without a target of its own."
+            )
         others = {column.name: column for column in other.about}
         about = tuple(_both(column, others[column.name]) for column in self.about)
         return replace(
@@ -370,6 +409,7 @@ class Exploration(Shown):
             counts=self.counts.merged(other.counts),
             n_repeated=self.n_repeated + other.n_repeated,
             n_compared=self.n_compared + other.n_compared,
+            three_way=self.three_way.merged(other.three_way) if self.three_way and other.three_way else None,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -441,11 +481,12 @@ def explore(
         spoken_of = {*(types or ()), *_listed(target), *_listed(given)}
         coder = _coder(found, _listed(given), spoken_of, like)
         _check_columns(target, given, found.columns, coder.columns)
-        counts = counted(coder, source, found, like.counts if like else None)
+        named = target or (like.target_name if like else "")
+        three_way = _three_way(coder, found, named, like) if named else None
+        counts = counted(coder, source, found, like.counts if like else None, three_way)
     about = tuple(_about(column, coder.columns) for column in found.columns.values())
-    named = target or (like.target_name if like else "")
     given_names = like.given_names if like else _listed(given)
-    return Exploration(about, counts, named, given_names, coder.joint, rate, *repeated_rows(found))
+    return Exploration(about, counts, named, given_names, coder.joint, rate, *repeated_rows(found), three_way)
 
 
 def _coder(found: Sketch, given: Sequence[str], spoken_of: Collection[str], like: Exploration | None) -> Coder:
@@ -460,6 +501,14 @@ def _coder(found: Sketch, given: Sequence[str], spoken_of: Collection[str], like
         )
     apart = are_rows_apart(coder, sample_batch(found), found.n_rows)
     return replace(coder.joined(given, found), by_number=not apart)
+
+
+def _three_way(coder: Coder, found: Sketch, target: str, like: Exploration | None) -> Interactions:
+    """The short list of pairs that may interact about the target, or that of an earlier exploration."""
+    if like is not None and like.three_way is not None and like.target_name == target:
+        return like.three_way.emptied()
+    place = next(i for i, column in enumerate(coder.columns) if column.name == target)
+    return Interactions.planned(coder.columns, coder.cells(sample_batch(found)), place, found.n_rows)
 
 
 def _about(column: ColumnSketch, cells: Sequence[Cells]) -> AboutColumn:
@@ -519,10 +568,6 @@ def _checked_rate(rate: float) -> float:
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1:
         raise ValueError(f"`rate` must be a number between 0 and 1, got {rate!r}. 0.05 is usual.")
     return float(rate)
-
-
-def _is_same_date(a: Cells, b: Cells) -> bool:
-    return bool(a.parent or b.parent) and (a.parent or a.name) == (b.parent or b.name)
 
 
 def cramers_v(table: Array) -> float:

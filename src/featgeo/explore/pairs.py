@@ -194,6 +194,11 @@ def _ample_sizes(of_f: Array, of_g: Array, n: Array) -> tuple[np.ndarray, np.nda
     return n_f, n_g
 
 
+def joined_tail(tails: Array) -> float:
+    """Several tail probabilities, however they depend, as one: the mean of their Cauchy scores."""
+    return float(_cauchy_tail(_cauchy_score(tails).mean()))
+
+
 def _cauchy_score(tails: Array) -> Array:
     """tan(pi (1/2 - p)), with all digits where p is small."""
     small = tails < 1e-8

@@ -13,6 +13,7 @@ from featgeo.explore.cells import OTHERS, Cells, JointCells, date_parts, label_c
 from featgeo.explore.counting import Counts, content_hash, number_hash
 from featgeo.explore.reading import Source
 from featgeo.explore.sketch import ColumnSketch, Sketch
+from featgeo.explore.three_way import Interactions
 from featgeo.features.dates import DATE_PARTS
 from featgeo.tuning import in_force
 from featgeo.watch import tell
@@ -190,8 +191,18 @@ def repeated_rows(sketch: Sketch) -> tuple[int, int]:
     return len(hashes) - len(np.unique(hashes)), len(hashes)
 
 
-def counted(coder: Coder, source: Source, sketch: Sketch, like: Counts | None = None) -> Counts:
-    """Count all rows of a table, in tables like those of earlier counts if they are given."""
+def counted(
+    coder: Coder, source: Source, sketch: Sketch, like: Counts | None = None, three_way: Interactions | None = None
+) -> Counts:
+    """Count all rows of a table.
+
+    Args:
+        coder: From rows to cells.
+        source: The table.
+        sketch: What the first pass says of it.
+        like: Earlier counts, whose tables these are to be like.
+        three_way: Sums for interactions, to which all rows are added.
+    """
     numbers = [column for column in coder.columns if column.kind != "label" and not column.parent]
     if like is None:
         centre = np.array([sketch.columns[column.name].mean for column in numbers])
@@ -215,14 +226,16 @@ def counted(coder: Coder, source: Source, sketch: Sketch, like: Counts | None = 
             counts.add_values(np.column_stack([batch[column.name] for column in numbers]))
         first += len(cells[0])
         if sum(len(part[0]) for part in waiting) >= ROWS_AT_ONCE:
-            _flush(counts, waiting)
+            _flush(counts, waiting, three_way)
         tell(f"second pass, {first:,} rows counted")
-    _flush(counts, waiting)
+    _flush(counts, waiting, three_way)
     return counts
 
 
-def _flush(counts: Counts, waiting: list[list[np.ndarray]]) -> None:
+def _flush(counts: Counts, waiting: list[list[np.ndarray]], three_way: Interactions | None) -> None:
     if waiting:
         *cells, folds = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
         counts.add(cells, folds)
+        if three_way is not None:
+            three_way.add(cells, folds)
         waiting.clear()
