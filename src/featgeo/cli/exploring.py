@@ -11,7 +11,7 @@ import typer
 
 from featgeo.cli import options
 from featgeo.cli.manners import polite, working
-from featgeo.cli.options import AsJson, File, Types
+from featgeo.cli.options import AsJson, File, Types, columns_option
 from featgeo.cli.printing import Grid, answer, in_terminal, number, plain
 from featgeo.files import check_can_be_written, make_folder, write_whole
 
@@ -27,13 +27,9 @@ SHOWN_ROWS = 25  # of a table in a terminal; pipes, JSON documents and folders h
 @polite
 def explore(
     file: File,
-    target: Annotated[str | None, typer.Option(help="A column that others are ranked by.", metavar="COLUMN")] = None,
-    given: Annotated[
-        str | None, typer.Option(help="Columns whose functions are projected out first.", metavar="COLUMN,...")
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to look at; all when not given.", metavar="COLUMN,...")
-    ] = None,
+    target: Annotated[str | None, columns_option("A column that others are ranked by.", several=False)] = None,
+    given: Annotated[str | None, columns_option("Columns whose functions are projected out first.")] = None,
+    columns: Annotated[str | None, columns_option("Columns to look at; all when not given.")] = None,
     types: Types = None,
     rate: Annotated[
         float, typer.Option(min=0, max=1, help="Share of false discoveries among pairs that are called dependent.")

@@ -8,7 +8,7 @@ import typer
 
 from featgeo.cli import options
 from featgeo.cli.manners import polite, working
-from featgeo.cli.options import AsJson, Delimiter, Encoding, File, Types
+from featgeo.cli.options import AsJson, Delimiter, Encoding, File, Types, columns_option, complete_columns
 from featgeo.cli.printing import Grid, answer, number
 from featgeo.watch import tell
 
@@ -21,11 +21,14 @@ SEED = 0  # of arrangements of the rows: the same file gives the same p-value
 @polite
 def independence(
     file: File,
-    a: Annotated[str, typer.Argument(help="A column, or several with commas between them.", metavar="A")],
-    b: Annotated[str, typer.Argument(help="Another, or several.", metavar="B")],
-    given: Annotated[
-        str | None, typer.Option(help="Columns that are known: independence given these.", metavar="COLUMN,...")
-    ] = None,
+    a: Annotated[
+        str,
+        typer.Argument(
+            help="A column, or several with commas between them.", metavar="A", autocompletion=complete_columns
+        ),
+    ],
+    b: Annotated[str, typer.Argument(help="Another, or several.", metavar="B", autocompletion=complete_columns)],
+    given: Annotated[str | None, columns_option("Columns that are known: independence given these.")] = None,
     types: Types = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
