@@ -33,7 +33,7 @@ def fit(
     x: Annotated[str | None, columns_option("Columns to predict from; all others when not given.")] = None,
     orthogonal_to: Annotated[
         str | None,
-        columns_option("Columns that predictions are to be uncorrelated with; they are due in predictions, too."),
+        columns_option("Columns to be uncorrelated with, which are due in predictions as well."),
     ] = None,
     types: Types = None,
     rows: Annotated[
