@@ -11,6 +11,7 @@ of the most frequent first. The first few are the smooth ones, all of them are e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,8 +27,10 @@ from featgeo.schema import saved
 from featgeo.tuning import in_force
 
 Kind = Literal["number", "label", "date"]
+MOST_JOINT = 256  # cells of several columns together: tables with all others are kept
 MOST_KNOWN = 10_000  # labels whose names are kept, so that those of later files are known to be new
 POWERS = 2  # of normal scores: higher ones rest on the outermost rows
+GIVEN = "(given, together)"  # a column of cells of several given ones, which is nobody's own
 OTHERS = "(others)"
 MISSING = "(missing)"
 
@@ -219,3 +222,69 @@ def date_parts(values: Array) -> dict[str, Array]:
     missing = np.isnan(values)
     times = np.where(missing, 0, values).astype(np.int64).view("datetime64[us]")
     return {part: np.where(missing, np.nan, date_part(times, part)) for part in DATE_PARTS}
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Several columns together, as one of few cells: each is cut into parts, and combinations of parts are the cells.
+
+    Attributes:
+        members: Places of the columns.
+        parts: The part of each cell, for each member.
+        cell: The cell of each combination of parts; rare ones share one.
+    """
+
+    members: tuple[int, ...]
+    parts: tuple[np.ndarray, ...]
+    cell: np.ndarray
+
+    @classmethod
+    def of(cls, columns: Sequence[Cells], members: Sequence[int], cells: Sequence[np.ndarray], n_rows: int) -> Joint:
+        """From the cells of a sample of rows.
+
+        Args:
+            columns: All columns.
+            members: Places of those to be joined.
+            cells: The cell of each row of a sample, of each column.
+            n_rows: Of all data.
+        """
+        n_sample = len(cells[0])
+        most = max(2.0, (n_rows / in_force.get().rows_a_function) ** 0.5)  # so that a cell still tells of functions
+        room = min(MOST_JOINT, most) ** (1 / len(members))
+        parts = tuple(_parts(columns[i], np.bincount(cells[i], minlength=columns[i].size), room) for i in members)
+        combined = _combined(parts, [cells[i] for i in members])
+        rows = np.bincount(combined, minlength=math.prod(int(part.max()) + 1 for part in parts))
+        frequent = rows * (n_rows / n_sample) >= in_force.get().rows_a_function
+        cell = np.where(frequent, np.cumsum(frequent) - 1, frequent.sum())
+        return cls(tuple(members), parts, cell)
+
+    def cells(self, cells: Sequence[np.ndarray]) -> np.ndarray:
+        """The cell of each row, (n,), from the cells of all columns."""
+        return self.cell[_combined(self.parts, [cells[i] for i in self.members])]
+
+    def column(self) -> Cells:
+        """The cells as a column, which is never missing."""
+        labels = tuple(f"combination {i}" for i in range(int(self.cell.max())))
+        return Cells(GIVEN, "label", np.empty(0), np.empty(0), labels)
+
+
+def _combined(parts: Sequence[np.ndarray], cells: Sequence[np.ndarray]) -> np.ndarray:
+    place = np.zeros(len(cells[0]), dtype=np.int64)
+    for part, own in zip(parts, cells, strict=True):
+        place = place * (int(part.max()) + 1) + part[own]
+    return place
+
+
+def _parts(column: Cells, rows: np.ndarray, room: float) -> np.ndarray:
+    """The part that each cell belongs to, at most as many as there is room for: neighbours, or frequent labels."""
+    n_parts = int(np.clip(room, 2, column.size))
+    if column.kind == "label":
+        place = np.empty(column.size, dtype=np.int64)
+        place[np.argsort(-rows, kind="stable")] = np.arange(column.size)
+        return np.minimum(place, n_parts - 1)
+    own = rows[:-1] / max(rows[:-1].sum(), 1)
+    ranks = np.cumsum(own) - own / 2
+    parts = np.floor(ranks * n_parts).astype(np.int64)
+    missing = n_parts if rows[-1] else 0  # a part of its own, if there are any
+    return np.unique(np.append(parts, missing), return_inverse=True)[1]

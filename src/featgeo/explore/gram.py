@@ -29,7 +29,8 @@ class Moments:
         held: Of the rows of each fold, (F, D, D).
         n: How many rows there are to learn from, (1 + F,).
         shares: Of all rows that are in each fold, (F,).
-        places: The functions of each column, by place.
+        places: The functions of each column, by place, that of being missing last.
+        values: The same without that of being missing.
         roughness: Of each function, (D,): 1 for the smoothest and for contrasts of labels, the square of its number for
             waves.
     """
@@ -39,6 +40,7 @@ class Moments:
     n: Array
     shares: Array
     places: tuple[np.ndarray, ...]
+    values: tuple[np.ndarray, ...]
     roughness: Array
 
     @classmethod
@@ -72,7 +74,8 @@ class Moments:
             for column, own in zip(counts.columns, places, strict=True)
         ]
         held = _covariance(products, sums, rows)
-        return cls(seen, held, every, rows / rows.sum(), places, np.concatenate(roughness))
+        values = tuple(own[: (basis[-1] == 0).sum()] for own, basis in zip(places, bases, strict=True))
+        return cls(seen, held, every, rows / rows.sum(), places, values, np.concatenate(roughness))
 
     def swept(self, columns: Sequence[int], ridge: float) -> Moments:
         """What is left of all functions once what some columns tell of them is taken off."""

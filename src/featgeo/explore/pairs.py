@@ -177,7 +177,7 @@ def are_new(sizes: np.ndarray) -> np.ndarray:
 
 def _kurtosis(functions: Array, margin: Array) -> Array:
     """Fourth moments of functions of unit variance, the largest so far, (P, k); infinite beyond the last."""
-    fourth = np.einsum("pa,pak->pk", margin, functions**4)
+    fourth = np.einsum("pa,pak->pk", margin, np.square(np.square(functions)))
     return np.where(fourth > 0, np.maximum.accumulate(fourth, axis=1), np.inf)
 
 
@@ -249,9 +249,8 @@ class Modes:
         f, g = batch.f[:, None], batch.g[:, None]
         rows, columns = tables.sum(axis=3), tables.sum(axis=2)
         few = in_force.get().explore_waves[1]
-        f_steps = _steps(tables @ g[..., :few], rows)
-        g_steps = _steps(tables.swapaxes(2, 3) @ f[..., :few], columns)
-        f, g = _either(f_steps, f, in_steps[:, 0]), _either(g_steps, g, in_steps[:, 1])
+        f_sums, g_sums = tables @ g[..., :few], tables.swapaxes(2, 3) @ f[..., :few]
+        f, g = _stepped(f, f_sums, rows, in_steps[:, 0]), _stepped(g, g_sums, columns, in_steps[:, 1])
         n = np.maximum(rows.sum(axis=2), 1.0)[..., None, None]
         mean_f, mean_g = (np.einsum("pfa,pfak->pfk", m, h) / n[..., 0] for m, h in ((rows, f), (columns, g)))
         cores = f.swapaxes(2, 3) @ tables @ g / n - mean_f[..., :, None] * mean_g[..., None, :]
@@ -301,11 +300,14 @@ def leading(cores: Array) -> tuple[Array, Array, Array]:
     return u[..., :m], sigma[..., :m].clip(max=1), vt[..., :m, :].swapaxes(-1, -2)
 
 
-def _either(stepped: Array, smooth: Array, in_steps: np.ndarray) -> Array:
-    """Functions in steps for some pairs, (P, F, a, k), and all functions for the others, (P, 1, a, l)."""
-    k = max(stepped.shape[3], smooth.shape[3])
-    both = (np.pad(h, [(0, 0), (0, 0), (0, 0), (0, k - h.shape[3])]) for h in (stepped, smooth))
-    return np.where(in_steps[:, None, None, None], *both)
+def _stepped(smooth: Array, sums: Array, rows: Array, in_steps: np.ndarray) -> Array:
+    """Functions in steps for some pairs, and all functions, (P, 1, a, k), for the others: (P, F, a, k)."""
+    n_steps = min(in_force.get().explore_steps, rows.shape[-1]) - 1
+    result = np.zeros((*rows.shape, max(n_steps, smooth.shape[3])))
+    result[~in_steps, :, :, : smooth.shape[3]] = smooth[~in_steps]
+    if in_steps.any():
+        result[in_steps, :, :, :n_steps] = _steps(sums[in_steps], rows[in_steps])
+    return result
 
 
 def _steps(sums: Array, rows: Array) -> Array:

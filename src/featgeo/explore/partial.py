@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from featgeo.explore.counting import Counts
-from featgeo.explore.gram import Moments
+from featgeo.explore.gram import Moments, bases_of
 from featgeo.explore.pairs import are_new, at_rungs, block_tail, judged, leading, rungs
 from featgeo.features.variables import preferred_places
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
@@ -36,52 +38,121 @@ class Partial:
     pvalue: Array
 
 
-def partial_dependence(
-    moments: Moments, whole: Moments, pairs: Sequence[tuple[int, int]], n_given: int, strata: Strata | None = None
-) -> Partial:
-    """The dependence of pairs in moments from which others were swept.
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """Covariances of what is left of the functions of one column of each pair, padded to one number of them.
+
+    Attributes:
+        seen: On all rows and on all but those of each fold, (P, 1 + F, m, m).
+        held: On the rows of each fold, (P, F, m, m).
+        alive: Which functions still vary, (P, m), those first.
+    """
+
+    seen: Array
+    held: Array
+    alive: np.ndarray
+
+    @cached_property
+    def root(self) -> Array:
+        """Coefficients of orthonormal functions in their order, (P, 1 + F, m, m); none of those that are not alive."""
+        there = self.alive[:, None, :, None] & self.alive[:, None, None, :]
+        idle = np.eye(self.alive.shape[1]) * np.where(self.alive, COLLINEAR, 1.0)[:, None, None, :]
+        return np.linalg.inv(np.linalg.cholesky(np.where(there, self.seen, 0.0) + idle)).swapaxes(2, 3) * there
+
+    @property
+    def n_functions(self) -> np.ndarray:
+        """How many functions are alive, (P,)."""
+        return self.alive.sum(axis=1)
+
+
+def _partial(x: _Side, y: _Side, seen: Array, held: Array, shares: Array) -> tuple[Partial, Array]:
+    """All but the p-values, and the core of all rows, (P, m, l).
 
     Args:
-        moments: What is left of all functions.
-        whole: The moments before, which say how much functions vary.
-        pairs: Columns, by place.
-        n_given: Functions that were swept: correlations of what is left vary as if there were so many rows less.
-        strata: How much of the functions varies within cells of what was swept; None where that is not known, and taken
-            to be the same everywhere.
+        x: The first columns.
+        y: The second.
+        seen: Covariances of the functions of both, (P, 1 + F, m, l).
+        held: The same on the rows of each fold.
+        shares: Of all rows that are in each fold, (F,).
     """
-    left, right = (_padded([moments.places[pair[side]] for pair in pairs], moments.seen.shape[1]) for side in (0, 1))
-    before = np.append(np.diagonal(whole.seen[0]), 1.0)
-    after = np.append(np.diagonal(moments.seen[0]), 0.0)
-    # What the others determine has no dependence of its own left, only the rounding of a regression.
-    alive = after > in_force.get().determined * before
-    seen, held = (_with_nothing(covariance) for covariance in (moments.seen, moments.held))
-    roots = [_root(seen, side, alive) for side in (left, right)]  # (P, 1 + F, m, m)
-    core = roots[0].swapaxes(2, 3) @ _block(seen, left, right) @ roots[1]
+    core = x.root.swapaxes(2, 3) @ seen @ y.root
     u, sigma, v = leading(core)
-    f, g = roots[0][:, 1:] @ u[:, 1:], roots[1][:, 1:] @ v[:, 1:]
+    f, g = x.root[:, 1:] @ u[:, 1:], y.root[:, 1:] @ v[:, 1:]
     both, of_f, of_g = (
-        one.swapaxes(2, 3) @ _block(held, a, b) @ other
-        for one, other, a, b in ((f, g, left, right), (f, f, left, left), (g, g, right, right))
+        one.swapaxes(2, 3) @ moments @ other for one, moments, other in ((f, held, g), (f, x.held, f), (g, y.held, g))
     )
     scores, correlation = judged(sigma[:, 1:], both, of_f, of_g)
-    n_functions = [alive[side].sum(axis=1) for side in (left, right)]
-    costs = np.multiply.outer(sum(n_functions), np.arange(scores.shape[2]))
-    n_modes = preferred_places(scores.swapaxes(1, 2), costs.astype(np.float64))
+    costs = np.multiply.outer(x.n_functions + y.n_functions, np.arange(scores.shape[2])).astype(np.float64)
+    n_modes = preferred_places(scores.swapaxes(1, 2), costs)
     at_least_one = np.maximum(n_modes, 1)
     kept = np.arange(sigma.shape[2]) < at_least_one[:, None]
     held_out = np.take_along_axis(scores, at_least_one[:, None, None], axis=2)[..., 0]
-    sizes = [rungs(count) for count in n_functions]
-    energy = at_rungs(np.square(core[:, 0]).cumsum(axis=1).cumsum(axis=2), *sizes)
-    null = _same_everywhere(*sizes) if strata is None else strata.null([root[:, 0] for root in roots], pairs, sizes)
-    tails = block_tail(energy * max(moments.n[0] - n_given - 1, 1.0), *null, (are_new(sizes[0]), are_new(sizes[1])))
-    return Partial(
-        correlation[..., 0] @ moments.shares,
-        sigma[:, 0, 0],
-        np.sum(np.square(sigma[:, 0]) * kept, axis=1),
-        2 * held_out @ moments.shares,
-        n_modes,
-        tails,
-    )
+    energy = np.sum(np.square(sigma[:, 0]) * kept, axis=1)
+    unknown = np.full(len(energy), np.nan)
+    told = correlation[..., 0] @ shares, sigma[:, 0, 0], energy, 2 * held_out @ shares
+    return Partial(*told, n_modes, unknown), core[:, 0]
+
+
+def _tails(core: Array, rows: float, sizes: Sequence[np.ndarray], null: tuple[Array, Array]) -> Array:
+    """P-values from cores, (P,), given mean and variance of the energies of their blocks under no dependence."""
+    energy = at_rungs(np.square(core).cumsum(axis=1).cumsum(axis=2), *sizes)
+    return block_tail(energy * max(rows, 1.0), *null, (are_new(sizes[0]), are_new(sizes[1])))
+
+
+def given_dependence(
+    counts: Counts, pairs: Sequence[tuple[int, int]], given: Sequence[int], strata: int
+) -> tuple[Partial, Moments]:
+    """The dependence of pairs given columns, and the moments of what these leave.
+
+    Args:
+        counts: Tables of all pairs.
+        pairs: Columns, by place.
+        given: Those to be given, by place.
+        strata: A column of cells of all of them together.
+    """
+    before = Moments.of(counts, strata)
+    swept = tuple(dict.fromkeys([*given, strata]))
+    left = before.swept(swept, min(in_force.get().ridges))
+    # What the others determine has no dependence of its own left, only the rounding of a regression.
+    varies = np.diagonal(left.seen[0]) > in_force.get().determined * np.diagonal(before.seen[0])
+    orders = [_order([left.values[pair[side]] for pair in pairs], varies) for side in (0, 1)]
+    alive = [np.append(varies, False)[order] for order in orders]
+    seen, held = (np.pad(covariance, ((0, 0), (0, 1), (0, 1))) for covariance in (left.seen, left.held))
+    x, y = (_Side(_block(seen, o, o), _block(held, o, o), own) for o, own in zip(orders, alive, strict=True))
+    found, core = _partial(x, y, _block(seen, *orders), _block(held, *orders), left.shares)
+    sizes = [rungs(x.n_functions), rungs(y.n_functions)]
+    null = Strata.of(counts, bases_of(counts, strata), strata).null(left, pairs, orders, (x, y))
+    rows = left.n[0] - len(left.functions(swept)) - 1
+    return replace(found, pvalue=_tails(core, rows, sizes, null)), left
+
+
+def direct_dependence(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Partial:
+    """The dependence of each pair given all other columns, in functions that are sums of functions of one column."""
+    moments = Moments.of(counts)
+    ridge = np.diag(min(in_force.get().ridges) * moments.roughness)
+    precision = np.linalg.inv(moments.seen + ridge)
+    few = [own[: column.resolutions[0]] for own, column in zip(moments.values, counts.columns, strict=True)]
+    sizes = [max(len(few[pair[side]]) for pair in pairs) for side in (0, 1)]
+    n_folds = len(moments.shares)
+    seen = np.zeros((len(pairs), n_folds + 1, sum(sizes), sum(sizes)))
+    held = np.zeros((len(pairs), n_folds, sum(sizes), sum(sizes)))
+    there = np.zeros((len(pairs), sum(sizes)), dtype=bool)
+    for place, (i, j) in enumerate(pairs):
+        own = np.concatenate([few[i], few[j]])
+        at = np.concatenate([np.arange(len(few[i])), sizes[0] + np.arange(len(few[j]))])
+        # What all functions but those of this pair leave of these: P_SS^-1 P_S x, with P the precision of all.
+        both = np.concatenate([moments.places[i], moments.places[j]])
+        residual = np.linalg.solve(precision[:, both[:, None], both], precision[:, both])
+        residual = residual[:, np.isin(both, own)]
+        seen[place, :, at[:, None], at] = (residual @ moments.seen @ residual.swapaxes(1, 2)).transpose(1, 2, 0)
+        held[place, :, at[:, None], at] = (residual[1:] @ moments.held @ residual[1:].swapaxes(1, 2)).transpose(1, 2, 0)
+        there[place, at] = np.diagonal(seen[place, 0])[at] > in_force.get().determined
+    first = slice(None, sizes[0]), slice(sizes[0], None)
+    x, y = (_Side(seen[:, :, part, part], held[:, :, part, part], there[:, part]) for part in first)
+    found, core = _partial(x, y, seen[:, :, first[0], first[1]], held[:, :, first[0], first[1]], moments.shares)
+    ladders = [rungs(x.n_functions), rungs(y.n_functions)]
+    rows = moments.n[0] - moments.seen.shape[1] - 1
+    return replace(found, pvalue=_tails(core, rows, ladders, _same_everywhere(*ladders)))
 
 
 def _same_everywhere(a: np.ndarray, b: np.ndarray) -> tuple[Array, Array]:
@@ -118,56 +189,50 @@ class Strata:
         return cls(rows / rows.sum(), tuple(within))
 
     def null(
-        self, roots: Sequence[Array], pairs: Sequence[tuple[int, int]], sizes: Sequence[np.ndarray]
+        self,
+        moments: Moments,
+        pairs: Sequence[tuple[int, int]],
+        orders: Sequence[np.ndarray],
+        sides: tuple[_Side, _Side],
     ) -> tuple[Array, Array]:
         """Mean and variance of the energies of blocks under independence given the strata, (P, rungs, rungs).
 
         Args:
-            roots: Coefficients of orthonormal functions of either side, (P, m, m) each.
+            moments: Where the functions of each column are.
             pairs: Columns, by place.
-            sizes: Functions in each rung, of either side, (P, rungs).
+            orders: The functions of either side, in the order of `sides`, (P, m).
+            sides: Their orthonormal combinations.
         """
-        means, spreads = [], []
-        for place, pair in enumerate(pairs):
-            first, second = (self._traces(i, roots[side][place], sizes[side][place]) for side, i in enumerate(pair))
-            means.append(np.einsum("s,sa,sb->ab", self.shares, first[0], second[0]))
-            spreads.append(
-                2 * np.einsum("s,t,sta,stb->ab", self.shares, self.shares, first[1], second[1], optimize=True)
-            )
+        known: dict[int, tuple[Array, Array]] = {}
+        for side, every in enumerate(sides):
+            for place, i in enumerate(pair[side] for pair in pairs):
+                if i not in known:
+                    there = every.n_functions[place]
+                    own = orders[side][place][:there] - moments.places[i][0]
+                    root = every.root[place, 0, :there, :there]
+                    inside = root.T @ self.within[i][:, own[:, None], own] @ root
+                    known[i] = _traces(inside, rungs(every.n_functions[place : place + 1])[0])
+        weights = np.multiply.outer(self.shares, self.shares).ravel()[:, None]
+        means = [(known[i][0] * self.shares[:, None]).T @ known[j][0] for i, j in pairs]
+        spreads = [2 * (known[i][1] * weights).T @ known[j][1] for i, j in pairs]
         return np.array(means), np.array(spreads)
 
-    def _traces(self, i: int, root: Array, sizes: np.ndarray) -> tuple[Array, Array]:
-        """Of the leading blocks of each Cov(f | s), (s, rungs), and of products of two of them, (s, s, rungs)."""
-        d = self.within[i].shape[1]
-        own = root[:d].T @ self.within[i] @ root[:d]
-        every = [own[:, :size, :size].reshape(len(own), -1) for size in sizes]
-        traces = [np.trace(own[:, :size, :size], axis1=1, axis2=2) for size in sizes]
-        return np.stack(traces, axis=1), np.stack([flat @ flat.T for flat in every], axis=2)
+
+def _traces(inside: Array, sizes: np.ndarray) -> tuple[Array, Array]:
+    """Of the leading blocks of covariances, (s, m, m): traces, (s, rungs), and those of products, (s * s, rungs)."""
+    every = [inside[:, :size, :size].reshape(len(inside), -1) for size in sizes]
+    traces = [np.trace(inside[:, :size, :size], axis1=1, axis2=2) for size in sizes]
+    return np.stack(traces, axis=1), np.stack([(flat @ flat.T).ravel() for flat in every], axis=1)
 
 
-def _padded(places: Sequence[np.ndarray], nothing: int) -> np.ndarray:
-    """Places of functions, (P, m), those that are not there at a function that is 0."""
-    result = np.full((len(places), max(map(len, places))), nothing)
+def _order(places: Sequence[np.ndarray], varies: np.ndarray) -> np.ndarray:
+    """Places of functions, (P, m), those that vary first, and a function that is 0 where there are no more."""
+    result = np.full((len(places), max(map(len, places))), len(varies))
     for row, own in zip(result, places, strict=True):
-        row[: len(own)] = own
+        row[: len(own)] = np.concatenate([own[varies[own]], own[~varies[own]]])
     return result
-
-
-def _with_nothing(covariance: Array) -> Array:
-    """With one more function, which is 0."""
-    return np.pad(covariance, ((0, 0), (0, 1), (0, 1)))
 
 
 def _block(covariance: Array, left: np.ndarray, right: np.ndarray) -> Array:
     """Covariances of some functions with others, (P, 1 + F, m, l)."""
     return covariance[:, left[:, :, None], right[:, None, :]].swapaxes(0, 1)
-
-
-def _root(covariance: Array, side: np.ndarray, alive: np.ndarray) -> Array:
-    """Coefficients of orthonormal functions in their order, (P, 1 + F, m, m); none of those that are not alive."""
-    own = _block(covariance, side, side)
-    there = alive[side]
-    mask = there[:, None, :, None] & there[:, None, None, :]
-    unit = np.eye(side.shape[1])
-    triangle = np.linalg.cholesky(np.where(mask, own, 0.0) + unit * np.where(there, 1e-9, 1.0)[:, None, None, :])
-    return np.linalg.inv(triangle).swapaxes(2, 3) * there[:, None, :, None] * there[:, None, None, :]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from featgeo.explore.cells import OTHERS, Cells, date_parts, label_cells, number_cells
+from featgeo.explore.cells import OTHERS, Cells, Joint, date_parts, label_cells, number_cells
 from featgeo.explore.counting import Counts, content_hash, number_hash
 from featgeo.explore.reading import Source
 from featgeo.explore.sketch import ColumnSketch, Sketch
@@ -53,15 +53,17 @@ class Coder:
     Attributes:
         columns: The cells of each column.
         by_number: Whether the fold of a row follows from its number.
+        joint: Columns that are counted together as well, as the last column; None for none.
     """
 
     columns: tuple[Cells, ...]
     by_number: bool
+    joint: Joint | None = None
 
     def cells(self, batch: Mapping[str, Any]) -> list[np.ndarray]:
         """The cell of each row, of each column, (n,) each; from a batch as `sketch.typed` gives it."""
         result, parts = [], {}
-        for column in self.columns:
+        for column in self.columns[: -1 if self.joint else None]:
             values = batch[column.parent or column.name]
             if column.parent:
                 if column.parent not in parts:
@@ -69,7 +71,15 @@ class Coder:
                 part = next(part for part in DATE_PARTS if column.name == f"{column.parent} ({part})")
                 values = parts[column.parent][part]
             result.append(column.of_labels(*values) if column.kind == "label" else column.of_numbers(values))
-        return result
+        return [*result, self.joint.cells(result)] if self.joint else result
+
+    def joined(self, names: Sequence[str], sketch: Sketch) -> Coder:
+        """With a column for some of the columns together, if they are several."""
+        members = [i for i, column in enumerate(self.columns) if column.name in names]
+        if len(members) < 2:
+            return self
+        joint = Joint.of(self.columns, members, self.cells(sample_batch(sketch)), sketch.n_rows)
+        return replace(self, columns=(*self.columns, joint.column()), joint=joint)
 
     def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int) -> np.ndarray:
         """The fold of each row, (n,)."""

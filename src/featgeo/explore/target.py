@@ -96,7 +96,7 @@ class _Regression:
 
     @classmethod
     def of(cls, moments: Moments, target: int, columns: Sequence[int]) -> _Regression:
-        x, y = moments.functions(columns), moments.places[target]
+        x, y = moments.functions(columns), moments.values[target]
         # What is swept, or missing, leaves less than unit variance: it is brought back, so that energies are of g.
         root = np.linalg.inv(np.linalg.cholesky(moments.seen[0][np.ix_(y, y)] + 1e-9 * np.eye(len(y)))).T
         ends = np.cumsum([len(moments.places[i]) for i in columns])
