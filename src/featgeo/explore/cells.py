@@ -226,7 +226,7 @@ def date_parts(values: Array) -> dict[str, Array]:
 
 @saved
 @dataclass(frozen=True, eq=False)
-class Joint:
+class JointCells:
     """Several columns together, as one of few cells: each is cut into parts, and combinations of parts are the cells.
 
     Attributes:
@@ -240,7 +240,7 @@ class Joint:
     cell: np.ndarray
 
     @classmethod
-    def of(cls, columns: Sequence[Cells], members: Sequence[int], cells: Sequence[np.ndarray], n_rows: int) -> Joint:
+    def of(cls, columns: Sequence[Cells], members: Sequence[int], cells: Sequence[np.ndarray], n_rows: int) -> JointCells:
         """From the cells of a sample of rows.
 
         Args:

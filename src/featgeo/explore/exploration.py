@@ -16,7 +16,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from featgeo.card import Card, Shown
-from featgeo.explore.cells import GIVEN, Cells, Joint
+from featgeo.explore.cells import GIVEN, Cells, JointCells
 from featgeo.explore.counting import Counts
 from featgeo.explore.gram import Moments
 from featgeo.explore.pairs import estimates_of
@@ -78,7 +78,7 @@ class Exploration(Shown):
     counts: Counts
     target_name: str = ""
     given_names: tuple[str, ...] = ()
-    joint: Joint | None = None
+    joint: JointCells | None = None
     rate: float = 0.05
 
     @property

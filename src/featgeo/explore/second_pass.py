@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.explore.cells import OTHERS, Cells, Joint, date_parts, label_cells, number_cells
+from featgeo.explore.cells import OTHERS, Cells, JointCells, date_parts, label_cells, number_cells
 from featgeo.explore.counting import Counts, content_hash, number_hash
 from featgeo.explore.reading import Source
 from featgeo.explore.sketch import ColumnSketch, Sketch
@@ -58,7 +58,7 @@ class Coder:
 
     columns: tuple[Cells, ...]
     by_number: bool
-    joint: Joint | None = None
+    joint: JointCells | None = None
 
     def cells(self, batch: Mapping[str, Any]) -> list[np.ndarray]:
         """The cell of each row, of each column, (n,) each; from a batch as `sketch.typed` gives it."""
@@ -78,7 +78,7 @@ class Coder:
         members = [i for i, column in enumerate(self.columns) if column.name in names]
         if len(members) < 2:
             return self
-        joint = Joint.of(self.columns, members, self.cells(sample_batch(sketch)), sketch.n_rows)
+        joint = JointCells.of(self.columns, members, self.cells(sample_batch(sketch)), sketch.n_rows)
         return replace(self, columns=(*self.columns, joint.column()), joint=joint)
 
     def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int) -> np.ndarray:
