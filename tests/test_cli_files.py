@@ -280,8 +280,7 @@ def test_a_word_among_numbers_makes_labels_and_is_said(tmp_path):
 
 
 def test_whoever_leaves_the_pipe_ends_the_command_quietly(folder, tmp_path):
-    long = pd.concat([table(seed=1)] * 20)
-    long.to_csv(tmp_path / "long.csv", index=False)
+    table(n=400).assign(key="long " * 200).to_csv(tmp_path / "long.csv", index=False)  # more than a pipe holds
     words = ["predict", folder / "y.fg", tmp_path / "long.csv", "-o", "-", "--keep", "key"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([*COMMAND, *map(str, words)], **pipes) as process:  # noqa: S603 (our own)

@@ -240,7 +240,9 @@ class JointCells:
     cell: np.ndarray
 
     @classmethod
-    def of(cls, columns: Sequence[Cells], members: Sequence[int], cells: Sequence[np.ndarray], n_rows: int) -> JointCells:
+    def of(
+        cls, columns: Sequence[Cells], members: Sequence[int], cells: Sequence[np.ndarray], n_rows: int
+    ) -> JointCells:
         """From the cells of a sample of rows.
 
         Args:
