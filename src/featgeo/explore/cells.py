@@ -75,6 +75,8 @@ class Cells:
         """How many functions, from the smooth ones on, are tried: a few, more, many."""
         every = max(self.n_values - 1, 1)
         few, more, many = (every, every, every) if self.is_finite else in_force.get().explore_waves
+        if self.kind == "label":  # the rarest of many labels are the roughest functions
+            few, more, many = more, many, every
         return min(few, every), min(more, every), min(many, every)
 
     @property

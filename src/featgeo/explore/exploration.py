@@ -344,7 +344,8 @@ def _coder(found: Sketch, given: Sequence[str], like: Exploration | None) -> Cod
             f"A table must have a column that varies, and none of these {len(found.columns)} does over {found.n_rows:,}"
             " rows. Look at how it is read: delimiter, header, missing values."
         )
-    return replace(coder.joined(given, found), by_number=not are_rows_apart(coder, sample_batch(found)))
+    apart = are_rows_apart(coder, sample_batch(found), found.n_rows)
+    return replace(coder.joined(given, found), by_number=not apart)
 
 
 def _about(column: ColumnSketch, cells: Sequence[Cells]) -> AboutColumn:

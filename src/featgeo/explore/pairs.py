@@ -33,7 +33,6 @@ MOST_ENTRIES = 2**21  # of the tables of a batch: memory
 MOST_MODES = 8  # of a pair that are looked at: two columns never have more that a page can show
 RESOLUTIONS = ("few waves", "more waves", "many waves", "steps")
 NOT_TRIED = -1e9  # a score that is never the best
-_SHAPES = np.array([4, 8, 16, 32, 64, 128, 256])
 _RUNGS = np.array([1, 2, 4, 8, 16, 32])  # of functions whose blocks are tested: doubling, as evidence does
 
 
@@ -536,13 +535,13 @@ def _coded(columns: Sequence[Cells], margins: Array) -> Array:
 
 def estimates_of(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Estimates:
     """What the tables of some pairs of columns tell, in the order of the pairs."""
-    alike: dict[tuple[int, int], list[int]] = {}  # pairs of about the same shape are padded little
-    for place, pair in enumerate(pairs):
-        a, b = (int(np.searchsorted(_SHAPES, counts.columns[i].n_values)) for i in pair)
+    alike: dict[tuple[int, int], list[int]] = {}  # by the next powers of two: pairs of like shapes are padded little
+    for place, (i, j) in enumerate(pairs):
+        a, b = (2 ** (column.n_values - 1).bit_length() for column in (counts.columns[i], counts.columns[j]))
         alike.setdefault((a, b), []).append(place)
     order, parts = [], []
     for (a, b), places in alike.items():
-        at_once = max(1, MOST_ENTRIES // int(_SHAPES[a] * _SHAPES[b] * counts.folds))
+        at_once = max(1, MOST_ENTRIES // (a * b * counts.folds))
         for start in range(0, len(places), at_once):
             some = places[start : start + at_once]
             few = [pairs[place] for place in some]

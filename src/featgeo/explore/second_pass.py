@@ -18,6 +18,7 @@ from featgeo.watch import tell
 
 TABLE_BYTES = 2**27  # of the tables of all pairs, about: memory
 FEWEST_CELLS = 8  # of a number, however many columns there are
+MOST_EQUAL = 4  # rows that are equal to a row, on average, for folds to be dealt by what rows hold
 ROWS_AT_ONCE = 2**18  # that are counted together: tables are added up once for so many
 
 
@@ -108,10 +109,19 @@ def sample_batch(sketch: Sketch) -> dict[str, Any]:
     return batch
 
 
-def are_rows_apart(coder: Coder, sample: Mapping[str, Any]) -> bool:
-    """Whether most rows of a sample are unlike all others."""
+def are_rows_apart(coder: Coder, sample: Mapping[str, Any], n_rows: int) -> bool:
+    """Whether rows have next to no others that are equal to them, judged by a sample of all rows.
+
+    Where they do have many, as in tables of few labels or where most rows hold the same number, a fold would hold all
+    rows of a kind, and the others none.
+    """
     hashes = coder.hashes(sample, coder.cells(sample))
-    return hashes.ndim > 0 and 2 * len(np.unique(hashes)) > len(hashes)
+    if not hashes.ndim:
+        return False
+    _, counts = np.unique(hashes, return_counts=True)
+    n = len(hashes)
+    equal = float(np.sum(counts * (counts - 1.0))) / max(n * (n - 1.0), 1.0)  # of two rows
+    return equal * n_rows <= MOST_EQUAL
 
 
 def counted(coder: Coder, source: Source, sketch: Sketch, like: Counts | None = None) -> Counts:
