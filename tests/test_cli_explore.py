@@ -111,7 +111,7 @@ def test_a_folder_holds_all_tables_and_what_can_be_asked_again(file, tmp_path):
 def test_what_cannot_be_explored_is_refused_and_nothing_is_written(file, tmp_path, words, message):
     found = run(file, *words, "-o", tmp_path / "folder", code=2)
     assert message in found.stderr
-    assert list(tmp_path.rglob("*.*")) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_the_file_is_read(tmp_path):

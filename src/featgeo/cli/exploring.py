@@ -13,7 +13,7 @@ from featgeo.cli import options
 from featgeo.cli.manners import polite, working
 from featgeo.cli.options import AsJson, Delimiter, Encoding, File, Types, columns_option
 from featgeo.cli.printing import Grid, answer, in_terminal, number, plain
-from featgeo.files import check_can_be_written, make_folder, write_whole
+from featgeo.files import check_can_be_filled, make_folder, write_whole
 
 if TYPE_CHECKING:
     from featgeo.explore import Exploration
@@ -51,8 +51,7 @@ def explore(
     wanted = options.listed(columns, "--columns")
     options.check_apart({"--target": [target] if target else [], "--given": others})
     if output is not None:
-        for name in (SAVED, *(f"{table}.csv" for table in TABLES)):
-            check_can_be_written(make_folder(output) / name)
+        check_can_be_filled(output, [SAVED, *(f"{table}.csv" for table in TABLES)])
     with working("explore") as notes:
         from featgeo.explore import explore as explore_table
 
@@ -78,7 +77,7 @@ def _tables(found: Exploration) -> Iterator[tuple[str, Records]]:
 
 
 def _write(folder: Path, found: Exploration, tables: Mapping[str, Records]) -> None:
-    found.save(folder / SAVED)
+    found.save(make_folder(folder) / SAVED)
     for name, table in tables.items():
         write_whole(folder / f"{name}.csv", table.to_frame().to_csv(index=False))
 
