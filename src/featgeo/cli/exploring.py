@@ -44,8 +44,8 @@ def explore(
 ) -> None:
     """Find what depends on what in a file of any size: how strongly, how sure, given what.
 
-    The file is read twice. Strengths are those of rows that were held out, between 0 and 1; every dependence counts,
-    not only a linear one.
+    The file is read twice. Strengths, between 0 and 1, are those on rows that were held out.
+    Every dependence counts, not only a linear one.
     """
     others = options.listed(given, "--given")
     wanted = options.listed(columns, "--columns")

@@ -45,8 +45,8 @@ def fit(
 ) -> None:
     """Learn to predict a column of a file, and save the model.
 
-    A column of labels is predicted by its most probable label, one of numbers by its mean; both come with a whole
-    distribution. Rows without the target are left out.
+    A column of labels is predicted by its most probable label, one of numbers by its mean.
+    Rows without the target are left out.
     """
     given = options.listed(orthogonal_to, "--orthogonal-to")
     roles = Roles(target, tuple(options.listed(x, "--x")), tuple(given), options.kinds_of(types))

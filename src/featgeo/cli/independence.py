@@ -36,8 +36,8 @@ def independence(
 ) -> None:
     """Test whether columns of a file are independent, given others if any are named.
 
-    Prints the p-value: how often chance alone would show as much dependence. All that two columns can share is looked
-    for, not only what is linear. Missing values count as values of their own.
+    Prints the p-value: how often chance alone would show as much dependence.
+    Every dependence is looked for, not only a linear one. Missing values count as values of their own.
     """
     sides = {"A": options.listed(a, "A"), "B": options.listed(b, "B"), "--given": options.listed(given, "--given")}
     options.check_apart(sides)

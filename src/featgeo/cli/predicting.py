@@ -36,7 +36,8 @@ def predict(
 ) -> None:
     """Predict the target of a model for each row of a file of any size.
 
-    The rows of OUT are those of FILE, in the same order. Where FILE has the target, too, the predictions are scored.
+    The rows of OUT are those of FILE, in the same order.
+    Where FILE has the target, too, the predictions are scored.
     """
     levels, kept = options.numbers_in(quantiles, "--quantiles"), options.listed(keep, "--keep")
     _check_output(output, file, str(model), as_json)
