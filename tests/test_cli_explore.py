@@ -66,6 +66,30 @@ def test_columns_that_are_named_are_looked_at_and_the_target_is_among_them(file)
     assert {name for pair in said["pairs"] for name in (pair["a"], pair["b"])} == {"x", "noise, pure", "sign"}
 
 
+def test_what_columns_say_of_the_target_comes_first(file):
+    lines = run(file, "--target", "x").stdout.splitlines()
+    heads = [line.split("\t")[:3] for line in lines if "\t" in line and line.split("\t")[0] in ("a", "column")]
+    assert heads == [["column", "alone", "alone_error"], ["a", "b", "strength"]]
+
+
+def test_given_columns_stand_beside_what_was_there_before(file):
+    said = run(file, "--given", "x").stdout
+    assert "\nstrength\t" not in said
+    assert "a\tb\tstrength\tstrength_given\t" in said
+    rows = {tuple(line.split("\t")[:2]): line.split("\t") for line in said.splitlines() if "\t" in line}
+    before, after = map(float, rows["[y]", "sign"][2:4])
+    assert abs(after) < 0.2
+    assert rows["x", "[y]"][3] == "–"  # of what is given nothing is left to ask
+    assert abs(before) < 0.5
+
+
+def test_text_is_read_as_the_user_says(tmp_path):
+    rows = "".join(f"{i % 7}~é{i % 3}\n" for i in range(90))
+    (tmp_path / "x.txt").write_bytes(f"a~b\n{rows}".encode("latin-1"))
+    said = json.loads(run(tmp_path / "x.txt", "--delimiter", "~", "--encoding", "latin-1", "--json").stdout)
+    assert [column["name"] for column in said["columns"]] == ["a", "b"]
+
+
 def test_a_folder_holds_all_tables_and_what_can_be_asked_again(file, tmp_path):
     folder = tmp_path / "new" / "folder"
     run(file, "-o", folder)
@@ -87,7 +111,7 @@ def test_a_folder_holds_all_tables_and_what_can_be_asked_again(file, tmp_path):
 def test_what_cannot_be_explored_is_refused_and_nothing_is_written(file, tmp_path, words, message):
     found = run(file, *words, "-o", tmp_path / "folder", code=2)
     assert message in found.stderr
-    assert list(tmp_path.rglob("*.*")) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_the_file_is_read(tmp_path):

@@ -217,6 +217,12 @@ def test_a_fit_to_some_rows_takes_them_from_the_whole_file_and_always_the_same(f
     assert (first["rows_in_file"], first["rows"] <= 200, first["rows"] > 190) == (600, True, True)
 
 
+def test_a_target_that_is_missing_everywhere_is_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("a,y\n" + "1,\n2,NA\n" * 20)
+    refused = run("fit", tmp_path / "x.csv", "--target", "y", "-o", tmp_path / "model", code=2)
+    assert "'y' is missing in all" in refused.stderr
+
+
 def test_labels_that_are_written_as_numbers_are_pointed_out(folder, tmp_path):
     known = table(n=200)
     known["grade"] = (known["y"] > 1).astype(int)
@@ -274,8 +280,7 @@ def test_a_word_among_numbers_makes_labels_and_is_said(tmp_path):
 
 
 def test_whoever_leaves_the_pipe_ends_the_command_quietly(folder, tmp_path):
-    long = pd.concat([table(seed=1)] * 20)
-    long.to_csv(tmp_path / "long.csv", index=False)
+    table(n=400).assign(key="long " * 200).to_csv(tmp_path / "long.csv", index=False)  # more than a pipe holds
     words = ["predict", folder / "y.fg", tmp_path / "long.csv", "-o", "-", "--keep", "key"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([*COMMAND, *map(str, words)], **pipes) as process:  # noqa: S603 (our own)

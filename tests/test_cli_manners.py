@@ -175,3 +175,28 @@ def test_an_interrupt_while_standard_input_is_read_ends_with_130_and_leaves_noth
     assert (process.returncode, out, error) == (130, b"", b"Interrupted.\n")
     assert list(tmp_path.iterdir()) == []
     assert tempfile.gettempdir() != str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("featgeo fi", ["fit"]),
+        ("featgeo test x.csv ", ["age", "income", '"in, all"']),
+        ("featgeo test x.csv age inc", ["income"]),
+        ("featgeo fit x.csv --target a", ["age"]),
+        ("featgeo fit x.csv --x age,i", ["age,income"]),
+        ("featgeo predict model.fg x.csv --keep a", ["age"]),
+        ("featgeo test no.csv ", []),
+    ],
+)
+def test_shells_are_offered_the_columns_of_the_file(tmp_path, monkeypatch, line, offered):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text('age,income,"in, all"\n1,2,3\n')
+    (tmp_path / "model.fg").write_bytes(b"PK\x03\x04")
+    environment = {
+        "_FEATGEO_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split()) - (not line.endswith(" "))),
+    }
+    found = CliRunner(env=environment).invoke(cli.main, prog_name="featgeo")
+    assert found.stdout.split("\n") == [*offered, ""] or (not offered and not found.stdout.strip())

@@ -284,3 +284,16 @@ def test_asking_whether_a_file_can_be_written_changes_nothing(tmp_path):
         files.check_can_be_written(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
     assert (tmp_path / "there").read_text() == "old"
+
+
+def test_whether_a_folder_can_be_filled_is_known_before_it_is_made(tmp_path):
+    (tmp_path / "mine").write_text("")
+    files.check_can_be_filled(tmp_path / "a" / "b", ["x"])
+    files.check_can_be_filled(tmp_path, ["x", "mine"])
+    for path in (tmp_path / "mine", tmp_path / "mine" / "below"):
+        with pytest.raises(OSError, match="must be one that is there or can be made"):
+            files.check_can_be_filled(path, ["x"])
+    (tmp_path / "x").mkdir()
+    with pytest.raises(IsADirectoryError, match="Add a file name"):
+        files.check_can_be_filled(tmp_path, ["x"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "x"]

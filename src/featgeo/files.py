@@ -14,7 +14,7 @@ import io
 import os
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -81,12 +81,38 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise type(error)(
-            error.errno,
-            f"A folder must be one that is there or can be made, and {str(path)!r} cannot ({error.strerror}). Choose "
-            "another, or make it yourself.",
-        ) from error
+        raise _no_folder(error, path) from error
     return folder
+
+
+def check_can_be_filled(path: str | os.PathLike[str], names: Sequence[str]) -> None:
+    """Refuse, before any work is done for it, a folder that cannot be made, or files that cannot be written into it.
+
+    Args:
+        path: The folder. It is not made.
+        names: Of the files.
+    """
+    folder = Path(path)
+    if folder.is_dir():
+        for name in names:
+            check_can_be_written(folder / name)
+        return
+    try:
+        above = next(parent for parent in (folder, *folder.parents) if os.path.lexists(parent))
+        if not above.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        with _unfinished(above, None):
+            pass  # it takes something new
+    except OSError as error:
+        raise _no_folder(error, path) from error
+
+
+def _no_folder(error: OSError, path: str | os.PathLike[str]) -> OSError:
+    return type(error)(
+        error.errno,
+        f"A folder must be one that is there or can be made, and {str(path)!r} cannot ({error.strerror}). Choose "
+        "another, or make it yourself.",
+    )
 
 
 def _mode_of(target: Path, path: str | os.PathLike[str]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,15 +11,15 @@ import typer
 
 from featgeo.cli import options
 from featgeo.cli.manners import polite, working
-from featgeo.cli.options import AsJson, File, Types
+from featgeo.cli.options import AsJson, Delimiter, Encoding, File, Types, columns_option
 from featgeo.cli.printing import Grid, answer, in_terminal, number, plain
-from featgeo.files import check_can_be_written, make_folder, write_whole
+from featgeo.files import check_can_be_filled, make_folder, write_whole
 
 if TYPE_CHECKING:
     from featgeo.explore import Exploration
     from featgeo.records import Records
 
-TABLES = ("pairs", "columns", "target", "interactions")
+TABLES = ("target", "pairs", "interactions", "columns")
 SAVED = "exploration.fg"
 SHOWN_ROWS = 25  # of a table in a terminal; pipes, JSON documents and folders have all
 
@@ -27,13 +27,9 @@ SHOWN_ROWS = 25  # of a table in a terminal; pipes, JSON documents and folders h
 @polite
 def explore(
     file: File,
-    target: Annotated[str | None, typer.Option(help="A column that others are ranked by.", metavar="COLUMN")] = None,
-    given: Annotated[
-        str | None, typer.Option(help="Columns whose functions are projected out first.", metavar="COLUMN,...")
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to look at; all when not given.", metavar="COLUMN,...")
-    ] = None,
+    target: Annotated[str | None, columns_option("A column that others are ranked by.", several=False)] = None,
+    given: Annotated[str | None, columns_option("Columns whose functions are projected out first.")] = None,
+    columns: Annotated[str | None, columns_option("Columns to look at; all when not given.")] = None,
     types: Types = None,
     rate: Annotated[
         float, typer.Option(min=0, max=1, help="Share of false discoveries among pairs that are called dependent.")
@@ -42,26 +38,28 @@ def explore(
         Path | None,
         typer.Option("--output", "-o", help="Folder for all tables and for what can be asked again.", metavar="DIR"),
     ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Find what depends on what in a file of any size: how strongly, how sure, given what.
 
-    The file is read twice. Strengths are those of rows that were held out, between 0 and 1; every dependence counts,
-    not only a linear one.
+    The file is read twice. Strengths, between 0 and 1, are those on rows that were held out.
+    Every dependence counts, not only a linear one.
     """
     others = options.listed(given, "--given")
     wanted = options.listed(columns, "--columns")
     options.check_apart({"--target": [target] if target else [], "--given": others})
     if output is not None:
-        for name in (SAVED, *(f"{table}.csv" for table in TABLES)):
-            check_can_be_written(make_folder(output) / name)
+        check_can_be_filled(output, [SAVED, *(f"{table}.csv" for table in TABLES)])
     with working("explore") as notes:
         from featgeo.explore import explore as explore_table
 
         needed = [*wanted, *(name for name in (target, *others) if name and name not in wanted)] if wanted else None
         found = explore_table(
-            file, target=target, given=others or None, columns=needed, types=options.kinds_of(types), rate=rate
-        )
+            file, target, others or None, needed, types=options.kinds_of(types),
+            rate=rate, delimiter=delimiter, encoding=encoding,
+        )  # fmt: skip
         tables = {name: table for name, table in _tables(found) if len(table)}
         if output is not None:
             _write(output, found, tables)
@@ -79,14 +77,21 @@ def _tables(found: Exploration) -> Iterator[tuple[str, Records]]:
 
 
 def _write(folder: Path, found: Exploration, tables: Mapping[str, Records]) -> None:
-    found.save(folder / SAVED)
+    found.save(make_folder(folder) / SAVED)
     for name, table in tables.items():
         write_whole(folder / f"{name}.csv", table.to_frame().to_csv(index=False))
 
 
 def _data(file: str, found: Exploration, tables: Mapping[str, Records]) -> dict[str, Any]:
-    about = {"columns": [asdict(column) for column in found.about]}
-    return {"file": file, "rows": found.n_rows, **about, **{name: table.to_dict() for name, table in tables.items()}}
+    return {
+        "file": file,
+        "rows": found.n_rows,
+        "target_name": found.target_name,
+        "given_names": found.given_names,
+        "rate": found.rate,
+        "columns": [asdict(column) for column in found.about],
+        **{name: table.to_dict() for name, table in tables.items()},
+    }
 
 
 def _shown(found: Exploration, tables: Mapping[str, Records], output: Path | None) -> Iterator[str | Grid]:
@@ -95,13 +100,19 @@ def _shown(found: Exploration, tables: Mapping[str, Records], output: Path | Non
     yield from card.doubts
     limit = SHOWN_ROWS if in_terminal() else None
     for table in tables.values():
-        names = table.shown or tuple(table.columns)
+        names = _side_by_side(table.shown or tuple(table.columns))
         rows = [[_text(name, table.columns[name][i]) for name in names] for i in range(len(table))[:limit]]
         yield ""
         yield f"{table.title}: {len(table):,}" + (f", the first {limit}" if limit and len(table) > limit else "")
         yield Grid(names, rows, words=sum(name in ("a", "b", "column", "name") for name in names[:3]))
     if output is not None:
         yield f"Saved to {output}"
+
+
+def _side_by_side(names: Sequence[str]) -> list[str]:
+    """The same, with what is left given columns beside what was there before."""
+    pairs = ((name, f"{name}_given") for name in names if not name.endswith("_given"))
+    return [name for pair in pairs for name in pair if name in names]
 
 
 def _text(name: str, value: Any) -> str:

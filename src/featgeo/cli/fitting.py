@@ -11,7 +11,7 @@ import typer
 
 from featgeo.cli import options
 from featgeo.cli.manners import polite, working
-from featgeo.cli.options import AsJson, Delimiter, Encoding, File, Types
+from featgeo.cli.options import AsJson, Delimiter, Encoding, File, Types, columns_option
 from featgeo.cli.printing import Grid, answer, number
 from featgeo.files import check_can_be_written
 from featgeo.watch import tell
@@ -28,18 +28,12 @@ FEW_VALUES = 10  # whole numbers of so few values may be labels, and the user is
 @polite
 def fit(
     file: File,
-    target: Annotated[str, typer.Option(help="The column to predict.", metavar="COLUMN")],
+    target: Annotated[str, columns_option("The column to predict.", several=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file for the model.", metavar="MODEL")],
-    x: Annotated[
-        str | None, typer.Option(help="Columns to predict from; all others when not given.", metavar="COLUMN,...")
-    ] = None,
+    x: Annotated[str | None, columns_option("Columns to predict from; all others when not given.")] = None,
     orthogonal_to: Annotated[
         str | None,
-        typer.Option(
-            help="Columns that predictions are to be uncorrelated with: features of X are learned beyond what these "
-            "columns tell.",
-            metavar="COLUMN,...",
-        ),
+        columns_option("Columns to be uncorrelated with, which are due in predictions as well."),
     ] = None,
     types: Types = None,
     rows: Annotated[
@@ -51,8 +45,8 @@ def fit(
 ) -> None:
     """Learn to predict a column of a file, and save the model.
 
-    A column of labels is predicted by its most probable label, one of numbers by its mean; both come with a whole
-    distribution. Rows without the target are left out.
+    A column of labels is predicted by its most probable label, one of numbers by its mean.
+    Rows without the target are left out.
     """
     given = options.listed(orthogonal_to, "--orthogonal-to")
     roles = Roles(target, tuple(options.listed(x, "--x")), tuple(given), options.kinds_of(types))
@@ -115,6 +109,8 @@ def _learned(data: Loaded, roles: Roles) -> tuple[Any, pd.DataFrame]:
             "days since the first."
         )
     frame = data.frame[data.frame[roles.target].notna()].reset_index(drop=True)
+    if frame.empty:
+        raise ValueError(f"A fit needs rows that have the target, and {roles.target!r} is missing in all. Check it.")
     if column.kind == "label" and 2 * column.n_distinct > len(frame):
         raise ValueError(
             f"Labels to predict must repeat, and {roles.target!r} has {column.n_distinct:,} different ones in "

@@ -8,7 +8,7 @@ import typer
 
 from featgeo.cli import options
 from featgeo.cli.manners import polite, working
-from featgeo.cli.options import AsJson, Delimiter, Encoding, File, Types
+from featgeo.cli.options import AsJson, Delimiter, Encoding, File, Types, columns_option, complete_columns
 from featgeo.cli.printing import Grid, answer, number
 from featgeo.watch import tell
 
@@ -21,11 +21,14 @@ SEED = 0  # of arrangements of the rows: the same file gives the same p-value
 @polite
 def independence(
     file: File,
-    a: Annotated[str, typer.Argument(help="A column, or several with commas between them.", metavar="A")],
-    b: Annotated[str, typer.Argument(help="Another, or several.", metavar="B")],
-    given: Annotated[
-        str | None, typer.Option(help="Columns that are known: independence given these.", metavar="COLUMN,...")
-    ] = None,
+    a: Annotated[
+        str,
+        typer.Argument(
+            help="A column, or several with commas between them.", metavar="A", autocompletion=complete_columns
+        ),
+    ],
+    b: Annotated[str, typer.Argument(help="Another, or several.", metavar="B", autocompletion=complete_columns)],
+    given: Annotated[str | None, columns_option("Columns that are known: independence given these.")] = None,
     types: Types = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -33,8 +36,8 @@ def independence(
 ) -> None:
     """Test whether columns of a file are independent, given others if any are named.
 
-    Prints the p-value: how often chance alone would show as much dependence. All that two columns can share is looked
-    for, not only what is linear. Missing values count as values of their own.
+    Prints the p-value: how often chance alone would show as much dependence.
+    Every dependence is looked for, not only a linear one. Missing values count as values of their own.
     """
     sides = {"A": options.listed(a, "A"), "B": options.listed(b, "B"), "--given": options.listed(given, "--given")}
     options.check_apart(sides)

@@ -5,13 +5,58 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 KINDS = ("number", "label", "date", "skip")
+
+
+def complete_columns(ctx: typer.Context, incomplete: str) -> list[str]:
+    """What a shell offers: columns of the file in the command line that go on from what was typed."""
+    before, comma, start = incomplete.rpartition(",")
+    names = next(filter(None, map(_names_in, _files_in_line(ctx))), ())
+    quoted = (f'"{name}"' if "," in name else name for name in names)
+    return [f"{before}{comma}{name}" for name in quoted if name.startswith(start)]
+
+
+def _files_in_line(ctx: typer.Context) -> list[str]:
+    """Files that a command line names; where an option still lacks its value, only the line itself has them."""
+    if ctx.params.get("file"):
+        return [ctx.params["file"]]
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or ""
+    return [word for word in line.split() if os.path.isfile(word)]
+
+
+def _names_in(file: str) -> tuple[str, ...]:
+    """Columns of a file; none of one that is no table, such as a model."""
+    names: list[str] = []
+
+    def first(table: tuple[str, ...]) -> tuple[str, ...]:
+        names.extend(table)
+        return table[:1]
+
+    with suppress(ImportError, OSError, ValueError):  # whatever is wrong is said by the command itself
+        if os.path.isfile(file):
+            from featgeo.explore.reading import open_source
+
+            open_source(file, columns=first).close()
+    return tuple(names)
+
+
+def columns_option(what: str, several: bool = True) -> Any:
+    """An option that names columns of the file, or one of them.
+
+    Args:
+        what: Its help.
+        several: Whether it may name several.
+    """
+    metavar = "COLUMN,..." if several else "COLUMN"
+    return typer.Option(help=what, metavar=metavar, autocompletion=complete_columns)
+
 
 File = Annotated[
     str,
@@ -23,6 +68,7 @@ Types = Annotated[
         help="Kinds of columns that are not to be inferred: number, label, date or skip. What cannot be read so counts "
         "as missing, and is reported.",
         metavar="COLUMN=KIND,...",
+        autocompletion=complete_columns,
     ),
 ]
 Delimiter = Annotated[

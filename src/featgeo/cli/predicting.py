@@ -10,7 +10,7 @@ import typer
 
 from featgeo.cli import options
 from featgeo.cli.manners import polite, working
-from featgeo.cli.options import AsJson, Delimiter, Encoding, File
+from featgeo.cli.options import AsJson, Delimiter, Encoding, File, columns_option
 from featgeo.cli.printing import Grid, answer, number
 from featgeo.files import check_can_be_written
 
@@ -29,16 +29,15 @@ def predict(
         str | None, typer.Option(help="Of numbers, such as 0.05,0.5,0.95: a column for each.", metavar="Q,...")
     ] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Of labels: a column with the probability of each.")] = False,
-    keep: Annotated[
-        str | None, typer.Option(help="Columns of FILE to copy, such as its keys.", metavar="COLUMN,...")
-    ] = None,
+    keep: Annotated[str | None, columns_option("Columns of FILE to copy, such as its keys.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the target of a model for each row of a file of any size.
 
-    The rows of OUT are those of FILE, in the same order. Where FILE has the target, too, the predictions are scored.
+    The rows of OUT are those of FILE, in the same order.
+    Where FILE has the target, too, the predictions are scored.
     """
     levels, kept = options.numbers_in(quantiles, "--quantiles"), options.listed(keep, "--keep")
     _check_output(output, file, str(model), as_json)
