@@ -31,6 +31,7 @@ class Kept:
         self.found: dict[str, Row] = json.loads(self.path.read_text()) if self.path and self.path.exists() else {}
 
     def add(self, key: str, found: Row) -> None:
+        """Keep what was found, in the file at once: a run may be stopped."""
         from featgeo.files import write_whole
 
         self.found[key] = found
@@ -83,7 +84,7 @@ def false_discoveries(contestants: list[str], sizes: list[int], seeds: range, ke
 
 
 def power(contestants: list[str], sizes: list[int], seeds: range, kept: Kept) -> list[Row]:
-    """The share of ten planted dependences found in tables of 30 columns, overall and by kind; and how many are true."""
+    """The share of ten planted dependences found in tables of 30 columns; the share of discoveries that are true."""
     rows = []
     for n in sizes:
         for strength in STRENGTHS:

@@ -29,7 +29,7 @@ CENSUS = """age class_of_worker industry_code occupation_code education wage_per
 occupation race hispanic_origin sex union_member unemployment_reason employment capital_gains capital_losses dividends
 tax_filer region_before state_before household_detail household_summary weight migration_msa migration_region
 migration_within same_house sunbelt_before persons_worked_for parents_present father_birth mother_birth birth
-citizenship self_employed veteran_questionnaire veterans_benefits weeks_worked year income""".split()
+citizenship self_employed veteran_questionnaire veterans_benefits weeks_worked year income"""
 
 Row = dict[str, Any]
 
@@ -38,7 +38,7 @@ def census_income(path: Path) -> Any:
     """Census-Income as a frame: "?" and "NA" are labels of the source, so that all contestants see the same columns."""
     import pandas
 
-    return pandas.read_csv(path, header=None, names=CENSUS, skipinitialspace=True, keep_default_na=False)
+    return pandas.read_csv(path, header=None, names=CENSUS.split(), skipinitialspace=True, keep_default_na=False)
 
 
 def independent_frame(n_rows: int, n_columns: int, seed: int) -> Any:

@@ -85,10 +85,10 @@ def _standard(values: Values) -> Values:
     return (values - values.mean()) / values.std()
 
 
-def _monotone_map(rng: Rng, values: Values) -> pd.Series:
+def monotone_map(rng: Rng, values: Values, rounded: bool = True) -> pd.Series:
     """Numbers as tables have them: as they are, skewed, with heavy tails, or rounded."""
     maps: tuple[Callable[[Values], Values], ...] = (lambda v: v, np.exp, lambda v: v**3, lambda v: np.round(v, 1))
-    return pd.Series(maps[rng.integers(len(maps))](values))
+    return pd.Series(maps[rng.integers(len(maps) if rounded else len(maps) - 1)](values))
 
 
 def _shifted(shape: Callable[[Values], Values]) -> Callable[[Rng, int, float], tuple[pd.Series, pd.Series]]:
@@ -97,7 +97,7 @@ def _shifted(shape: Callable[[Values], Values]) -> Callable[[Rng, int, float], t
     def plant(rng: Rng, n: int, rho: float) -> tuple[pd.Series, pd.Series]:
         x = rng.standard_normal(n)
         y = rho * _standard(shape(x)) + np.sqrt(1 - rho**2) * rng.standard_normal(n)
-        return _monotone_map(rng, x), _monotone_map(rng, y)
+        return monotone_map(rng, x), monotone_map(rng, y)
 
     return plant
 
@@ -106,7 +106,7 @@ def _label_shifts_number(rng: Rng, n: int, rho: float) -> tuple[pd.Series, pd.Se
     label = rng.integers(6, size=n)
     means = rng.standard_normal(6)[label]
     y = rho * _standard(means) + np.sqrt(1 - rho**2) * rng.standard_normal(n)
-    return pd.Series(np.array(list("abcdef"), object)[label], dtype="str"), _monotone_map(rng, y)
+    return pd.Series(np.array(list("abcdef"), object)[label], dtype="str"), monotone_map(rng, y)
 
 
 def _label_label(rng: Rng, n: int, rho: float) -> tuple[pd.Series, pd.Series]:
@@ -121,19 +121,19 @@ def _label_label(rng: Rng, n: int, rho: float) -> tuple[pd.Series, pd.Series]:
 def _spread(rng: Rng, n: int, rho: float) -> tuple[pd.Series, pd.Series]:
     """The spread of Y grows with x, its middle does not: log-variance of slope 2 rho."""
     x = rng.standard_normal(n)
-    return _monotone_map(rng, x), pd.Series(np.exp(rho * x) * rng.standard_normal(n))
+    return monotone_map(rng, x), pd.Series(np.exp(rho * x) * rng.standard_normal(n))
 
 
 def _rare_label_shifts(rng: Rng, n: int, rho: float) -> tuple[pd.Series, pd.Series]:
     rare = rng.random(n) < 0.04
     y = rho * (rare - 0.04) / np.sqrt(0.04 * 0.96) + np.sqrt(1 - rho**2) * rng.standard_normal(n)
-    return pd.Series(np.where(rare, "rare", "usual"), dtype="str"), _monotone_map(rng, y)
+    return pd.Series(np.where(rare, "rare", "usual"), dtype="str"), monotone_map(rng, y)
 
 
 def _missing_follows(rng: Rng, n: int, rho: float) -> tuple[pd.Series, pd.Series]:
     """Whether y is missing, in a fifth of the rows, depends on whether x is above its middle."""
     x, y = rng.standard_normal((2, n))
-    return _monotone_map(rng, x), with_holes(rng, pd.Series(y), np.clip(0.2 + 0.4 * rho * np.sign(x), 0, 1))
+    return monotone_map(rng, x), with_holes(rng, pd.Series(y), np.clip(0.2 + 0.4 * rho * np.sign(x), 0, 1))
 
 
 PLANTED: dict[str, Callable[[Rng, int, float], tuple[pd.Series, pd.Series]]] = {
