@@ -47,16 +47,16 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def featgeo_pairs(frame: pd.DataFrame) -> pd.DataFrame:
+def featgeo_qvalues(frame: pd.DataFrame) -> PValues:
+    """The q-values that featgeo reports, the least of a date and its parts."""
     import featgeo
 
-    return featgeo.explore(frame).pairs.to_frame()
-
-
-def featgeo_qvalues(frame: pd.DataFrame) -> PValues:
-    """The q-values that featgeo reports."""
-    pairs = featgeo_pairs(frame)
-    return {frozenset((a, b)): float(q) for a, b, q in zip(pairs["a"], pairs["b"], pairs["qvalue"], strict=True)}
+    pairs = featgeo.explore(frame, verbose=0).pairs.to_frame()
+    qvalues: PValues = {}
+    for a, b, q in zip(pairs["a"], pairs["b"], pairs["qvalue"], strict=True):
+        pair = frozenset(name.partition(" (")[0] for name in (a, b))  # "c1 (weekday)" is a part of c1
+        qvalues[pair] = min(float(q), qvalues.get(pair, 1.0))
+    return qvalues
 
 
 def phik_qvalues(method: str) -> Callable[[pd.DataFrame], PValues]:

@@ -68,7 +68,7 @@ def independent_frame(n_rows: int, n_columns: int, seed: int) -> Any:
 def _featgeo(data: Any) -> object:
     import featgeo
 
-    return featgeo.explore(data).pairs.to_frame()
+    return featgeo.explore(data, verbose=0).pairs.to_frame()
 
 
 def _phik(frame: Any) -> object:
