@@ -142,6 +142,6 @@ def _interactions_of(frame: Any) -> tuple[list[Pair], int]:
     """Pairs of columns in the order in which featgeo lists them, and how many it reports at `RATE`."""
     import featgeo
 
-    listed = featgeo.explore(frame, target="y").interactions.to_frame()
+    listed = featgeo.explore(frame, target="y", verbose=0).interactions.to_frame()
     pairs = [frozenset(pair) for pair in zip(listed["a"], listed["b"], strict=True)]
     return pairs, int((listed["qvalue"] <= RATE).sum())

@@ -236,19 +236,26 @@ def taken_together(sigma: Values) -> int:
     return int(clear[0]) + 1 if clear.size else len(sigma)
 
 
+def _at_rows(side: Any, values: pd.Series) -> Values:
+    """The functions of one side of a pair at its rows, (n, m)."""
+    column = side.column
+    if column.kind == "label":
+        codes, texts = pd.factorize(values)
+        return side.functions[column.of_labels(codes, list(texts))]
+    return side.functions[column.of_numbers(values.to_numpy(float))]
+
+
 def _judged(drawn: DrawnPair) -> Row:
     """How far featgeo is from the truth of one pair."""
     import featgeo
 
-    frame = pd.DataFrame({"x": drawn.x, "y": drawn.y})
-    pair = featgeo.explore(frame).pair("x", "y")
+    pair = featgeo.explore(pd.DataFrame({"x": drawn.x, "y": drawn.y}), verbose=0).pair("x", "y")
     m = taken_together(drawn.sigma)
-    f, g = pair.transform(frame["x"], frame["y"])
     return {
-        "sigma": abs(pair.sigma1 - drawn.sigma[0]),
-        "held_out": abs(pair.strength - drawn.sigma[0]),
-        "f": shape_correlation(drawn.f[:, 0], f[:, :m]),
-        "g": shape_correlation(drawn.g[:, 0], g[:, :m]),
+        "sigma": abs(pair.summary["sigma1"] - drawn.sigma[0]),
+        "held_out": abs(pair.summary["strength"] - drawn.sigma[0]),
+        "f": shape_correlation(drawn.f[:, 0], _at_rows(pair.a, drawn.x)[:, :m]),
+        "g": shape_correlation(drawn.g[:, 0], _at_rows(pair.b, drawn.y)[:, :m]),
     }
 
 
@@ -282,7 +289,7 @@ def _target_errors(drawn: DrawnTarget) -> Values:
     """Errors of what each column says alone, and adds to the others, (columns, 2)."""
     import featgeo
 
-    told = featgeo.explore(drawn.frame, target="y").target.to_frame().set_index("column")
+    told = featgeo.explore(drawn.frame, target="y", verbose=0).target.to_frame().set_index("column")
     return np.array([
         [abs(told.loc[name, "alone"] - drawn.alone[name]), abs(told.loc[name, "adds"] - drawn.adds[name])]
         for name in drawn.adds
