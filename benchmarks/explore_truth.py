@@ -181,7 +181,7 @@ def _target(frame: pd.DataFrame, energy: Callable[[list[int]], float]) -> DrawnT
 def gaussian_target(rng: Rng, n: int) -> DrawnTarget:
     size = 5
     loadings = rng.normal(size=(size + 1, 3))
-    covariance = loadings @ loadings.T + np.diag(rng.uniform(0.5, 2, size + 1))
+    covariance = loadings @ loadings.T + np.diag(rng.uniform(0.2, 1, size + 1))
     scale = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(scale, scale)
     values = rng.multivariate_normal(np.zeros(size + 1), correlation, n)
@@ -291,6 +291,6 @@ def _target_errors(drawn: DrawnTarget) -> Values:
 
     told = featgeo.explore(drawn.frame, target="y", verbose=0).target.to_frame().set_index("column")
     return np.array([
-        [abs(told.loc[name, "alone"] - drawn.alone[name]), abs(told.loc[name, "adds"] - drawn.adds[name])]
+        [abs(told.loc[name, "alone"] - drawn.alone[name]), abs(told.loc[name, "added"] - drawn.adds[name])]
         for name in drawn.adds
     ])  # fmt: skip
