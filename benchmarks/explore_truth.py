@@ -275,12 +275,15 @@ def truth(n: int, seeds: range) -> list[Row]:
         })  # fmt: skip
         print(f"  {law.__name__}: {time.process_time() - start:.1f} s", file=sys.stderr, flush=True)
     for target in TARGETS:
-        errors = np.concatenate([_target_errors(target(np.random.default_rng(seed), n)) for seed in seeds])
+        drawn = [target(np.random.default_rng(seed), n) for seed in seeds]
+        errors = np.concatenate([_target_errors(one) for one in drawn])
         rows.append({
             "law": target.__name__.replace("_", " "),
             "tables": len(seeds),
             "largest_error_alone": float(errors[:, 0].max()),
+            "of_energies_up_to": max(max(one.alone.values()) for one in drawn),
             "largest_error_of_what_is_added": float(errors[:, 1].max()),
+            "of_additions_up_to": max(max(one.adds.values()) for one in drawn),
         })  # fmt: skip
     return rows
 
