@@ -147,10 +147,14 @@ def test_cells_say_where_the_target_differs():
     cells = known.interaction("a", "b").to_dict()
     assert len(cells) == 4
     for cell in cells:
-        assert cell["y hit (share)"] == pytest.approx(0.3 if (cell["a"] == "left") == (cell["b"] == "up") else -0.3, abs=0.03)
+        assert cell["y hit (share)"] == pytest.approx(
+            0.3 if (cell["a"] == "left") == (cell["b"] == "up") else -0.3, abs=0.03
+        )
         assert cell["y hit (share)"] == pytest.approx(-cell["y miss (share)"])
     assert sum(cell["share"] for cell in cells) == pytest.approx(1)
-    assert "y hit (share)" in known.interactions.columns["where"][0] or "y miss" in known.interactions.columns["where"][0]
+    assert (
+        "y hit (share)" in known.interactions.columns["where"][0] or "y miss" in known.interactions.columns["where"][0]
+    )
 
 
 def test_without_a_target_the_title_says_so():

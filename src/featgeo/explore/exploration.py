@@ -25,7 +25,7 @@ from featgeo.explore.discoveries import benjamini_hochberg
 from featgeo.explore.gram import Moments
 from featgeo.explore.interactions import interaction_cells, interaction_records, no_interactions
 from featgeo.explore.overview import Overview, columns_of
-from featgeo.explore.pairs import estimates_of
+from featgeo.explore.pairs import estimates_of, joined_pvalues, missing_pvalues
 from featgeo.explore.partial import Partial, direct_dependence, given_dependence
 from featgeo.explore.reading import open_source
 from featgeo.explore.second_pass import (
@@ -236,6 +236,8 @@ class Exploration(Shown):
         columns, pairs = self.counts.columns, self._all_pairs
         with bounded_threads():
             found = estimates_of(self.counts, pairs)
+            of_missing = missing_pvalues(self.counts, pairs)
+        pvalue = joined_pvalues(found.pvalue, of_missing)
         reach = _normal_quantile(in_force.get().confidence) * found.error
         values = {
             "a": np.array([columns[i].name for i, _ in pairs], dtype=object),
@@ -244,9 +246,10 @@ class Exploration(Shown):
             "low": np.clip(found.strength - reach, 0, 1),
             "high": np.clip(found.sigma1 + reach, 0, 1),
             "n_modes": found.n_modes,
-            "pvalue": found.pvalue,
-            "qvalue": benjamini_hochberg(found.pvalue),
-            "qvalue_any": benjamini_hochberg(found.pvalue, any_dependence=True),
+            "pvalue": pvalue,
+            "qvalue": benjamini_hochberg(pvalue),
+            "qvalue_any": benjamini_hochberg(pvalue, any_dependence=True),
+            "pvalue_missing": of_missing,
             "sigma1": found.sigma1,
             "energy": found.energy,
             "held_out_energy": found.held_out_energy,
@@ -257,7 +260,7 @@ class Exploration(Shown):
             "rows": found.rows.astype(np.int64),
             **(self._pairs_given if self.given_names else {}),
         }
-        order = np.lexsort((found.pvalue, -found.strength))
+        order = np.lexsort((pvalue, -found.strength))
         also = ("strength_given", "qvalue_given") if self.given_names else ()
         shown = ("a", "b", "strength", "low", "high", "n_modes", "pvalue", "qvalue", "classic", "rows", *also)
         return Records("pairs of columns", {name: column[order] for name, column in values.items()}, shown)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from featgeo.explore.counting import Counts
-from featgeo.explore.pairs import contrasts
+from featgeo.explore.pairs import contrasts, missing_function
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
+MANY_FUNCTIONS = 400  # of all columns together, up to which each has as many as its finest resolution: time
 MOST_FUNCTIONS = 2000  # of all columns together: memory and time of matrices of that size
 
 
@@ -93,7 +94,8 @@ class Moments:
 
 def bases_of(counts: Counts, strata: int | None = None) -> list[Array]:
     """Functions of each column that are 0 where it is missing, and that of being missing, (size, d)."""
-    level = 1 if sum(column.resolutions[1] for column in counts.columns) <= MOST_FUNCTIONS else 0
+    total = [sum(column.resolutions[level] for column in counts.columns) for level in (0, 1, 2)]
+    level = 2 if total[2] <= MANY_FUNCTIONS else 1 if total[1] <= MOST_FUNCTIONS else 0
     fewest = in_force.get().rows_a_function
     bases = []
     for i, column in enumerate(counts.columns):
@@ -103,9 +105,7 @@ def bases_of(counts: Counts, strata: int | None = None) -> list[Array]:
             continue
         basis = column.functions(rows)[:, : column.resolutions[level]]
         if min(rows[-1], rows[:-1].sum()) >= fewest:
-            missing = np.zeros(column.size)
-            missing[-1] = 1 / np.sqrt(rows[-1] / rows.sum() * (1 - rows[-1] / rows.sum()))
-            basis = np.column_stack([basis, missing])
+            basis = np.column_stack([basis, missing_function(rows)])
         bases.append(basis)
     return bases
 

@@ -407,5 +407,7 @@ def _where(sums: Interactions, place: int, found: Finding, unit: Array) -> str:
     at = np.unravel_index(int(weight.argmax()), weight.shape)
     (i, j), effects = sums.pairs[place], _effects(sums, found.effects[at][None], unit)
     name, value = max(effects.items(), key=lambda item: abs(float(item[1][0])))
-    first, second = (f"{sums.columns[k].name} {sums.coarse[k].names()[cell]}" for k, cell in zip((i, j), at, strict=True))
+    first, second = (
+        f"{sums.columns[k].name} {sums.coarse[k].names()[cell]}" for k, cell in zip((i, j), at, strict=True)
+    )
     return f"{first}, {second}: {name} {float(value[0]):+.2g}"

@@ -31,7 +31,7 @@ from featgeo.tuning import in_force
 
 MOST_ENTRIES = 2**21  # of the tables of a batch: memory
 MOST_MODES = 8  # of a pair that are looked at: two columns never have more that a page can show
-RESOLUTIONS = ("few waves", "more waves", "many waves", "steps")
+RESOLUTIONS = ("few waves", "more waves", "many waves", "steps", "steps of the first", "steps of the second")
 NOT_TRIED = -1e9  # a score that is never the best
 _RUNGS = np.array([1, 2, 4, 8, 16, 32])  # of functions whose blocks are tested: doubling, as evidence does
 
@@ -64,6 +64,26 @@ class Batch:
             for functions, column, own in ((f, i, table.sum(axis=(0, 2))), (g, j, table.sum(axis=(0, 1)))):
                 basis = counts.functions(column, own)
                 functions[place, : len(basis), : basis.shape[1]] = basis
+        return cls(tables, f, g)
+
+    @classmethod
+    def of_missing(cls, counts: Counts, pairs: Sequence[tuple[int, int]]) -> Batch:
+        """The same with one function of the first columns: whether they are missing; of the second also whether."""
+        several = [[counts.columns[pair[side]] for pair in pairs] for side in (0, 1)]
+        sizes = [max(column.size for column in columns) for columns in several]
+        tables = np.zeros((len(pairs), 1, *sizes))
+        f = np.zeros((len(pairs), sizes[0], 1))
+        g = np.zeros((len(pairs), sizes[1], 1 + max(column.resolutions[-1] for column in several[1])))
+        for place, (i, j) in enumerate(pairs):
+            table = counts.table(i, j).sum(axis=0)
+            tables[place, 0, : table.shape[0], : table.shape[1]] = table
+            f[place, : table.shape[0], 0] = missing_function(table.sum(axis=1))
+            both = np.column_stack(
+                [missing_function(table.sum(axis=0)), counts.columns[j].functions(table.sum(axis=0))]
+            )
+            varies = np.square(both).T @ table.sum(axis=0) / table.sum()
+            both = both[:, varies > 0] / np.sqrt(varies[varies > 0])
+            g[place, : table.shape[1], : both.shape[1]] = both
         return cls(tables, f, g)
 
     def taken(self, index: np.ndarray) -> Batch:
@@ -138,6 +158,16 @@ class Batch:
         added = (of_f[:, :, None] * of_g[:, None, :] - size**2 - 2 * size) / n[:, None, None]
         spreads = 2 * size + np.maximum(added, -size)  # no less than half of what chi-square has
         return block_tail(at_rungs(energy, a, b), size, spreads, (are_new(a), are_new(b)))
+
+
+def missing_function(rows: np.ndarray) -> Array:
+    """Whether a row is missing, of mean 0 and variance 1 under the rows of all cells, (size,); 0 where all agree."""
+    share = rows[-1] / max(rows.sum(), 1)
+    result = np.zeros(len(rows))
+    if 0 < share < 1:
+        result[:] = -np.sqrt(share / (1 - share))
+        result[-1] = np.sqrt((1 - share) / share)
+    return result
 
 
 def rungs(sizes: np.ndarray) -> np.ndarray:
@@ -246,7 +276,7 @@ class Modes:
 
         Args:
             batch: The pairs.
-            in_steps: Which sides are numbers, (P, 2); the others have all their functions.
+            in_steps: Which sides are in steps, (P, 2); the others have all their functions.
         """
         total = batch.tables.sum(axis=1, keepdims=True)
         tables = np.concatenate([total, total - batch.tables], axis=1)  # of all rows, and of all but a fold
@@ -406,10 +436,15 @@ def _resolutions(
     rough = finer[_is_rough(batch.taken(finer), sizes[finer])]
     if len(rough):
         yield rough, Modes.smooth(batch.taken(rough), sizes[rough, :, 2]), functions[rough, 2]
-    in_steps = np.array([[column.kind != "label" and not column.is_finite for column in pair] for pair in columns])
-    rough = rough[in_steps[rough].any(axis=1)]
-    if len(rough):
-        yield rough, Modes.stepped(batch.taken(rough), in_steps[rough]), functions[rough, 0]
+    can = np.array([[column.kind != "label" and not column.is_finite for column in pair] for pair in columns])
+    for sides in ((True, True), (True, False), (False, True)):
+        in_steps = can & sides
+        # One side alone where both could be; both, or the only one that can, in the first round.
+        new = in_steps.any(axis=1) if all(sides) else can.all(axis=1)
+        index = rough[new[rough]]
+        if len(index):
+            cost = np.where(in_steps[index], sizes[index, :, 0], sizes[index, :, 1]).sum(axis=1)
+            yield index, Modes.stepped(batch.taken(index), in_steps[index]), cost
 
 
 def _is_rough(batch: Batch, sizes: np.ndarray) -> np.ndarray:
@@ -579,17 +614,47 @@ def _coded(columns: Sequence[Cells], margins: Array) -> Array:
 
 def estimates_of(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Estimates:
     """What the tables of some pairs of columns tell, in the order of the pairs."""
-    alike: dict[tuple[int, int], list[int]] = {}  # by the next powers of two: pairs of like shapes are padded little
+    order, parts = [], []
+    for places in _alike(counts, pairs):
+        few = [pairs[place] for place in places]
+        parts.append(Estimates.of(Batch.of(counts, few), [(counts.columns[i], counts.columns[j]) for i, j in few]))
+        order += places
+    joined, back = Estimates.joined(parts), np.argsort(order)
+    return Estimates(*(getattr(joined, one.name)[back] for one in fields(Estimates)))
+
+
+def missing_pvalues(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Array:
+    """That being missing in either column does not depend on the other, (P,); NaN where too few rows are, or all."""
+    fewest = in_force.get().rows_a_function
+    rows = [counts.single(i).sum(axis=0) for i in range(len(counts.columns))]
+    can = [min(own[-1], own[:-1].sum()) >= fewest for own in rows]
+    scores, count = np.zeros(len(pairs)), np.zeros(len(pairs))
+    for every in (pairs, [(j, i) for i, j in pairs]):
+        some = [place for place, (i, _) in enumerate(every) if can[i]]
+        turned = [every[place] for place in some]
+        for places in _alike(counts, turned):
+            at = [some[place] for place in places]
+            tails = Batch.of_missing(counts, [turned[place] for place in places]).pvalues()
+            scores[at] += _cauchy_score(tails)
+            count[at] += 1
+    return np.where(count > 0, _cauchy_tail(scores / np.maximum(count, 1)), np.nan)
+
+
+def joined_pvalues(*several: Array) -> Array:
+    """One p-value from several, (P,) each, however they depend; those that are NaN do not count."""
+    values = np.array(several)
+    known = ~np.isnan(values)
+    scores = np.where(known, _cauchy_score(np.where(known, values, 0.5)), 0.0).sum(axis=0)
+    return _cauchy_tail(scores / np.maximum(known.sum(axis=0), 1))
+
+
+def _alike(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
+    """Pairs, by place, whose tables are of about the same shape (the same powers of two), as many as go together."""
+    alike: dict[tuple[int, int], list[int]] = {}
     for place, (i, j) in enumerate(pairs):
         a, b = (2 ** (column.n_values - 1).bit_length() for column in (counts.columns[i], counts.columns[j]))
         alike.setdefault((a, b), []).append(place)
-    order, parts = [], []
     for (a, b), places in alike.items():
         at_once = max(1, MOST_ENTRIES // (a * b * counts.folds))
         for start in range(0, len(places), at_once):
-            some = places[start : start + at_once]
-            few = [pairs[place] for place in some]
-            parts.append(Estimates.of(Batch.of(counts, few), [(counts.columns[i], counts.columns[j]) for i, j in few]))
-            order += some
-    joined, back = Estimates.joined(parts), np.argsort(np.array(order, dtype=np.int64))
-    return Estimates(*(getattr(joined, one.name)[back] for one in fields(Estimates)))
+            yield places[start : start + at_once]

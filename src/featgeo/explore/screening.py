@@ -57,7 +57,9 @@ def screened(columns: Sequence[Cells], cells: Sequence[np.ndarray], additive: Ad
     sizes = np.array([functions[k].shape[1] for k in places])
     scores = _scores(f, sizes, left[rows].astype(np.float32))
     pairs = [
-        (a, b) for a, b in combinations(range(len(places)), 2) if not is_same_date(columns[places[a]], columns[places[b]])
+        (a, b)
+        for a, b in combinations(range(len(places)), 2)
+        if not is_same_date(columns[places[a]], columns[places[b]])
     ]
     order = sorted(pairs, key=lambda pair: -scores[pair])[: in_force.get().interaction_pairs]
     chosen = np.array([(places[a], places[b]) for a, b in order], dtype=np.int64).reshape(-1, 2)

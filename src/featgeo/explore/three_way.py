@@ -111,7 +111,9 @@ class Interactions:
         every = np.round(every * GRAIN) / GRAIN
         n_folds, sides = self.together.shape[1], self.pairs.T
         coarse, own = (self._cells_of(name, cells) for name in ("coarse", "own"))
-        lacks = np.stack([(coarse[i] == self.coarse[i].n_values) | (coarse[j] == self.coarse[j].n_values) for i, j in self.pairs])
+        lacks = np.stack(
+            [(coarse[i] == self.coarse[i].n_values) | (coarse[j] == self.coarse[j].n_values) for i, j in self.pairs]
+        )
         first = np.arange(len(self.pairs))[:, None] * n_folds + folds
         both = (first * self.width + np.stack([coarse[i] for i in sides[0]])) * self.width
         _add_at(self.together, both + np.stack([coarse[j] for j in sides[1]]), lacks, every)
