@@ -79,7 +79,7 @@ def test_copies_and_columns_that_say_the_same(rng):
     found = alerts(frame)
     assert "'fahrenheit' repeats 'celsius': each of its values goes with one value of 'celsius' alone." in found
     assert "'ja' repeats 'yes': each of its values goes with one value of 'yes' alone." in found
-    assert "'celsius', 'fahrenheit' and 'near' say nearly the same: one of them may do." in found
+    assert "'celsius', 'fahrenheit' and 'near' tell nearly all of each other: one of them may do." in found
     assert row(frame, "fahrenheit")["duplicate_of"] == "celsius"
     assert row(frame, "celsius")["duplicate_of"] == ""
 
@@ -93,7 +93,7 @@ def test_what_follows_from_another_column_does_not_tell_it_back(rng):
     assert "'state' follows from 'city' next to always (100.0% of it on held-out rows)." in explored.alerts
     told = {one["name"]: one["determined_by"] for one in explored.columns}
     assert told == {"city": "", "state": "city"}
-    assert not any("say nearly the same" in text for text in explored.alerts)
+    assert not any("of each other" in text for text in explored.alerts)
 
 
 def test_guesses_are_made_without_the_rows_that_judge_them():
