@@ -138,12 +138,10 @@ class Coder:
             result[i] = is_new[codes].sum()
         return result
 
-    def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int) -> np.ndarray:
-        """The fold of each row, (n,)."""
-        n_folds = np.uint64(in_force.get().folds)
-        if self.by_number:
-            return (number_hash(first, len(cells[0])) % n_folds).astype(np.int64)
-        return (self.hashes(batch, cells) % n_folds).astype(np.int64)
+    def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int, n_folds: int) -> np.ndarray:
+        """The fold of each row, (n,): one of so many."""
+        hashes = number_hash(first, len(cells[0])) if self.by_number else self.hashes(batch, cells)
+        return (hashes % np.uint64(n_folds)).astype(np.int64)
 
     def hashes(self, batch: Mapping[str, Any], cells: list[np.ndarray]) -> np.ndarray:
         """What each row holds as a number, (n,)."""
@@ -219,7 +217,7 @@ def counted(
     first = 0
     for batch in sketch.typed_batches(source):
         cells = coder.cells(batch)
-        waiting.append([*cells, coder.folds(batch, cells, first)])
+        waiting.append([*cells, coder.folds(batch, cells, first, counts.folds)])
         if like is not None:
             np.add(counts.new_labels, coder.new_labels(batch), out=counts.new_labels)
         if numbers:
