@@ -60,6 +60,22 @@ def test_rare_labels_are_no_identifiers(rng):
     assert row(frame, "pairs")["aside"] == "rare"
 
 
+def test_numbers_of_few_rows(rng):
+    frame = pd.DataFrame({"x": rng.normal(size=300), "few": [*rng.normal(size=15), *[np.nan] * 285]})
+    assert row(frame, "few")["aside"] == "few rows"
+    assert "'few' has too few rows to be cut in two, and is not compared with others." in alerts(frame)
+    assert row(pd.DataFrame({"x": rng.normal(size=25), "y": rng.normal(size=25)}), "x")["aside"] == ""
+    with pytest.raises(ValueError, match="10 rows to a cell, and none of these 1 does over 12 rows"):
+        explore(pd.DataFrame({"x": rng.normal(size=12)}))
+
+
+def test_columns_that_vary_only_later(rng):
+    first = explore(pd.DataFrame({"x": rng.normal(size=100), "late": 1}))
+    later = explore(pd.DataFrame({"x": rng.normal(size=100), "late": rng.normal(size=100)}), like=first)
+    assert "'late' did not vary in the table that was explored first, and is not compared with others." in later.alerts
+    assert "'late' has one value only" not in " ".join(first.merge(later).alerts)
+
+
 def test_words_among_numbers(rng):
     texts = [str(i % 40) for i in range(400)]
     texts[17] = "oops"

@@ -16,6 +16,7 @@ _ASIDE = {
     "constant": "has one value only",
     "identifier": "names its rows, as an identifier does",
     "rare": "has no label that enough rows share",
+    "few rows": "has too few rows to be cut in two",
     "not compared": "did not vary in the table that was explored first",
 }
 

@@ -62,8 +62,8 @@ def is_identifier(column: ColumnSketch) -> bool:
 def why_aside(column: ColumnSketch) -> str:
     """Why a column is not among the cells.
 
-    "empty", "constant", "identifier", labels too "rare" to have cells, or "not compared" where it could have been, but
-    not in the exploration that this one is like.
+    "empty", "constant", "identifier", labels too "rare" to have cells, numbers of too "few rows", or "not compared"
+    where it could have been, but not in the exploration that this one is like.
     """
     if column.n_rows == column.n_missing:
         return "empty"
@@ -71,8 +71,9 @@ def why_aside(column: ColumnSketch) -> str:
         return "constant"
     if is_identifier(column):
         return "identifier"
-    too_rare = max(column.labels.values(), default=np.inf) < in_force.get().rows_a_function
-    return "rare" if column.kind == "label" and too_rare else "not compared"
+    if all(own.n_values == 1 for own in _of_column(column, in_force.get().explore_cells)):
+        return "rare" if column.kind == "label" else "few rows"
+    return "not compared"
 
 
 def _of_column(column: ColumnSketch, most: int) -> list[Cells]:
