@@ -48,7 +48,7 @@ def test_a_document_holds_all_pairs_as_the_library_gives_them(file):
 def test_a_pipe_gets_all_rows_with_tabs_and_a_sentence_on_what_was_set_aside(file):
     lines = run(file, env={"COLUMNS": "20"}).stdout.splitlines()
     assert lines[0].startswith("500 rows, 5 columns, 6 pairs")
-    assert "'key' is set aside: identifier" in lines
+    assert "'key' names its rows, as an identifier does, and is not compared with others." in lines
     head = next(i for i, line in enumerate(lines) if line.startswith("a\tb\tstrength"))
     assert {tuple(line.split("\t")[:2]) for line in lines[head + 1 : head + 3]} == {("x", "[y]"), ("x", "sign")}
     assert len(lines[head + 1 :]) >= 6

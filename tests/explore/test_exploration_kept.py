@@ -1,6 +1,7 @@
 """Explorations in files, and merged: asked again, they say the same."""
 
 import json
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -99,6 +100,20 @@ def test_parts_of_results_are_no_files(tmp_path):
     save(explore(table(0, 200)).counts, tmp_path / "counts.fg")
     with pytest.raises(ValueError, match="holds a 'Counts', which is no whole result"):
         fg.load(tmp_path / "counts.fg")
+
+
+def test_counts_that_do_not_fit_together_are_refused():
+    counts = explore(table(0, 200)).counts
+    for wrong in ({"tables": counts.tables[:-1]}, {"groups": counts.groups[1:]}, {"scale": counts.scale[1:]}):
+        with pytest.raises(ValueError, match="do not fit together"):
+            replace(counts, **wrong)
+
+
+def test_later_files_keep_the_folds_of_the_first():
+    first = explore(table(0))
+    with fg.options(folds=3):
+        later = explore(table(1), like=first)
+    assert_same(first.merge(later).pairs.to_dict(), first.merge(explore(table(1), like=first)).pairs.to_dict())
 
 
 def test_plain_values_are_json(halves):

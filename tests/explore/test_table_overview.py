@@ -60,6 +60,22 @@ def test_rare_labels_are_no_identifiers(rng):
     assert row(frame, "pairs")["aside"] == "rare"
 
 
+def test_numbers_of_few_rows(rng):
+    frame = pd.DataFrame({"x": rng.normal(size=300), "few": [*rng.normal(size=15), *[np.nan] * 285]})
+    assert row(frame, "few")["aside"] == "few rows"
+    assert "'few' has too few rows to be cut in two, and is not compared with others." in alerts(frame)
+    assert row(pd.DataFrame({"x": rng.normal(size=25), "y": rng.normal(size=25)}), "x")["aside"] == ""
+    with pytest.raises(ValueError, match="10 rows to a cell, and none of these 1 does over 12 rows"):
+        explore(pd.DataFrame({"x": rng.normal(size=12)}))
+
+
+def test_columns_that_vary_only_later(rng):
+    first = explore(pd.DataFrame({"x": rng.normal(size=100), "late": 1}))
+    later = explore(pd.DataFrame({"x": rng.normal(size=100), "late": rng.normal(size=100)}), like=first)
+    assert "'late' did not vary in the table that was explored first, and is not compared with others." in later.alerts
+    assert "'late' has one value only" not in " ".join(first.merge(later).alerts)
+
+
 def test_words_among_numbers(rng):
     texts = [str(i % 40) for i in range(400)]
     texts[17] = "oops"
@@ -79,7 +95,7 @@ def test_copies_and_columns_that_say_the_same(rng):
     found = alerts(frame)
     assert "'fahrenheit' repeats 'celsius': each of its values goes with one value of 'celsius' alone." in found
     assert "'ja' repeats 'yes': each of its values goes with one value of 'yes' alone." in found
-    assert "'celsius', 'fahrenheit' and 'near' say nearly the same: one of them may do." in found
+    assert "'celsius', 'fahrenheit' and 'near' tell nearly all of each other: one of them may do." in found
     assert row(frame, "fahrenheit")["duplicate_of"] == "celsius"
     assert row(frame, "celsius")["duplicate_of"] == ""
 
@@ -93,7 +109,7 @@ def test_what_follows_from_another_column_does_not_tell_it_back(rng):
     assert "'state' follows from 'city' next to always (100.0% of it on held-out rows)." in explored.alerts
     told = {one["name"]: one["determined_by"] for one in explored.columns}
     assert told == {"city": "", "state": "city"}
-    assert not any("say nearly the same" in text for text in explored.alerts)
+    assert not any("of each other" in text for text in explored.alerts)
 
 
 def test_guesses_are_made_without_the_rows_that_judge_them():

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hostile_arguments
 import hostile_functions
+import hostile_tables
 import hostile_values
 import pytest
 from hostile_case import Case
 
 import featgeo
 
-CASES: list[Case] = [*hostile_values.CASES, *hostile_arguments.CASES, *hostile_functions.CASES]
+CASES: list[Case] = [*hostile_values.CASES, *hostile_arguments.CASES, *hostile_functions.CASES, *hostile_tables.CASES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

@@ -16,6 +16,7 @@ _ASIDE = {
     "constant": "has one value only",
     "identifier": "names its rows, as an identifier does",
     "rare": "has no label that enough rows share",
+    "few rows": "has too few rows to be cut in two",
     "not compared": "did not vary in the table that was explored first",
 }
 
@@ -61,7 +62,7 @@ def _same(exploration: Exploration, overview: Overview) -> Iterator[str]:
         yield f"{later!r} repeats {first!r}: each of its values goes with one value of {first!r} alone."
     for group in overview.groups:
         if not all(name in overview.duplicate_of for name in group[1:]):
-            yield f"{_listed(group)} say nearly the same: one of them may do."
+            yield f"{_listed(group)} tell nearly all of each other: one of them may do."
 
 
 def _determined(exploration: Exploration, overview: Overview) -> Iterator[str]:

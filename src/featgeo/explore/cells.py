@@ -201,6 +201,8 @@ def number_cells(name: str, kind: Kind, sample: Array, n_rows: int, most: int, p
     fewest = options.rows_a_function * len(sample) / max(n_rows, 1)  # rows of the sample in a cell
     few_values = len(values) <= min(options.finite_values, most)
     last = _group_ends(counts, len(values) if few_values else most, fewest)
+    if len(last) == 1:  # small groups that grow one by one may end as one, where there are rows for two
+        last = _group_ends(counts, 2, fewest)
     first = np.r_[0, last[:-1] + 1]
     finite = np.clip(values, -np.finfo(np.float64).max / len(sample), np.finfo(np.float64).max / len(sample))
     places = np.add.reduceat(finite * counts, first) / np.add.reduceat(counts, first)

@@ -56,6 +56,15 @@ class Counts:
     scale: Array
     new_labels: np.ndarray
 
+    def __post_init__(self) -> None:
+        """Refuse what does not fit together, as files may bring it."""
+        p, q = len(self.columns), len(self.centre)
+        members = sorted(i for group in self.groups for i in group)
+        shapes = {"tables": (self._n_cells,), "values": (4, q, q), "scale": (q,), "new_labels": (p,)}
+        wrong = [name for name, shape in shapes.items() if getattr(self, name).shape != shape]
+        if members != list(range(p)) or self.tables.dtype != np.uint32 or wrong:
+            raise ValueError(f"Counts of {p} columns do not fit together: {', '.join(wrong) or 'groups'}.")
+
     @classmethod
     def empty(cls, columns: tuple[Cells, ...], n_rows: int, by_number: bool, centre: Array, scale: Array) -> Counts:
         """Of no rows yet.
@@ -96,6 +105,12 @@ class Counts:
     def _sizes(self) -> list[int]:
         """Cells of each group."""
         return [math.prod(self.columns[i].size for i in group) for group in self.groups]
+
+    @property
+    def _n_cells(self) -> int:
+        """Counts of all tables, for all folds."""
+        single = sum(self._sizes)
+        return self.folds * (single + (single**2 - sum(size**2 for size in self._sizes)) // 2)
 
     @cached_property
     def _starts(self) -> dict[tuple[int, int], int]:

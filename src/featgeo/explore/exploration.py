@@ -67,8 +67,8 @@ class AboutColumn:
         n_missing: Rows without a value.
         n_words: Values that are no numbers, or no dates, of a column that mostly holds them.
         example: The first of them.
-        aside: Why it is not compared with others: "empty", "constant", "identifier", or "rare" where no label has
-            enough rows; "" where it is compared.
+        aside: Why it is not compared with others: "empty", "constant", "identifier", "rare" where no label has enough
+            rows, "few rows", or "not compared" where an earlier exploration has no cells for it; "" where it is.
     """
 
     name: str
@@ -499,8 +499,9 @@ def _coder(found: Sketch, given: Sequence[str], spoken_of: Collection[str], like
     coder = Coder(cells_of(found, spoken_of), by_number=False)
     if not coder.columns:
         raise ValueError(
-            f"A table must have a column that varies, and none of these {len(found.columns)} does over {found.n_rows:,}"
-            " rows. Look at how it is read: delimiter, header, missing values."
+            f"A table must have a column that varies, with {in_force.get().rows_a_function} rows to a cell, and none "
+            f"of these {len(found.columns)} does over {found.n_rows:,} rows. Look at how it is read: delimiter, "
+            "header, missing values."
         )
     apart = are_rows_apart(coder, sample_batch(found), found.n_rows)
     return replace(coder.joined(given, found), by_number=not apart)
@@ -562,7 +563,9 @@ def _check_columns(target: str | None, given: Any, names: Iterable[str], cells: 
                 f"{', '.join(map(repr, near))}?"
             )
         if name not in vary:
-            raise ValueError(f"`target` and `given` must vary, and {name!r} is constant or names rows. Choose another.")
+            raise ValueError(
+                f"`target` and `given` must vary, and {name!r} is constant or names rows. Choose another."
+            )
     if target in _listed(given):
         raise ValueError(f"The target must not be given, and {target!r} is both. Leave it out of `given`.")
 

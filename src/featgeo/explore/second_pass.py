@@ -62,8 +62,8 @@ def is_identifier(column: ColumnSketch) -> bool:
 def why_aside(column: ColumnSketch) -> str:
     """Why a column is not among the cells.
 
-    "empty", "constant", "identifier", labels too "rare" to have cells, or "not compared" where it could have been, but
-    not in the exploration that this one is like.
+    "empty", "constant", "identifier", labels too "rare" to have cells, numbers of too "few rows", or "not compared"
+    where it could have been, but not in the exploration that this one is like.
     """
     if column.n_rows == column.n_missing:
         return "empty"
@@ -71,8 +71,9 @@ def why_aside(column: ColumnSketch) -> str:
         return "constant"
     if is_identifier(column):
         return "identifier"
-    too_rare = max(column.labels.values(), default=np.inf) < in_force.get().rows_a_function
-    return "rare" if column.kind == "label" and too_rare else "not compared"
+    if all(own.n_values == 1 for own in _of_column(column, in_force.get().explore_cells)):
+        return "rare" if column.kind == "label" else "few rows"
+    return "not compared"
 
 
 def _of_column(column: ColumnSketch, most: int) -> list[Cells]:
@@ -138,12 +139,10 @@ class Coder:
             result[i] = is_new[codes].sum()
         return result
 
-    def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int) -> np.ndarray:
-        """The fold of each row, (n,)."""
-        n_folds = np.uint64(in_force.get().folds)
-        if self.by_number:
-            return (number_hash(first, len(cells[0])) % n_folds).astype(np.int64)
-        return (self.hashes(batch, cells) % n_folds).astype(np.int64)
+    def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int, n_folds: int) -> np.ndarray:
+        """The fold of each row, (n,): one of so many."""
+        hashes = number_hash(first, len(cells[0])) if self.by_number else self.hashes(batch, cells)
+        return (hashes % np.uint64(n_folds)).astype(np.int64)
 
     def hashes(self, batch: Mapping[str, Any], cells: list[np.ndarray]) -> np.ndarray:
         """What each row holds as a number, (n,)."""
@@ -219,7 +218,7 @@ def counted(
     first = 0
     for batch in sketch.typed_batches(source):
         cells = coder.cells(batch)
-        waiting.append([*cells, coder.folds(batch, cells, first)])
+        waiting.append([*cells, coder.folds(batch, cells, first, counts.folds)])
         if like is not None:
             np.add(counts.new_labels, coder.new_labels(batch), out=counts.new_labels)
         if numbers:
