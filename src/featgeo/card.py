@@ -33,10 +33,11 @@ class Card:
 
     def text(self) -> str:
         """For a terminal: cells are aligned, the first column to the left where it holds words."""
-        widths = [max(map(len, cells)) for cells in zip(self.columns, *self.rows, strict=True)]
-        words = any(not row[0].strip().isdigit() for row in self.rows)
+        columns, rows = [one_line(head) for head in self.columns], [[*map(one_line, row)] for row in self.rows]
+        widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+        words = any(not row[0].strip().isdigit() for row in rows)
         table = []
-        for row in (self.columns, *self.rows) if self.columns else ():
+        for row in (columns, *rows) if columns else ():
             first = f"{row[0]:{'<' if words else '>'}{widths[0]}}"
             table.append("  ".join([first, *(f"{c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True))]))
         return "\n".join([*self.lines, *table, *(f"! {doubt}" for doubt in self.doubts)])
@@ -70,6 +71,11 @@ class Card:
             f'<svg role="img" aria-label="{said}" width="{width}" height="{HEIGHT + 8}" viewBox="0 -4 {width} '
             f'{HEIGHT + 8}">{"".join(marks)}{floor}</svg>'
         )
+
+
+def one_line(text: str) -> str:
+    """A text in which nothing breaks lines or moves cursors: such characters are written as Python writes them."""
+    return text if text.isprintable() else "".join(a if a.isprintable() else repr(a)[1:-1] for a in text)
 
 
 def _row(kind: str, cells: Sequence[str]) -> str:

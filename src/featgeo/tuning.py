@@ -124,6 +124,16 @@ class Options:
     explore_cells: int = 256  # of a number, at most; fewer where columns are many
     explore_waves: tuple[int, ...] = (4, 12, 32)  # functions of a number at three resolutions, few, more and many
     explore_steps: int = 8  # intervals of a number on which a function may be constant
+    redundant: float = 0.98  # strength, or share told by another column, from which a column says little of its own
+    additive_functions_a_column: int = 8  # of all columns beside each other, which a target is told from before pairs are
+    normal_scale: float = 0.2  # share of variance that sums must tell more of than of a number's normal score
+    same_scale: float = 0.8  # squared correlation of a number with that scale, from which it counts as it is, too
+    target_classes: int = 6  # of a target of labels, in interactions: the others count as one of them
+    interaction_pairs: int = 30  # whose interaction is measured on all rows: those that a sample finds the strongest
+    interaction_functions: int = 3  # of a column whose products with others' are looked at for all pairs
+    interaction_cells: int = 8  # of each of two columns, for what both tell together
+    interaction_rows: int = 20  # of each cell of both, at least
+    own_cells: int = 64  # of each of two columns, for what it tells by itself
     least_ratio: float = 0.01  # that a density over the product of its margins is taken to be, for information
 
     # Side information

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -22,6 +21,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from featgeo.features.dates import DATE_PARTS, date_part
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -33,6 +33,9 @@ POWERS = 2  # of normal scores: higher ones rest on the outermost rows
 GIVEN = "(given, together)"  # a column of cells of several given ones, which is nobody's own
 OTHERS = "(others)"
 MISSING = "(missing)"
+MOST_DIGITS = 17  # tell all numbers apart
+_WHOLE_UP_TO = 1e15  # numbers that are written without an exponent
+_UNITS = ("m", "s", "ms", "us")  # of times, the coarsest first
 
 
 @saved
@@ -49,6 +52,7 @@ class Cells:
         known: All labels that were seen, where they are not too many to be kept.
         whole: Whether all functions count: no cell holds more than one value.
         parent: The date that this is a part of.
+        spans: Of numbers and dates, the smallest and the largest value seen in each cell, (m, 2).
     """
 
     name: str
@@ -59,6 +63,7 @@ class Cells:
     known: tuple[str, ...] = ()
     whole: bool = False
     parent: str = ""
+    spans: Array = field(default_factory=lambda: np.empty((0, 2)))
 
     @property
     def n_values(self) -> int:
@@ -107,18 +112,26 @@ class Cells:
         """What to call each cell, the missing one last."""
         if self.kind == "label":
             return [*self.labels, OTHERS, MISSING]
-        ends = [self.text(place) for place in self.places]
+        ends = self.texts(self.places)
         if not self.whole:
-            edges = [self.text(edge) for edge in self.edges]
+            edges = self.texts(self.edges)
             ends = [f"to {high}" for high in edges] + [f"over {edges[-1]}" if edges else "all"]
             ends[1:-1] = [f"{low} to {high}" for low, high in pairwise(edges)]
         return [*ends, MISSING]
 
     def text(self, value: float) -> str:
         """A number as people write it, a date as one."""
-        if self.kind != "date" or not np.isfinite(value):
-            return f"{value:.6g}"
-        return datetime.fromtimestamp(value / 1e6, UTC).isoformat(sep=" ", timespec="minutes").removesuffix("+00:00")
+        return self.texts([value])[0]
+
+    def texts(self, values: Sequence[float] | Array, fewest: int = 6) -> list[str]:
+        """The same of several, with as many digits as tell them apart, at least so many."""
+        written = _dates if self.kind == "date" and np.isfinite(values).all() else _numbers
+        distinct, texts = len({float(value) for value in values}), [""]
+        for digits in range(fewest, MOST_DIGITS + 1):
+            texts = written(values, digits - fewest if written is _dates else digits)
+            if len(set(texts)) == distinct:
+                break
+        return texts
 
     def functions(self, counts: Array) -> Array:
         """Orthonormal functions on the cells under their counts, from smooth to rough, (size, d); 0 where none is.
@@ -140,6 +153,22 @@ class Cells:
             sign = np.where(np.diag(triangle) < 0, -1.0, 1.0)
             result[seen] = (basis * sign / root[:, None])[:, 1:]
         return result
+
+
+def _numbers(values: Sequence[float] | Array, digits: int) -> list[str]:
+    return [
+        f"{value:.0f}" if value == np.rint(value) and abs(value) < _WHOLE_UP_TO else f"{value:.{digits}g}"
+        for value in map(float, values)
+    ]
+
+
+def _dates(values: Sequence[float] | Array, finer: int) -> list[str]:
+    """Microseconds since 1970 as dates, with times where not all are at midnight."""
+    times = np.asarray(values, dtype=np.float64).astype("datetime64[us]")
+    unit = _UNITS[min(finer, len(_UNITS) - 1)]
+    if finer == 0 and (times == times.astype("datetime64[D]")).all():
+        unit = "D"
+    return [text.replace("T", " ") for text in times.astype(f"datetime64[{unit}]").astype(str).tolist()]
 
 
 def _waves(ranks: Array, d: int) -> Array:
@@ -168,14 +197,15 @@ def number_cells(name: str, kind: Kind, sample: Array, n_rows: int, most: int, p
     options = in_force.get()
     values, counts = np.unique(sample, return_counts=True)
     if not len(values):
-        return Cells(name, kind, np.empty(0), np.zeros(1), parent=parent)
+        return Cells(name, kind, np.empty(0), np.zeros(1), parent=parent, spans=np.zeros((1, 2)))
     fewest = options.rows_a_function * len(sample) / max(n_rows, 1)  # rows of the sample in a cell
     few_values = len(values) <= min(options.finite_values, most)
     last = _group_ends(counts, len(values) if few_values else most, fewest)
     first = np.r_[0, last[:-1] + 1]
     finite = np.clip(values, -np.finfo(np.float64).max / len(sample), np.finfo(np.float64).max / len(sample))
     places = np.add.reduceat(finite * counts, first) / np.add.reduceat(counts, first)
-    return Cells(name, kind, values[last[:-1]], places, whole=len(last) == len(values), parent=parent)
+    spans = finite[np.column_stack([first, last])]
+    return Cells(name, kind, values[last[:-1]], places, whole=len(last) == len(values), parent=parent, spans=spans)
 
 
 def _group_ends(counts: np.ndarray, most: int, fewest: float) -> np.ndarray:
@@ -201,6 +231,44 @@ def _group_ends(counts: np.ndarray, most: int, fewest: float) -> np.ndarray:
         rows[i : i + 2] = [rows[i] + rows[i + 1]]
         del ends[i]
     return np.array(ends, dtype=np.int64)
+
+
+def is_same_date(a: Cells, b: Cells) -> bool:
+    """Whether two columns are a date and a part of it, or two parts."""
+    return bool(a.parent or b.parent) and (a.parent or a.name) == (b.parent or b.name)
+
+
+def coarser(column: Cells, counts: np.ndarray, most: int) -> Cells:
+    """The same column in fewer cells: neighbouring ones together, or fewer labels of their own.
+
+    Args:
+        column: Its cells.
+        counts: Rows in each of them, (size,) or without the missing cell.
+        most: Cells for values, at most.
+    """
+    counts = counts[: column.n_values]
+    if column.kind == "label":
+        kept = len(column.labels) + (counts[-1] > 0)
+        return column if kept <= most else replace(column, labels=column.labels[: most - 1], whole=False)
+    if column.n_values <= most:
+        return column
+    last = _group_ends(np.maximum(counts, COLLINEAR), most, 0)
+    while len(last) > most:  # values that are heavy have groups of their own, and all others fill gaps between them
+        rows = np.add.reduceat(counts, np.r_[0, last[:-1] + 1])
+        last = np.delete(last, int(np.argmin(rows[:-1] + rows[1:])))
+    first = np.r_[0, last[:-1] + 1]
+    rows = np.maximum(np.add.reduceat(counts, first), 1)
+    places = np.add.reduceat(column.places * counts, first) / rows
+    return replace(column, edges=column.edges[last[:-1]], places=places, whole=False)
+
+
+def places_in(column: Cells, merged: Cells) -> np.ndarray:
+    """The cell among the merged ones that holds each cell of a column, the missing one last, (size,)."""
+    if column.kind == "label":
+        inside = np.minimum(np.arange(column.n_values), len(merged.labels))
+    else:
+        inside = np.r_[np.searchsorted(merged.edges, column.edges), merged.n_values - 1]
+    return np.r_[inside, merged.n_values]
 
 
 def label_cells(name: str, labels: dict[str, int], most: int, exact: bool = True) -> Cells:

@@ -6,30 +6,50 @@ Everything here is asked of counts (`featgeo.explore.counting`); the data is rea
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import combinations
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 
 from featgeo.card import Card, Shown
-from featgeo.explore.cells import GIVEN, Cells, JointCells
+from featgeo.explore import pictures
+from featgeo.explore.alerts import alerts_of, bring_back
+from featgeo.explore.cells import GIVEN, Cells, JointCells, is_same_date
 from featgeo.explore.counting import Counts
+from featgeo.explore.detail import PairDetail, no_column
+from featgeo.explore.discoveries import benjamini_hochberg
 from featgeo.explore.gram import Moments
+from featgeo.explore.interactions import interaction_cells, interaction_records, no_interactions
+from featgeo.explore.overview import Overview, columns_of
 from featgeo.explore.pairs import estimates_of
 from featgeo.explore.partial import Partial, direct_dependence, given_dependence
 from featgeo.explore.reading import open_source
-from featgeo.explore.second_pass import Coder, are_rows_apart, cells_of, counted, sample_batch
+from featgeo.explore.second_pass import (
+    Coder,
+    are_rows_apart,
+    cells_of,
+    counted,
+    repeated_rows,
+    sample_batch,
+    why_aside,
+)
 from featgeo.explore.sketch import ColumnSketch, Sketch, sketch
 from featgeo.explore.target import about_target
+from featgeo.explore.three_way import Interactions
 from featgeo.geometry.validation import Array
 from featgeo.records import Records
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 from featgeo.watch import Watch, bounded_threads
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHOWN_ALERTS = 12  # of a card
 
 
 @saved
@@ -43,10 +63,12 @@ class AboutColumn:
         original: Its type as it was handed in.
         n_distinct: Distinct values.
         distinct_exact: Whether there are not more of them.
+        n_rows: Rows of the table.
         n_missing: Rows without a value.
         n_words: Values that are no numbers, or no dates, of a column that mostly holds them.
         example: The first of them.
-        aside: Why it is not compared with others: "constant", "identifier"; "" where it is.
+        aside: Why it is not compared with others: "empty", "constant", "identifier", or "rare" where no label has
+            enough rows; "" where it is compared.
     """
 
     name: str
@@ -54,6 +76,7 @@ class AboutColumn:
     original: str
     n_distinct: int
     distinct_exact: bool
+    n_rows: int
     n_missing: int
     n_words: int
     example: str
@@ -72,28 +95,40 @@ class Exploration(Shown):
         given_names: Columns whose functions are projected out.
         joint: These together as one column, the last of the counts, where they are several.
         rate: Share of false discoveries among those that are reported.
+        n_repeated: Rows of a sample that are equal to an earlier one of it.
+        n_compared: Rows of that sample; 0 where rows were not compared.
+        three_way: Sums for the interactions of two columns about the target; None without one.
     """
 
+    is_root: ClassVar[bool] = True  # files hold it alone
     about: tuple[AboutColumn, ...]
     counts: Counts
     target_name: str = ""
     given_names: tuple[str, ...] = ()
     joint: JointCells | None = None
     rate: float = 0.05
+    n_repeated: int = 0
+    n_compared: int = 0
+    three_way: Interactions | None = None
 
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
-        return self.counts.n_rows
+        return self.about[0].n_rows
 
     @cached_property
     def _place(self) -> dict[str, int]:
         return {column.name: i for i, column in enumerate(self.counts.columns)}
 
+    @property
+    def compared(self) -> list[Cells]:
+        """The columns that are compared with each other, with parts of dates."""
+        return [column for column in self.counts.columns if column.name != GIVEN]
+
     @cached_property
     def _all_pairs(self) -> list[tuple[int, int]]:
-        columns = [column for column in self.counts.columns if column.name != GIVEN]
-        return [(i, j) for i, j in combinations(range(len(columns)), 2) if not _is_same_date(columns[i], columns[j])]
+        columns = self.compared
+        return [(i, j) for i, j in combinations(range(len(columns)), 2) if not is_same_date(columns[i], columns[j])]
 
     @cached_property
     def _given(self) -> list[int]:
@@ -157,7 +192,7 @@ class Exploration(Shown):
         others = [
             i
             for i, column in enumerate(columns)
-            if i != place and column.name != GIVEN and i not in self._given and not _is_same_date(column, own)
+            if i != place and column.name != GIVEN and i not in self._given and not is_same_date(column, own)
         ]
         with bounded_threads():
             moments = self._given_pairs[2] if self.given_names else Moments.of(self.counts)
@@ -227,6 +262,35 @@ class Exploration(Shown):
         shown = ("a", "b", "strength", "low", "high", "n_modes", "pvalue", "qvalue", "classic", "rows", *also)
         return Records("pairs of columns", {name: column[order] for name, column in values.items()}, shown)
 
+    @cached_property
+    def interactions(self) -> Records:
+        """Pairs of columns that tell of the target together what they do not tell beside each other.
+
+        Discoveries come first, by their energy: the share of the target's variance (of classes, the sum of squared
+        correlations) that functions of both add, on held-out rows, to functions of all single columns. Rows that miss
+        one of the two are left out. False discoveries are controlled for over all pairs, not these alone.
+        """
+        if self.three_way is None:
+            return no_interactions("no target was named: fg.explore(data, target=...)")
+        with bounded_threads():
+            return interaction_records(self.three_way, self.counts, self.rate)
+
+    def interaction(self, a: str, b: str) -> Records:
+        """Where two columns tell of the target together: cells of both, those that tell most first.
+
+        Args:
+            a: A column.
+            b: Another one; the two must be among `interactions`.
+        """
+        pair = frozenset(self._checked_place(name) for name in (a, b))
+        listed = [] if self.three_way is None else [frozenset(map(int, one)) for one in self.three_way.pairs]
+        if self.three_way is None or pair not in listed:
+            raise ValueError(
+                f"Cells are known of the pairs that `interactions` lists, and {a!r} with {b!r} is none of them. "
+                f"{'Choose one of these' if listed else 'Name a target: fg.explore(data, target=...)'}."
+            )
+        return interaction_cells(self.three_way, self.counts, listed.index(pair))
+
     def _classic(self, pairs: Sequence[tuple[int, int]]) -> dict[str, np.ndarray]:
         """What people know: Pearson's correlation of numbers, Cramér's V of labels, the correlation ratio of both."""
         pearson = self.counts.pearson()
@@ -241,6 +305,81 @@ class Exploration(Shown):
             values[place] = cramers_v(table) if all(labels) else correlation_ratio(table if labels[0] else table.T)
         return {"classic": values, "classic_kind": kinds}
 
+    def pair(self, a: str, b: str) -> PairDetail:
+        """How two columns depend on each other, in full.
+
+        Args:
+            a: The first column; parts of a date are named as in `pairs`, such as "when (month)".
+            b: The second.
+        """
+        i, j = (self._checked_place(name) for name in (a, b))
+        columns = self.counts.columns
+        if i == j or is_same_date(columns[i], columns[j]):
+            raise ValueError(f"A pair is two columns, and {a!r} and {b!r} are one. Name another.")
+        first, second = sorted((i, j))
+        names = self.pairs.columns
+        place = int(np.flatnonzero((names["a"] == columns[first].name) & (names["b"] == columns[second].name))[0])
+        summary = {name: values[place] for name, values in names.items()}
+        with bounded_threads():
+            detail = PairDetail.of(self.counts, (first, second), summary, self.rate)
+        return detail if i == first else detail.turned()
+
+    def _checked_place(self, name: str) -> int:
+        """Where a column stands among those that are compared."""
+        names = [column.name for column in self.compared]
+        if name in names:
+            return self._place[name]
+        aside = {column.name: column.aside for column in self.about}
+        if name in aside:
+            raise ValueError(f"{name!r} is not compared with others: {aside[name]}. {bring_back(name, aside[name])}")
+        raise ValueError(no_column(name, names))
+
+    @cached_property
+    def overview(self) -> Overview:
+        """What each column has to do with the others: partners, copies, what determines it, where it is missing."""
+        with bounded_threads():
+            return Overview.of(self)
+
+    @cached_property
+    def columns(self) -> Records:
+        """Every column: what it is, its strongest partner, what determines it, and where it is missing."""
+        return columns_of(self, self.overview)
+
+    @cached_property
+    def alerts(self) -> list[str]:
+        """What to know of the table before it is used, in sentences."""
+        return alerts_of(self, self.overview)
+
+    def heatmap(self, most: int = 40) -> Figure:
+        """A figure of the strengths of all pairs that depend, columns that go together beside each other.
+
+        Args:
+            most: Columns, at most: those with the strongest pairs.
+        """
+        return pictures.heatmap_of(self, most)
+
+    def graph(self, most: int = 60) -> Figure:
+        """A figure of the pairs that depend, as lines between columns, the broader the stronger.
+
+        Args:
+            most: Lines, at most: the strongest.
+        """
+        return pictures.graph_of(self, most)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Rows, columns, pairs and alerts as plain values; None where there is none."""
+        return {
+            "rows": self.n_rows,
+            "rate": self.rate,
+            "target": self.target_name or None,
+            "given": list(self.given_names),
+            "alerts": list(self.alerts),
+            "columns": self.columns.to_dict(),
+            "pairs": self.pairs.to_dict(),
+            **({"about_target": self.target.to_dict()} if self.target_name else {}),
+            **({"interactions": self.interactions.to_dict()} if self.target_name else {}),
+        }
+
     def merge(self, other: Exploration) -> Exploration:
         """Of the rows of both, exactly as if they had been one table.
 
@@ -250,16 +389,28 @@ class Exploration(Shown):
         if not isinstance(other, Exploration):
             raise TypeError(f"An exploration merges with an exploration, got a {type(other).__name__}.")
         mine, theirs = (one.counts.columns for one in (self, other))
-        if len(mine) != len(theirs) or not all(a.is_same(b) for a, b in zip(mine, theirs, strict=True)):
+        names = [{column.name for column in one.about} for one in (self, other)]
+        same = len(mine) == len(theirs) and all(a.is_same(b) for a, b in zip(mine, theirs, strict=True))
+        if not same or names[0] != names[1]:
             raise ValueError(
                 "Explorations merge where their functions are the same, and these have other cells. Explore the second "
                 "table by fg.explore(table, like=first)."
             )
-        about = tuple(
-            replace(a, n_missing=a.n_missing + b.n_missing, n_words=a.n_words + b.n_words, distinct_exact=False)
-            for a, b in zip(self.about, other.about, strict=True)
+        if self.target_name != other.target_name:
+            raise ValueError(
+                f"Explorations merge about one target, got {self.target_name!r} and {other.target_name!r}. Explore the "
+                "second table like the first, without a target of its own."
+            )
+        others = {column.name: column for column in other.about}
+        about = tuple(_both(column, others[column.name]) for column in self.about)
+        return replace(
+            self,
+            about=about,
+            counts=self.counts.merged(other.counts),
+            n_repeated=self.n_repeated + other.n_repeated,
+            n_compared=self.n_compared + other.n_compared,
+            three_way=self.three_way.merged(other.three_way) if self.three_way and other.three_way else None,
         )
-        return replace(self, about=about, counts=self.counts.merged(other.counts))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file: counts, not rows. `fg.load` reads it, and everything can be asked again."""
@@ -272,8 +423,9 @@ class Exploration(Shown):
         own = self.pairs.card()
         found = int(np.sum(np.asarray(self.pairs.columns["qvalue"]) <= self.rate))
         title = f"{self.n_rows:,} rows, {len(self.about)} columns, {len(self.pairs):,} pairs; {found:,} depend"
-        aside = [f"{column.name!r} is set aside: {column.aside}" for column in self.about if column.aside]
-        return Card([title], own.columns, own.rows, aside)
+        more = len(self.alerts) - SHOWN_ALERTS
+        rest = [f"{more:,} more are in .alerts"] if more > 0 else []
+        return Card([title], own.columns, own.rows, [*self.alerts[:SHOWN_ALERTS], *rest])
 
 
 class Settings(TypedDict, total=False):
@@ -326,19 +478,22 @@ def explore(
         if like is not None:
             types = {**{column.name: column.kind for column in like.about}, **(types or {})}
         found = sketch(source, types, settings.get("missing_values", ()))
-        coder = _coder(found, _listed(given), like)
+        spoken_of = {*(types or ()), *_listed(target), *_listed(given)}
+        coder = _coder(found, _listed(given), spoken_of, like)
         _check_columns(target, given, found.columns, coder.columns)
-        counts = counted(coder, source, found, like.counts if like else None)
+        named = target or (like.target_name if like else "")
+        three_way = _three_way(coder, found, named, like) if named else None
+        counts = counted(coder, source, found, like.counts if like else None, three_way)
     about = tuple(_about(column, coder.columns) for column in found.columns.values())
-    named = target or (like.target_name if like else "")
-    return Exploration(about, counts, named, like.given_names if like else _listed(given), coder.joint, rate)
+    given_names = like.given_names if like else _listed(given)
+    return Exploration(about, counts, named, given_names, coder.joint, rate, *repeated_rows(found), three_way)
 
 
-def _coder(found: Sketch, given: Sequence[str], like: Exploration | None) -> Coder:
+def _coder(found: Sketch, given: Sequence[str], spoken_of: Collection[str], like: Exploration | None) -> Coder:
     """Cells, folds and what is counted together: chosen from the sketch, or those of an earlier exploration."""
     if like is not None:
         return Coder(like.counts.columns, like.counts.by_number, like.joint)
-    coder = Coder(cells_of(found), by_number=False)
+    coder = Coder(cells_of(found, spoken_of), by_number=False)
     if not coder.columns:
         raise ValueError(
             f"A table must have a column that varies, and none of these {len(found.columns)} does over {found.n_rows:,}"
@@ -348,11 +503,19 @@ def _coder(found: Sketch, given: Sequence[str], like: Exploration | None) -> Cod
     return replace(coder.joined(given, found), by_number=not apart)
 
 
+def _three_way(coder: Coder, found: Sketch, target: str, like: Exploration | None) -> Interactions:
+    """The short list of pairs that may interact about the target, or that of an earlier exploration."""
+    if like is not None and like.three_way is not None and like.target_name == target:
+        return like.three_way.emptied()
+    place = next(i for i, column in enumerate(coder.columns) if column.name == target)
+    return Interactions.planned(coder.columns, coder.cells(sample_batch(found)), place, found.n_rows)
+
+
 def _about(column: ColumnSketch, cells: Sequence[Cells]) -> AboutColumn:
     """What a column is, and why it is not among the cells where it is not."""
     aside = ""
     if all(own.name != column.name for own in cells):
-        aside = "constant" if column.n_distinct <= 1 else "identifier"
+        aside = why_aside(column)
     example = f"{column.examples[0][1]!r} in row {column.examples[0][0]:,}" if column.examples else ""
     return AboutColumn(
         column.name,
@@ -360,10 +523,24 @@ def _about(column: ColumnSketch, cells: Sequence[Cells]) -> AboutColumn:
         column.original,
         column.n_distinct,
         column.distinct_exact,
+        column.n_rows,
         column.n_missing,
         column.n_words,
         example,
         aside,
+    )
+
+
+def _both(a: AboutColumn, b: AboutColumn) -> AboutColumn:
+    """What a column is in the rows of two tables; how many values both share is not known."""
+    sums = {name: getattr(a, name) + getattr(b, name) for name in ("n_rows", "n_missing", "n_words")}
+    return replace(
+        a,
+        **sums,
+        n_distinct=max(a.n_distinct, b.n_distinct),
+        distinct_exact=False,
+        example=a.example or b.example,
+        aside=a.aside if a.aside == b.aside else "not compared",
     )
 
 
@@ -391,26 +568,6 @@ def _checked_rate(rate: float) -> float:
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1:
         raise ValueError(f"`rate` must be a number between 0 and 1, got {rate!r}. 0.05 is usual.")
     return float(rate)
-
-
-def _is_same_date(a: Cells, b: Cells) -> bool:
-    return bool(a.parent or b.parent) and (a.parent or a.name) == (b.parent or b.name)
-
-
-def benjamini_hochberg(pvalues: Array, any_dependence: bool = False) -> Array:
-    """The smallest false-discovery rate at which each hypothesis is rejected, (m,).
-
-    Args:
-        pvalues: One for each hypothesis.
-        any_dependence: Whether the rate is to hold however the tests depend on each other, which costs a factor of
-            1 + 1/2 + ... + 1/m (Y. Benjamini and D. Yekutieli (2001), Annals of Statistics 29:1165).
-    """
-    m = len(pvalues)
-    order = np.argsort(pvalues)
-    rates = pvalues[order] * m / np.arange(1, m + 1) * (np.sum(1 / np.arange(1, m + 1)) if any_dependence else 1.0)
-    result = np.empty(m)
-    result[order] = np.minimum.accumulate(rates[::-1])[::-1].clip(max=1)
-    return result
 
 
 def cramers_v(table: Array) -> float:

@@ -194,6 +194,11 @@ def _ample_sizes(of_f: Array, of_g: Array, n: Array) -> tuple[np.ndarray, np.nda
     return n_f, n_g
 
 
+def joined_tail(tails: Array) -> float:
+    """Several tail probabilities, however they depend, as one: the mean of their Cauchy scores."""
+    return float(_cauchy_tail(_cauchy_score(tails).mean()))
+
+
 def _cauchy_score(tails: Array) -> Array:
     """tan(pi (1/2 - p)), with all digits where p is small."""
     small = tails < 1e-8
@@ -467,7 +472,7 @@ class Estimates:
             rows,
             np.sum(correlation[..., 0] * shares, axis=1),
             modes.sigma[:, 0],
-            _standard_error(batch, modes),
+            standard_error(batch, modes),
             np.sum(np.square(modes.sigma) * kept, axis=1),
             2 * np.sum(held_out * shares, axis=1),
             n_modes,
@@ -480,14 +485,19 @@ class Estimates:
     @classmethod
     def joined(cls, parts: Sequence[Estimates]) -> Estimates:
         """Of the pairs of all of them."""
+        if not parts:
+            nothing: tuple[Any, ...] = tuple(
+                np.empty(0, dtype=int if one.name == "n_modes" else float) for one in fields(cls)
+            )
+            return cls(*nothing)
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
-def _standard_error(batch: Batch, modes: Modes) -> Array:
-    """Of the first correlation, (P,): its influence function is f g - sigma (f^2 + g^2) / 2."""
+def standard_error(batch: Batch, modes: Modes, mode: int = 0) -> Array:
+    """Of the correlation of a mode, (P,): its influence function is f g - sigma (f^2 + g^2) / 2."""
     table = batch.tables.sum(axis=1)
     n = np.maximum(table.sum(axis=(1, 2)), 1.0)
-    f, g, half = modes.f[..., 0], modes.g[..., 0], modes.sigma[:, :1] / 2
+    f, g, half = modes.f[..., mode], modes.g[..., mode], modes.sigma[:, mode, None] / 2
     influence = f[:, :, None] * g[:, None, :] - (half * f**2)[:, :, None] - (half * g**2)[:, None, :]
     return np.sqrt(np.einsum("pab,pab->p", table, influence**2)) / n
 
@@ -500,7 +510,7 @@ def _information(batch: Batch, modes: Modes, kept: np.ndarray) -> Array:
     n = np.maximum(batch.n_rows, 1.0)
     of_f, of_g = (margin.sum(axis=1) / np.maximum(batch.n_rows.sum(axis=1), 1.0)[:, None] for margin in batch.margins)
     norm = np.einsum("pa,pfab,pb->pf", of_f, ratio, of_g)
-    means = np.einsum("pfab,pfab->pf", batch.tables, np.log(ratio)) / n - np.log(norm)
+    means = np.einsum("pfab,pfab->pf", batch.tables, np.log(ratio)) / n - np.log(np.where(norm > 0, norm, 1.0))
     return np.sum(means * batch.n_rows, axis=1) / np.maximum(batch.n_rows.sum(axis=1), 1.0)
 
 
@@ -508,19 +518,53 @@ def _told(batch: Batch, modes: Modes, kept: np.ndarray, columns: Sequence[Cells]
     """Share of the variance of one column, as ranks or as indicators of labels, that the other tells, (P,).
 
     The prediction is E[code | other] = E[code] + sum_i sigma_i f_i(other) E[g_i code], from all rows but a fold's.
+    Where there may be more modes than are looked at, all functions of the other predict, too: equal strengths are in
+    any order, and the first of them need not hold the ranks.
     """
-    tables = batch.tables if side else batch.tables.swapaxes(2, 3)  # (P, F, other, own)
     other, own = (modes.fold_f, modes.fold_g) if side else (modes.fold_g, modes.fold_f)
-    of_other, of_own = batch.margins[1 - side], batch.margins[side]
-    coded = _coded(columns, of_own.sum(axis=1))[:, None]  # (P, 1, own, e)
+    centred, share = _centred(batch, columns, side)
+    weights = (modes.fold_sigma * kept[:, None])[..., None] * (own.swapaxes(2, 3) * share @ centred)  # (P, F, m, e)
+    result = _share_told(batch, side, other, weights, centred)
+    many = np.flatnonzero(kept.all(axis=1))
+    if len(many):
+        result[many] = np.maximum(result[many], _told_by_all(batch.taken(many), [columns[int(i)] for i in many], side))
+    return result
+
+
+def _told_by_all(batch: Batch, columns: Sequence[Cells], side: int) -> Array:
+    """The same by all functions of the other column."""
+    tables = batch.tables if side else batch.tables.swapaxes(2, 3)
+    other = (batch.f if side else batch.g)[:, None]
+    centred, _ = _centred(batch, columns, side)
+    rest = tables.sum(axis=1, keepdims=True) - tables
+    n = np.maximum(rest.sum(axis=(2, 3)), 1.0)[..., None, None]
+    return _share_told(batch, side, other, other.swapaxes(2, 3) @ rest @ centred / n, centred)
+
+
+def _centred(batch: Batch, columns: Sequence[Cells], side: int) -> tuple[Array, Array]:
+    """Codes less their means over all rows but a fold's, (P, F, own, e), and shares of cells there, (P, F, 1, own)."""
+    of_own = batch.margins[side]
+    coded = _coded(columns, of_own.sum(axis=1))[:, None]
     rest = of_own.sum(axis=1, keepdims=True) - of_own
     share = (rest / np.maximum(rest.sum(axis=2, keepdims=True), 1.0))[..., None, :]
-    centred = coded - share @ coded  # (P, F, own, e)
-    weights = (modes.fold_sigma * kept[:, None])[..., None] * (own.swapaxes(2, 3) * share @ centred)  # (P, F, m, e)
+    return coded - share @ coded, share
+
+
+def _share_told(batch: Batch, side: int, other: Array, weights: Array, centred: Array) -> Array:
+    """By how much held-out squared errors of codes are less than their variance, as a share of it, (P,).
+
+    Args:
+        batch: The pairs.
+        side: Which column is predicted.
+        other: Functions of the other one, (P, F, other, m), or (P, 1, other, m).
+        weights: The prediction is these functions times them, (P, F, m, e).
+        centred: Codes less their means, (P, F, own, e).
+    """
+    tables = batch.tables if side else batch.tables.swapaxes(2, 3)  # (P, F, other, own)
     seen = other.swapaxes(2, 3) @ tables @ centred
-    spread = other.swapaxes(2, 3) * of_other[..., None, :] @ other
+    spread = other.swapaxes(2, 3) * batch.margins[1 - side][..., None, :] @ other
     gain = np.einsum("pfme,pfme->p", weights, 2 * seen - spread @ weights)
-    total = np.einsum("pfb,pfbe->p", of_own, centred**2)
+    total = np.einsum("pfb,pfbe->p", batch.margins[side], centred**2)
     return np.divide(gain, total, out=np.zeros(len(gain)), where=total > 0)
 
 
@@ -547,5 +591,5 @@ def estimates_of(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Estimates:
             few = [pairs[place] for place in some]
             parts.append(Estimates.of(Batch.of(counts, few), [(counts.columns[i], counts.columns[j]) for i, j in few]))
             order += some
-    joined, back = Estimates.joined(parts), np.argsort(order)
+    joined, back = Estimates.joined(parts), np.argsort(np.array(order, dtype=np.int64))
     return Estimates(*(getattr(joined, one.name)[back] for one in fields(Estimates)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,25 +13,66 @@ from featgeo.explore.cells import OTHERS, Cells, JointCells, date_parts, label_c
 from featgeo.explore.counting import Counts, content_hash, number_hash
 from featgeo.explore.reading import Source
 from featgeo.explore.sketch import ColumnSketch, Sketch
+from featgeo.explore.three_way import Interactions
 from featgeo.features.dates import DATE_PARTS
 from featgeo.tuning import in_force
 from featgeo.watch import tell
 
 TABLE_BYTES = 2**27  # of the tables of all pairs, about: memory
+FEWEST_NAMED = 3  # rows that a column must have to be called an identifier: two always count up
+SAME_SPREAD = 1e-6  # by which a standard deviation may be off in rounding
 FEWEST_CELLS = 8  # of a number, however many columns there are
 MOST_EQUAL = 4  # rows that are equal to a row, on average, for folds to be dealt by what rows hold
 ROWS_AT_ONCE = 2**18  # that are counted together: tables are added up once for so many
 
 
-def cells_of(sketch: Sketch) -> tuple[Cells, ...]:
-    """The cells of all columns that vary, with parts of dates after their dates."""
+def cells_of(sketch: Sketch, kept: Collection[str] = ()) -> tuple[Cells, ...]:
+    """The cells of all columns that vary, with parts of dates after their dates.
+
+    Args:
+        sketch: Of the table.
+        kept: Columns that are not set aside as identifiers, since the user speaks of them.
+    """
     n_pairs = max(len(sketch.columns) ** 2 / 2, 1)
     by_memory = int(np.sqrt(TABLE_BYTES / (4 * in_force.get().folds * n_pairs)))
     most = int(np.clip(by_memory, FEWEST_CELLS, in_force.get().explore_cells))
     columns: list[Cells] = []
     for column in sketch.columns.values():
-        columns += _of_column(column, most)
+        if column.name in kept or not is_identifier(column):
+            columns += _of_column(column, most)
     return tuple(column for column in columns if column.n_values > 1)
+
+
+def is_identifier(column: ColumnSketch) -> bool:
+    """Whether a column names its rows: labels that next to no other row shares, or numbers that count them."""
+    n_values = column.n_rows - column.n_missing
+    if n_values < FEWEST_NAMED:
+        return False
+    if column.kind == "label":
+        alone = sum(count == 1 for count in column.labels.values()) if column.labels_exact else column.n_distinct
+        return n_values - alone < in_force.get().shared_labels * n_values
+    if column.kind != "number" or not column.whole or column.maximum - column.minimum != n_values - 1:
+        return False
+    if column.distinct_exact:
+        return column.n_distinct == n_values
+    counting = np.sqrt(n_values * (n_values + 1) / 12)  # the standard deviation of n numbers in a row
+    return abs(column.std / counting - 1) < SAME_SPREAD
+
+
+def why_aside(column: ColumnSketch) -> str:
+    """Why a column is not among the cells.
+
+    "empty", "constant", "identifier", labels too "rare" to have cells, or "not compared" where it could have been, but
+    not in the exploration that this one is like.
+    """
+    if column.n_rows == column.n_missing:
+        return "empty"
+    if column.n_distinct <= 1:
+        return "constant"
+    if is_identifier(column):
+        return "identifier"
+    too_rare = max(column.labels.values(), default=np.inf) < in_force.get().rows_a_function
+    return "rare" if column.kind == "label" and too_rare else "not compared"
 
 
 def _of_column(column: ColumnSketch, most: int) -> list[Cells]:
@@ -82,6 +124,20 @@ class Coder:
         joint = JointCells.of(self.columns, members, self.cells(sample_batch(sketch)), sketch.n_rows)
         return replace(self, columns=(*self.columns, joint.column()), joint=joint)
 
+    @cached_property
+    def _known(self) -> dict[int, frozenset[str]]:
+        """Labels that were seen when the cells were made, of columns where all are kept."""
+        return {i: frozenset(column.known) for i, column in enumerate(self.columns) if column.known}
+
+    def new_labels(self, batch: Mapping[str, Any]) -> np.ndarray:
+        """Rows of each column with a label that was not there when the cells were made, (p,)."""
+        result = np.zeros(len(self.columns), dtype=np.int64)
+        for i, known in self._known.items():
+            codes, texts = batch[self.columns[i].name]
+            is_new = np.array([*(text not in known for text in texts), False])  # the last is that of missing rows
+            result[i] = is_new[codes].sum()
+        return result
+
     def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int) -> np.ndarray:
         """The fold of each row, (n,)."""
         n_folds = np.uint64(in_force.get().folds)
@@ -124,33 +180,62 @@ def are_rows_apart(coder: Coder, sample: Mapping[str, Any], n_rows: int) -> bool
     return equal * n_rows <= MOST_EQUAL
 
 
-def counted(coder: Coder, source: Source, sketch: Sketch, like: Counts | None = None) -> Counts:
-    """Count all rows of a table, in tables like those of earlier counts if they are given."""
+def repeated_rows(sketch: Sketch) -> tuple[int, int]:
+    """Rows of the sample that are equal to an earlier one of it, in all columns, and of how many that is.
+
+    (0, 0) where rare labels are not told apart.
+    """
+    if not all(column.labels_exact for column in sketch.columns.values()):
+        return 0, 0
+    hashes = content_hash([column.sample for column in sketch.columns.values()], [])
+    return len(hashes) - len(np.unique(hashes)), len(hashes)
+
+
+def counted(
+    coder: Coder, source: Source, sketch: Sketch, like: Counts | None = None, three_way: Interactions | None = None
+) -> Counts:
+    """Count all rows of a table.
+
+    Args:
+        coder: From rows to cells.
+        source: The table.
+        sketch: What the first pass says of it.
+        like: Earlier counts, whose tables these are to be like.
+        three_way: Sums for interactions, to which all rows are added.
+    """
     numbers = [column for column in coder.columns if column.kind != "label" and not column.parent]
     if like is None:
         centre = np.array([sketch.columns[column.name].mean for column in numbers])
         scale = np.array([sketch.columns[column.name].std for column in numbers])
+        reach = [np.abs([sketch.columns[one.name].minimum, sketch.columns[one.name].maximum]).max() for one in numbers]
+        scale = np.where(np.isfinite(scale), scale, reach)  # squares of the largest are infinite
         scale = np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
         counts = Counts.empty(coder.columns, sketch.n_rows, coder.by_number, np.nan_to_num(centre), scale)
     else:
         counts = like.emptied()
+    if not coder.columns:
+        return counts
     waiting: list[list[np.ndarray]] = []  # cells of each column, then the folds
     first = 0
     for batch in sketch.typed_batches(source):
         cells = coder.cells(batch)
         waiting.append([*cells, coder.folds(batch, cells, first)])
+        if like is not None:
+            np.add(counts.new_labels, coder.new_labels(batch), out=counts.new_labels)
         if numbers:
             counts.add_values(np.column_stack([batch[column.name] for column in numbers]))
         first += len(cells[0])
         if sum(len(part[0]) for part in waiting) >= ROWS_AT_ONCE:
-            _flush(counts, waiting)
+            _flush(counts, waiting, three_way)
         tell(f"second pass, {first:,} rows counted")
-    _flush(counts, waiting)
+    _flush(counts, waiting, three_way)
     return counts
 
 
-def _flush(counts: Counts, waiting: list[list[np.ndarray]]) -> None:
+def _flush(counts: Counts, waiting: list[list[np.ndarray]], three_way: Interactions | None) -> None:
     if waiting:
         *cells, folds = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
         counts.add(cells, folds)
+        if three_way is not None:
+            three_way.add(cells, folds)
         waiting.clear()

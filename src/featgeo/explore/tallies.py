@@ -127,7 +127,7 @@ class NumberTally:
             mean = float(known.mean())
             apart = mean - self._mean
             total = self._finite + count
-            self._scatter += float(((known - mean) ** 2).sum()) + apart**2 * (self._finite / total) * count
+            self._scatter += float(((known - mean) ** 2).sum()) + apart * apart * (self._finite / total) * count
             self._mean += apart * (count / total)
         self._finite = total
 

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import IO, Any
 
@@ -53,10 +53,12 @@ _OBJECT = "object"  # how names of arrays begin that are objects of the user
 FROM_TEXT: dict[str, Any] = {"float": float, "bytes": bytes.fromhex, "datetime": datetime.fromisoformat}
 LISTS: dict[str, Any] = {"tuple": tuple, "list": list}
 PLAIN = None | bool | int | float | str
+LATER_ROOMS = {"Exploration": "featgeo.explore"}  # records that stand alone, and who declares them, above this room
+COUNTS = ("uint16", "uint32")  # what counts are kept in
 LONG = 64  # lists of more plain values than this are kept among the tensors, where they take less
 
 
-def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file; a file that is there already is replaced only once the new one is whole."""
     if not is_saved(model):
         raise ValueError(f"A {type(model).__name__} cannot be saved: it is none of featgeo's own classes.")
@@ -88,7 +90,7 @@ def load(file: Readable, modules: Mapping[str, Any] | None = None, trusted: Sequ
     try:
         manifest, tensors = unpacked(content)
         packages = {name: part.tobytes() for name, part in tensors.items() if name.startswith(_OBJECT)}
-        return _Reader(foreign.unpack(packages, names), tensors, dict(modules or {})).model(manifest)
+        return _Reader(foreign.unpack(packages, names), tensors, dict(modules or {})).root(manifest)
     except _NotGivenError:
         raise
     except Exception as error:  # whatever a file makes go wrong is that file's fault
@@ -173,6 +175,9 @@ class _Writer:
         """Labels are one long text and the length of each; JSON where they are not all texts."""
         if array.dtype.kind in "mM":
             return {"times": self._array(array.view(np.int64)), "dtype": array.dtype.str}
+        if array.dtype.name in COUNTS:  # in as few bytes as they need: tables of counts are large, and most are small
+            small = array.astype(np.min_scalar_type(array.max(initial=0)))
+            return {"array": self._tensor(small), "shape": list(array.shape), "counts": array.dtype.name}
         if array.dtype.kind not in "OUS":
             return {"array": self._tensor(array), "shape": list(array.shape)}
         items = array.ravel().tolist()
@@ -202,6 +207,17 @@ class _Reader:
     modules: Mapping[str, Any]
     inside: str = ""  # the argument that holds this model, where it is part of another
 
+    def root(self, value: dict[str, Any]) -> Any:
+        """What the file holds: an estimator, or a record that stands alone."""
+        kind = value.get("record")
+        if not isinstance(kind, str):
+            return self.model(value)
+        if kind in LATER_ROOMS:
+            import_module(LATER_ROOMS[kind])
+        if not getattr(SAVED.get(kind), "is_root", False):
+            raise RefusedError(f"holds a {kind[:40]!r}, which is no whole result. Upgrade featgeo.")
+        return self._record(SAVED[kind], value["fields"])
+
     def model(self, value: dict[str, Any]) -> Any:
         """An estimator again."""
         kind = value["model"]
@@ -227,6 +243,8 @@ class _Reader:
                 return np.array(self._texts(text, lengths, as_json), dtype=kind).reshape(shape)
             case [("array", name), ("shape", shape)] if min(shape, default=0) >= 0:
                 return self.tensors[name].reshape(shape)
+            case [("array", name), ("counts", kind), ("shape", shape)] if kind in COUNTS and min(shape, default=0) >= 0:
+                return self.tensors[name].astype(kind, casting="safe").reshape(shape)
             case [("dtype", str(kind)), ("times", times)] if np.dtype(kind).kind in "mM":
                 return self.decode(times).view(kind)
             case [("foreign", name)]:

@@ -1,0 +1,138 @@
+"""Where two columns meet more often, or less, than they would by chance.
+
+Cells of numbers are joined to a few regions by their rows alone, so that the choice of regions has not seen what the
+columns have to do with each other. Under independence, given both margins, the rows in a region are hypergeometric; the
+tail of that law is exact for regions of any size, and is multiplied by how many regions were looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import gammaln, ndtr, ndtri
+
+from featgeo.explore.cells import OTHERS, Cells
+from featgeo.geometry.validation import Array
+from featgeo.tuning import in_force
+
+MOST_REGIONS = 8  # of a number: more do not fit into a table that people read
+SHORT = 3  # digits of their ends, more where they would be the same
+MOST_TERMS = 2**20  # of sums that are computed at once: memory
+NORMAL_SPREAD = 1_000.0  # from this standard deviation on, the tail is that of a normal law to 2 % at five deviations
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Cells of a column, joined.
+
+    Attributes:
+        names: What to call each region.
+        of_cell: The region of each cell that holds values, (n_values,).
+    """
+
+    names: tuple[str, ...]
+    of_cell: np.ndarray
+
+    @classmethod
+    def of(cls, column: Cells, rows: Array) -> Regions:
+        """Neighbours of numbers and dates are joined, about as many rows in each; of labels, those that are rarest.
+
+        Args:
+            column: The cells.
+            rows: Of each cell that holds values, (n_values,).
+        """
+        if column.kind == "label":
+            most = in_force.get().finite_values
+            of_cell = np.minimum(np.arange(column.n_values), most)
+            return cls((*column.labels, OTHERS)[:most] + (OTHERS,) * (column.n_values > most), of_cell)
+        seen = np.flatnonzero(rows)
+        middle = (np.cumsum(rows) - rows / 2) / max(rows.sum(), 1)
+        part = np.arange(len(rows)) if len(seen) <= MOST_REGIONS else np.floor(middle.clip(0, 1 - 1e-9) * MOST_REGIONS)
+        own, of_cell = np.unique(part, return_inverse=True)
+        last = np.flatnonzero(np.diff(of_cell, append=len(own)))
+        if len(own) == column.n_values and column.whole:
+            return cls(tuple(column.names()[:-1]), of_cell)
+        return cls(tuple(_names(column, last)), of_cell)
+
+    def summed(self, table: Array) -> Array:
+        """Sums over the cells of each region, along the first axis."""
+        result = np.zeros((len(self.names), *table.shape[1:]))
+        np.add.at(result, self.of_cell, table)
+        return result
+
+
+def _names(column: Cells, last: np.ndarray) -> list[str]:
+    """What to call groups of neighbouring cells that end with these: in few digits, since regions are coarse."""
+    if len(last) == 1:
+        return ["all"]
+    ends = column.texts(column.edges[last[:-1]], fewest=SHORT)
+    if not column.whole:
+        between = [f"{low} to {high}" for low, high in pairwise(ends)]
+        return [f"to {ends[0]}", *between, f"over {ends[-1]}"]
+    texts = dict(zip(np.unique(column.places).tolist(), column.texts(np.unique(column.places)), strict=True))
+    first = np.r_[0, last[:-1] + 1]
+    return [
+        texts[column.places[a]] if a == b else f"{texts[column.places[a]]} to {texts[column.places[b]]}"
+        for a, b in zip(first, last, strict=True)
+    ]
+
+
+def expected_rows(table: Array) -> Array:
+    """Rows of each region if the two were independent, from a table of counts, (A, B)."""
+    return np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1.0)
+
+
+def residuals(table: Array) -> Array:
+    """(observed - expected) over its standard deviation under independence, (A, B); 0 where it has none."""
+    spread = _spread(table)
+    return np.divide(table - expected_rows(table), spread, out=np.zeros(table.shape), where=spread > 0)
+
+
+def _spread(table: Array) -> Array:
+    n = max(table.sum(), 1.0)
+    rest = np.outer(1 - table.sum(axis=1) / n, 1 - table.sum(axis=0) / n)
+    return np.sqrt(expected_rows(table) * rest * n / max(n - 1, 1.0))
+
+
+def residual_bound(n_regions: int) -> float:
+    """How large the largest of so many standardised residuals may be by chance, at the confidence in force."""
+    return float(-ndtri((1 - in_force.get().confidence) / (2 * max(n_regions, 1))))
+
+
+def adjusted_pvalues(table: Array) -> Array:
+    """That a region holds so many, or so few, rows by chance, times how many regions there are, (A, B)."""
+    n, spread = table.sum(), _spread(table).ravel()
+    of_a, of_b = (margin.ravel() for margin in np.broadcast_arrays(table.sum(axis=1)[:, None], table.sum(axis=0)))
+    n_regions = int((spread > 0).sum())
+    tails = ndtr(-np.abs(residuals(table))).ravel()
+    exact = np.flatnonzero((spread > 0) & (spread < NORMAL_SPREAD))
+    exact = exact[np.argsort(spread[exact])]  # those of a length beside each other
+    at_once = max(1, MOST_TERMS // _n_terms(spread[exact].max(initial=0.0)))
+    for start in range(0, len(exact), at_once):
+        some = exact[start : start + at_once]
+        tails[some] = _tail(table.ravel()[some], of_a[some], of_b[some], n, _n_terms(spread[some].max()))
+    return (2 * n_regions * np.where(spread > 0, tails, 1.0)).clip(max=1.0).reshape(table.shape)
+
+
+def _n_terms(spread: float) -> int:
+    """Of the sum of a tail; those after them are less than rounding."""
+    return int(9 * spread) + 64
+
+
+def _tail(count: Array, of_a: Array, of_b: Array, n: float, n_terms: int) -> Array:
+    """The hypergeometric probability of a count, or of one farther from its mean on the same side, (R,)."""
+    many = count * n >= of_a * of_b
+    # That few rows of a are in b means that many are not.
+    count, of_b = np.where(many, count, of_a - count), np.where(many, of_b, n - of_b)
+    k = count[:, None] + np.arange(n_terms)
+    most = np.minimum(of_a, of_b)[:, None]
+    inside = np.minimum(k, most)
+    of_a, of_b = of_a[:, None], of_b[:, None]
+    log = _log_choose(of_b, inside) + _log_choose(n - of_b, of_a - inside) - _log_choose(n, of_a)
+    return np.where(k <= most, np.exp(log), 0.0).sum(axis=1)
+
+
+def _log_choose(n: Array | float, k: Array) -> Array:
+    return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)

@@ -1,0 +1,49 @@
+"""Tables that nobody should hand in: everything that can be asked of them has an answer."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from featgeo.explore import explore
+
+N = 120
+ROW = np.arange(N)
+RNG = np.random.default_rng(0)
+TABLES = {
+    "never together": {"a": np.where(ROW % 2, np.nan, ROW % 9), "b": np.where(ROW % 2, ROW % 7, np.nan)},
+    "constant where both are": {"a": np.where(ROW < 60, np.nan, ROW % 7), "b": np.where(ROW < 60, ROW % 5, 3.0)},
+    "infinite": {"a": np.where(ROW < 5, np.inf, np.where(ROW > 110, -np.inf, ROW * 0.5)), "b": RNG.normal(size=N)},
+    "of any size": {"a": RNG.normal(size=N) * 1e300, "b": RNG.normal(size=N) * 1e-300, "c": 10**15 + ROW % 50},
+    "far dates": {"a": pd.to_datetime(RNG.integers(-(10**16), 10**16, N), unit="us"), "b": RNG.normal(size=N)},
+    "names of cells as labels": {
+        "a": np.where(ROW % 2, "(others)", "(missing)"),
+        "b": np.where(ROW % 3, " ", "(others)"),
+    },
+    "mostly missing": {
+        "a": np.where(ROW < 3, ROW, np.nan),
+        "b": RNG.normal(size=N),
+        "c": np.where(ROW > 100, "x", None),
+    },
+    "forty rows": {"a": RNG.normal(size=40), "b": RNG.random(40) < 0.5, "c": RNG.integers(0, 3, 40)},
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_everything_has_an_answer(name):
+    explored = explore(pd.DataFrame(TABLES[name]))
+    json.dumps(explored.to_dict(), allow_nan=False)
+    assert repr(explored)
+    assert explored._repr_html_()
+    for pair in explored.pairs:
+        detail = explored.pair(pair["b"], pair["a"])
+        json.dumps(detail.to_dict(), allow_nan=False)
+        assert detail.sentence.endswith(".")
+        assert 0 <= detail.negative_mass
+
+
+def test_numbers_near_the_largest_correlate():
+    x = RNG.normal(size=N)
+    explored = explore(pd.DataFrame({"x": x, "huge": x * 1e300}))
+    assert next(iter(explored.pairs))["classic"] == pytest.approx(1)

@@ -1,0 +1,116 @@
+"""All pairs of a table: exact where columns are finite, near the truth where not, at their level where nothing is."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import featgeo as fg
+from featgeo.explore.exploration import benjamini_hochberg
+
+
+def by_names(exploration):
+    frame = exploration.pairs.to_frame()
+    return {frozenset((row.a, row.b)): row for row in frame.itertuples()}
+
+
+def test_finite_columns_have_the_modes_of_their_table():
+    rng = np.random.default_rng(0)
+    law = rng.dirichlet(np.ones(20)).reshape(4, 5)
+    cells = rng.choice(20, 4000, p=law.ravel())
+    frame = pd.DataFrame({"x": np.array(list("abcd"))[cells // 5], "y": (cells % 5).astype(float)})
+    counts = pd.crosstab(frame.x, frame.y).to_numpy()
+    assert counts.sum(axis=0).min() >= 10
+    assert counts.sum(axis=1).min() >= 10
+    (row,) = by_names(fg.explore(frame)).values()
+    exact = fg.FiniteJoint(counts)
+    assert row.sigma1 == pytest.approx(exact.maximal_correlation(), abs=1e-8)
+    assert row.energy == pytest.approx(np.sum(exact.modes(row.n_modes).sigma ** 2), abs=1e-8)
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.8])
+def test_normal_columns_have_their_correlation(rho):
+    rng = np.random.default_rng(1)
+    x, noise = rng.standard_normal((2, 20_000))
+    frame = pd.DataFrame({"x": x, "y": np.exp(rho * x + np.sqrt(1 - rho**2) * noise)})
+    (row,) = by_names(fg.explore(frame)).values()
+    assert row.strength == pytest.approx(rho, abs=0.02)
+    assert row.low <= rho <= row.high
+    assert row.mutual_information == pytest.approx(-0.5 * np.log(1 - rho**2), rel=0.06)
+
+
+def test_steps_and_waves_are_seen_where_no_line_is():
+    rng = np.random.default_rng(2)
+    n = 20_000
+    x = rng.uniform(size=n)
+    step = np.where((x < 0.23) | ((x > 0.41) & (x < 0.68)), 1.0, -1.0) + rng.standard_normal(n)
+    wave = np.cos(9 * np.pi * x) + rng.standard_normal(n)
+    found = by_names(fg.explore(pd.DataFrame({"x": x, "step": step, "wave": wave})))
+    for name, truth in (("step", 1 / np.sqrt(2)), ("wave", np.sqrt(0.5 / 1.5))):
+        row = found[frozenset(("x", name))]
+        assert row.strength == pytest.approx(truth, abs=0.03)
+    assert abs(found[frozenset(("x", "wave"))].classic) < 0.05
+    assert found[frozenset(("step", "wave"))].strength < 0.1
+
+
+def test_independent_columns_are_rarely_called_dependent():
+    reported, pvalues = 0, []
+    rare = [0.5, 0.2, 0.1, 0.08, 0.05, 0.04, 0.02, 0.01]
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n = 200
+        frame = pd.DataFrame({
+            **{f"n{i}": rng.standard_normal(n) for i in range(4)},
+            **{f"t{i}": rng.poisson(1.0, n).astype(float) for i in range(3)},
+            **{f"l{i}": rng.choice(list("abcdefgh"), n, p=rare) for i in range(3)},
+        })  # fmt: skip
+        frame.loc[rng.random(n) < 0.2, "n0"] = np.nan
+        table = fg.explore(frame).pairs.to_frame()
+        reported += (table.qvalue <= 0.05).any()
+        pvalues += table.pvalue.tolist()
+    assert reported <= 4
+    assert np.mean(np.array(pvalues) < 0.05) == pytest.approx(0.05, abs=0.025)
+
+
+def test_pearson_is_that_of_rows_that_have_both():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.standard_normal((500, 3)) @ rng.standard_normal((3, 3)) + 1e6, columns=list("abc"))
+    frame = frame.mask(rng.random(frame.shape) < 0.2)
+    found = by_names(fg.explore(frame))
+    for a, b in combinations("abc", 2):
+        row = found[frozenset((a, b))]
+        both = frame[[a, b]].dropna()
+        assert row.rows == len(both)
+        assert row.classic == pytest.approx(both.corr().iloc[0, 1], abs=1e-6)
+
+
+def test_the_order_of_rows_changes_nothing():
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal(3000)
+    frame = pd.DataFrame({"x": x, "y": x**2 + rng.standard_normal(3000), "l": rng.choice(list("abc"), 3000)})
+    one, other = (
+        fg.explore(some).pairs.to_frame().set_index(["a", "b"])
+        for some in (frame, frame.sample(frac=1, random_state=0))
+    )
+    for name in ("strength", "pvalue", "held_out_energy", "mutual_information"):
+        assert np.allclose(one[name], other.loc[one.index, name], atol=1e-10)
+
+
+def test_rows_that_mostly_agree_still_have_folds():
+    """A label and a number that is 0 in a quarter of the rows: equal rows are many, and no fold holds all of a kind."""
+    rng = np.random.default_rng(5)
+    label = rng.choice(3, 6000)
+    number = np.where(rng.random(6000) < 0.25, 0.0, rng.standard_normal(6000) + label)
+    (row,) = by_names(fg.explore(pd.DataFrame({"label": np.array(list("abc"))[label], "number": number}))).values()
+    assert row.strength == pytest.approx(row.sigma1, abs=0.02)
+    assert row.strength > 0.5
+
+
+def test_rates_are_those_of_scipy():
+    pvalues = np.random.default_rng(6).uniform(size=50) ** 3
+    assert np.allclose(benjamini_hochberg(pvalues), stats.false_discovery_control(pvalues))
+    assert np.allclose(
+        benjamini_hochberg(pvalues, any_dependence=True), stats.false_discovery_control(pvalues, method="by")
+    )
