@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from featgeo.evidence.shuffling import AMPLE_COUNT, less_spread, weighted_chi_square_tail
+from featgeo.evidence.shuffling import less_spread, weighted_chi_square_tail
 from featgeo.explore.cells import OTHERS, Cells, places_in
 from featgeo.explore.counting import Counts
 from featgeo.explore.discoveries import benjamini_hochberg
@@ -24,7 +24,7 @@ from featgeo.explore.pairs import joined_tail
 from featgeo.explore.three_way import Interactions
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
-from featgeo.learning.solve import preferred_places
+from featgeo.features.variables import preferred_places
 from featgeo.records import Records
 from featgeo.tuning import in_force
 
@@ -295,7 +295,7 @@ def _blocks(products: Products, kurtosis: float) -> list[_Block]:
         kurtosis: Of the residuals that they are multiplied with.
     """
     n = float(products.n_rows.sum())
-    ample = AMPLE_COUNT * kurtosis * products.kurtosis <= n
+    ample = in_force.get().ample_count * kurtosis * products.kurtosis <= n
     result = []
     for level in _levels(products):
         some = level[ample[level]]
