@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from featgeo import cli
+from featgeo import cli, load
 from featgeo.explore import explore
 
 
@@ -48,7 +48,7 @@ def test_a_document_holds_all_pairs_as_the_library_gives_them(file):
 def test_a_pipe_gets_all_rows_with_tabs_and_a_sentence_on_what_was_set_aside(file):
     lines = run(file, env={"COLUMNS": "20"}).stdout.splitlines()
     assert lines[0].startswith("500 rows, 5 columns, 6 pairs")
-    assert "'key' names its rows, as an identifier does, and is not compared with others." in lines
+    assert any(line.startswith("'key' ") for line in lines)
     head = next(i for i, line in enumerate(lines) if line.startswith("a\tb\tstrength"))
     assert {tuple(line.split("\t")[:2]) for line in lines[head + 1 : head + 3]} == {("x", "[y]"), ("x", "sign")}
     assert len(lines[head + 1 :]) >= 6
@@ -69,7 +69,7 @@ def test_columns_that_are_named_are_looked_at_and_the_target_is_among_them(file)
 def test_what_columns_say_of_the_target_comes_first(file):
     lines = run(file, "--target", "x").stdout.splitlines()
     heads = [line.split("\t")[:3] for line in lines if "\t" in line and line.split("\t")[0] in ("a", "column")]
-    assert heads == [["column", "alone", "alone_error"], ["a", "b", "strength"]]
+    assert heads == [["column", "alone", "alone_error"], ["a", "b", "strength"], ["a", "b", "energy"]]
 
 
 def test_given_columns_stand_beside_what_was_there_before(file):
@@ -95,7 +95,7 @@ def test_a_folder_holds_all_tables_and_what_can_be_asked_again(file, tmp_path):
     run(file, "-o", folder)
     known = explore(file, verbose=0)
     pd.testing.assert_frame_equal(pd.read_csv(folder / "pairs.csv"), known.pairs.to_frame(), check_dtype=False)
-    assert (folder / "exploration.fg").is_file()
+    assert load(folder / "exploration.fg").pairs.to_dict() == known.pairs.to_dict()
 
 
 @pytest.mark.parametrize(

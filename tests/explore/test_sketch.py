@@ -316,3 +316,9 @@ def test_a_dictionary_of_a_whole_file_counts_what_is_there():
     )
     column = sketch(open_source(pa.table({"c": whole}))).columns["c"]
     assert (dict(column.labels), column.n_distinct, column.n_missing) == ({"l3": 2, "l9": 1}, 2, 1)
+
+
+@pytest.mark.parametrize("values", [["2020-01-31", "2021-02-01", None], ["31/01/2020", "01/02/2021", ""]])
+def test_dates_are_no_words_among_numbers(values):
+    column = column_of(values * 10)
+    assert (column.kind, column.n_words, column.examples, column.n_missing) == ("date", 0, (), 10)

@@ -119,4 +119,4 @@ def _text(name: str, value: Any) -> str:
     value = plain(value)
     if value is None or isinstance(value, float):
         return number(value, 2 if name.startswith(("pvalue", "qvalue")) else 3)
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return str(value)  # whole numbers without commas, for `sort` and `awk`

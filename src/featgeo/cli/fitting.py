@@ -171,7 +171,7 @@ def _shown(found: dict[str, Any]) -> list[str | Grid]:
     beyond = f", beyond {', '.join(found['orthogonal_to'])}" if found["orthogonal_to"] else ""
     rows = [
         (str(i), number(mode["sigma"]), number(mode["held_out"]), number(mode["held_out_error"], 2),
-         f"{mode['rows_behind']:,.0f}")
+         f"{mode['rows_behind']:.0f}")
         for i, mode in enumerate(found["modes"], start=1)
     ]  # fmt: skip
     return [

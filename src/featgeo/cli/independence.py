@@ -62,7 +62,7 @@ def independence(
     numbers = {"pvalue": found.pvalue, "statistic": found.statistic, "method": found.method, "rows": len(data.frame)}
     cells = [*(", ".join(side) for side in names.values()), found.method, number(found.pvalue, 3)]
     heads = ("A", "B", "given", "method", "p-value", "statistic", "rows")
-    grid = Grid(heads, [[*cells, number(found.statistic), f"{len(data.frame):,}"]], words=4)
+    grid = Grid(heads, [[*cells, number(found.statistic), str(len(data.frame))]], words=4)
     answer(names | {"kinds": data.kinds} | numbers, [grid], [*data.notes, *notes], as_json)
 
 

@@ -7,7 +7,7 @@ it: in files that come later the same column is read as the same kind, and dates
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +81,7 @@ def loaded(source: Source, types: Mapping[str, str], rows: int | None = None, se
     for name, kind in types.items():
         if kind == "label" and name in frame:
             frame[name] = frame[name].astype("category")  # said to be labels, it is kept even if each row has its own
-    return Loaded(frame, found, tuple(_remarks(found.columns.values(), types)))
+    return Loaded(frame, found, tuple(_remarks(found.columns.values())))
 
 
 def _chosen_rows(batches: Iterator[dict[str, Any]], chosen: np.ndarray | None) -> Iterator[dict[str, Any]]:
@@ -120,11 +120,11 @@ def _dates(microseconds: np.ndarray, zoned: bool) -> pd.Series:
     return series.dt.tz_localize("UTC") if zoned else series
 
 
-def _remarks(columns: Any, types: Mapping[str, str]) -> Iterator[str]:
+def _remarks(columns: Iterable[ColumnSketch]) -> Iterator[str]:
     """What was seen in columns that are not what they seem to be."""
     for column in columns:
-        if not column.n_words or (column.kind != "label" and column.name not in types):
-            continue  # all its values are of its kind
+        if not column.n_words:
+            continue
         row, example = column.examples[0]
         where = f"such as {example[:40]!r} in row {row + 1:,}"
         if column.kind == "label":

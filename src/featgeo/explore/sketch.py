@@ -366,7 +366,9 @@ class _Column:
     def _turn_to(self, way: Kind) -> None:
         """Read it as something else from now on; rows before this batch had no value, or it is read again."""
         self.way = way
-        if way == "label":
+        if way == "date":
+            self._n_words, self._examples = 0, []  # no numbers, and so no words among them
+        else:
             self._sample = [np.full(len(part), -1, np.int32) for part in self._sample]
 
     def _add_dates(self, array: Any, start: int) -> Array | None:
