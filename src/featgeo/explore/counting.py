@@ -221,14 +221,20 @@ class Counts:
         for a, own in enumerate(joint):
             with_fold = folds * self._sizes[a] + own
             _count(self._group_table(a, a), with_fold)
+            scaled = {size: with_fold * size for size in set(self._sizes[a + 1 :])}  # many groups have the same size
             for b in range(a + 1, len(joint)):
-                np.multiply(with_fold, self._sizes[b], out=place)
-                np.add(place, joint[b], out=place)
+                np.add(scaled[self._sizes[b]], joint[b], out=place)
                 _count(self._group_table(a, b), place)
 
     def add_values(self, numbers: Array) -> None:
         """Sum some rows of all number columns, (n, q); NaN where missing, what is infinite does not count."""
         there = np.isfinite(numbers)
+        if there.all():  # then all sums but one are of single columns
+            z = (numbers - self.centre) / self.scale
+            sums = np.stack([np.ones(z.shape[1]) * len(z), z.sum(axis=0), np.einsum("ni,ni->i", z, z)])
+            self.values[:3] += sums[:, :, None]
+            self.values[3] += z.T @ z
+            return
         z = np.where(there, (numbers - self.centre) / self.scale, 0.0)
         mask = there.astype(np.float64)
         for total, (a, b) in zip(self.values, ((mask, mask), (z, mask), (z * z, mask), (z, z)), strict=True):

@@ -563,9 +563,7 @@ def _check_columns(target: str | None, given: Any, names: Iterable[str], cells: 
                 f"{', '.join(map(repr, near))}?"
             )
         if name not in vary:
-            raise ValueError(
-                f"`target` and `given` must vary, and {name!r} is constant or names rows. Choose another."
-            )
+            raise ValueError(f"`target` and `given` must vary, and {name!r} is constant or names rows. Choose another.")
     if target in _listed(given):
         raise ValueError(f"The target must not be given, and {target!r} is both. Leave it out of `given`.")
 

@@ -32,6 +32,7 @@ from featgeo.tuning import in_force
 MOST_ENTRIES = 2**21  # of the tables of a batch: memory
 MOST_MODES = 8  # of a pair that are looked at: two columns never have more that a page can show
 RESOLUTIONS = ("few waves", "more waves", "many waves", "steps", "steps of the first", "steps of the second")
+STEP_DIRECTIONS = 4  # of functions of the other column that steps are cut by: time
 NOT_TRIED = -1e9  # a score that is never the best
 _RUNGS = np.array([1, 2, 4, 8, 16, 32])  # of functions whose blocks are tested: doubling, as evidence does
 
@@ -283,7 +284,8 @@ class Modes:
         f, g = batch.f[:, None], batch.g[:, None]
         rows, columns = tables.sum(axis=3), tables.sum(axis=2)
         few = in_force.get().explore_waves[1]
-        f_sums, g_sums = tables @ g[..., :few], tables.swapaxes(2, 3) @ f[..., :few]
+        f_sums = _leading_sums(tables @ g[..., :few], rows)
+        g_sums = _leading_sums(tables.swapaxes(2, 3) @ f[..., :few], columns)
         f, g = _stepped(f, f_sums, rows, in_steps[:, 0]), _stepped(g, g_sums, columns, in_steps[:, 1])
         n = np.maximum(rows.sum(axis=2), 1.0)[..., None, None]
         mean_f, mean_g = (np.einsum("pfa,pfak->pfk", m, h) / n[..., 0] for m, h in ((rows, f), (columns, g)))
@@ -342,6 +344,13 @@ def _stepped(smooth: Array, sums: Array, rows: Array, in_steps: np.ndarray) -> A
     if in_steps.any():
         result[in_steps, :, :, :n_steps] = _steps(sums[in_steps], rows[in_steps])
     return result
+
+
+def _leading_sums(sums: Array, rows: Array) -> Array:
+    """Sums over the rows of each cell, (..., a, k), in the few directions in which cells differ most."""
+    scaled = sums / np.sqrt(np.maximum(rows, 1.0))[..., None]
+    directions = np.linalg.eigh(scaled.swapaxes(-1, -2) @ scaled)[1]
+    return sums @ directions[..., -STEP_DIRECTIONS:]
 
 
 def _steps(sums: Array, rows: Array) -> Array:
