@@ -58,6 +58,13 @@ class Additive:
     constant: Array
     n_rows: int
 
+    @classmethod
+    def of_nothing(cls, columns: Sequence[Cells], target: int) -> Additive:
+        """Of a target that does not vary in the sample, of which nothing can be told."""
+        starts = np.r_[0, np.cumsum([one.size for one in columns])]
+        functions, tables = np.zeros((1, columns[target].size, 1)), np.zeros((starts[-1], 1))
+        return cls(target, functions, np.empty(0, dtype=np.int64), starts, tables, np.zeros(1), 0)
+
     @property
     def n_functions(self) -> int:
         """How many functions of the target there are, m."""
@@ -272,7 +279,7 @@ def _classes(column: Cells, counts: np.ndarray) -> tuple[np.ndarray, Array]:
     """
     merged = coarser(column, counts, in_force.get().target_classes)
     inside = places_in(column, merged)
-    rows = np.bincount(inside, counts, minlength=merged.size)
+    rows = np.bincount(inside, counts, minlength=merged.size).astype(np.float64)
     seen = np.flatnonzero(rows[:-1])
     classes = np.full(merged.size, len(seen) - 1)
     classes[seen] = np.arange(len(seen))
@@ -287,8 +294,9 @@ def _scales(column: Cells, waves: Array, told: Array, counts: np.ndarray) -> Arr
     """
     best = _scale(waves, told, counts)
     share = counts[:-1] / counts[:-1].sum()
-    centre = share @ column.places
-    spread = np.sqrt(share @ np.square(column.places - centre))
+    with np.errstate(over="ignore"):  # numbers may be as large as numbers get
+        centre = share @ column.places
+        spread = np.sqrt(share @ np.square(column.places - centre))
     if not np.isfinite(spread) or spread <= 0:
         return best[None]
     plain = np.r_[(column.places - centre) / spread, 0.0][:, None]

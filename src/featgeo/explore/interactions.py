@@ -342,7 +342,7 @@ def interaction_records(sums: Interactions, counts: Counts, rate: float) -> Reco
     """Each pair of the short list: discoveries first, the strongest of them first."""
     target = sums.columns[sums.additive.target].name
     if not len(sums.pairs):
-        return no_interactions(f"about {target!r}: there are no two other columns")
+        return no_interactions(f"about {target!r}: there are no two other columns, or it hardly varies")
     found = [finding_of(sums, counts, place) for place in range(len(sums.pairs))]
     pvalue = np.array([one.pvalue for one in found])
     qvalue = benjamini_hochberg(np.r_[pvalue, np.ones(sums.n_screened - len(found))])[: len(found)]

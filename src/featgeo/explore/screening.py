@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
 from featgeo.explore.additive import Additive, Sums
-from featgeo.explore.cells import GIVEN, Cells, is_same_date
+from featgeo.explore.cells import GIVEN, Cells
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
@@ -56,13 +55,10 @@ def screened(columns: Sequence[Cells], cells: Sequence[np.ndarray], additive: Ad
     f = np.hstack([functions[k].astype(np.float32)[cells[k][rows]] for k in places])
     sizes = np.array([functions[k].shape[1] for k in places])
     scores = _scores(f, sizes, left[rows].astype(np.float32))
-    pairs = [
-        (a, b)
-        for a, b in combinations(range(len(places)), 2)
-        if not is_same_date(columns[places[a]], columns[places[b]])
-    ]
-    order = sorted(pairs, key=lambda pair: -scores[pair])[: in_force.get().interaction_pairs]
-    chosen = np.array([(places[a], places[b]) for a, b in order], dtype=np.int64).reshape(-1, 2)
+    _, date = np.unique([columns[k].parent or columns[k].name for k in places], return_inverse=True)
+    pairs = np.argwhere(np.triu(date[:, None] != date))  # a date and its parts are one
+    order = np.argsort(-scores[tuple(pairs.T)], kind="stable")[: in_force.get().interaction_pairs]
+    chosen = np.array(places, dtype=np.int64)[pairs[order]]
     some = slice(None, None, -(-len(left) // SHARED_ROWS))
     shared = np.array([_shared(sums, pair, [functions[k][cells[k][some]] for k in pair], some) for pair in chosen])
     return Screen(chosen, shared, len(pairs))

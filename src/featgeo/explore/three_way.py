@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from featgeo.explore.additive import GRAIN, Additive, additive_of
 from featgeo.explore.cells import Cells, coarser, places_in
-from featgeo.explore.screening import screened
+from featgeo.explore.screening import Screen, screened
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -67,8 +67,12 @@ class Interactions:
         there = np.flatnonzero(cells[target] < columns[target].n_values)
         there = there[:: -(-len(there) // SAMPLE_ROWS) or 1]
         cells = [own[there] for own in cells]
-        additive, sums = additive_of(columns, cells, target)
-        screen = screened(columns, cells, additive, sums)
+        if len(np.unique(cells[target])) > 1:
+            additive, sums = additive_of(columns, cells, target)
+            screen = screened(columns, cells, additive, sums)
+        else:
+            additive = Additive.of_nothing(columns, target)
+            screen = Screen(np.empty((0, 2), dtype=np.int64), np.empty(0), 0)
         options = in_force.get()
         most = int(np.clip(np.sqrt(n_rows / options.interaction_rows), 2, options.interaction_cells))
         counts = [np.bincount(own, minlength=column.size) for column, own in zip(columns, cells, strict=True)]
@@ -129,7 +133,13 @@ class Interactions:
         return replace(self, **{name: np.zeros_like(getattr(self, name)) for name in _SUMS})
 
     def merged(self, other: Interactions) -> Interactions:
-        """Of the rows of both, which must be summed for the same pairs."""
+        """Of the rows of both, which must be summed for the same pairs, less the same sums."""
+        mine, theirs = ((one.pairs, one.additive.functions, one.additive.tables) for one in (self, other))
+        if not all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True)):
+            raise ValueError(
+                "Explorations with a target merge where the same interactions were looked at, and these list other "
+                "ones. Explore the second table by fg.explore(table, like=first)."
+            )
         return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _SUMS})
 
 
