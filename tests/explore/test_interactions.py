@@ -238,3 +238,14 @@ def test_huge_numbers_and_dates_are_targets_like_others():
     signal = 2 * np.sign(z[:, 1] * z[:, 6]) + noise
     for target in (1e150 * signal, pd.Timestamp("2020-01-01") + pd.to_timedelta(signal, unit="D")):
         assert _first(explore(frame.assign(y=target), target="y", verbose=0))[0] == {"c1", "c6"}
+
+
+def test_a_date_does_not_interact_with_its_parts_nor_given_columns_with_themselves_together():
+    frame, z, noise = _mixed(9, n=1500)
+    frame["when"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.random.default_rng(0).integers(0, 900, 1500), "D")
+    frame["y"] = noise + np.sign(z[:, 1] * z[:, 6])
+    known = explore(frame, target="y", given=["c0", "c3"], verbose=0)
+    names = {frozenset((row["a"], row["b"])) for row in known.interactions}
+    assert frozenset(("c1", "c6")) in names
+    assert all(sum(name.startswith("when") for name in pair) < 2 for pair in names)
+    assert set().union(*names) <= {column.name for column in known.compared}
