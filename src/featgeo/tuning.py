@@ -125,9 +125,7 @@ class Options:
     explore_waves: tuple[int, ...] = (4, 12, 32)  # functions of a number at three resolutions, few, more and many
     explore_steps: int = 8  # intervals of a number on which a function may be constant
     redundant: float = 0.98  # strength, or share told by another column, from which a column says little of its own
-    additive_functions_a_column: int = (
-        8  # of all columns beside each other, which a target is told from before pairs are
-    )
+    sum_functions: int = 8  # of a column, in sums of functions of all columns that tell of a target
     normal_scale: float = 0.2  # share of variance that sums must tell more of than of a number's normal score
     same_scale: float = 0.8  # squared correlation of a number with that scale, from which it counts as it is, too
     target_classes: int = 6  # of a target of labels, in interactions: the others count as one of them

@@ -11,6 +11,7 @@ import featgeo as fg
 from featgeo.explore.additive import additive_of
 from featgeo.explore.cells import coarser, label_cells, number_cells, places_in
 from featgeo.explore.exploration import Exploration, explore
+from featgeo.explore.three_way import Interactions
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -168,7 +169,7 @@ def test_without_a_target_the_title_says_so():
     assert "there are no two other columns" in str(two.interactions)
 
 
-@pytest.mark.parametrize("n", [25, 60])
+@pytest.mark.parametrize("n", [45, 100])
 def test_few_rows_tell_nothing_and_do_not_fail(n):
     frame, _, noise = _mixed(2, n=n)
     for target in (noise, np.where(noise > 0, "a", "b")):
@@ -199,7 +200,7 @@ def test_cells_are_merged_and_found_again():
 
 
 def test_residuals_are_orthogonal_to_the_functions_that_were_summed():
-    frame, z, noise = _mixed(4, n=2000)
+    _, z, noise = _mixed(4, n=2000)
     columns = [number_cells(f"c{i}", "number", z[:, i], 2000, 64) for i in (0, 1, 4)]
     y = z[:, 0] + z[:, 1] ** 2 + noise
     columns.append(number_cells("y", "number", y, 2000, 64))
@@ -210,3 +211,41 @@ def test_residuals_are_orthogonal_to_the_functions_that_were_summed():
     assert set(additive.used) >= {0, 1}
     assert np.abs(sums.values[:, used].T @ left[:, 0] / 2000).max() < 2e-3
     assert left[:, 0].var() < 0.45
+
+
+def test_tables_that_were_explored_apart_do_not_merge_their_interactions():
+    frame = _rows_of(_finite_counts(0, (2, 2, 3)))
+    frames = [frame, frame.assign(y=frame["y"].sample(frac=1, random_state=0).to_numpy())]
+    first, second = (explore(frame, target="y", verbose=0) for frame in frames)
+    with pytest.raises(ValueError, match=r"merge where the same interactions were looked at.*like=first"):
+        first.merge(second)
+    assert first.merge(explore(frames[1], like=first, verbose=0)).n_rows == sum(map(len, frames))
+
+
+def test_a_target_that_the_sample_hardly_sees_tells_nothing():
+    cells = [np.zeros(50, dtype=np.int64), np.arange(50) % 3, np.arange(50) % 2]
+    columns = tuple(
+        number_cells(name, "number", np.arange(k, dtype=float).repeat(20), 20 * k, 8)
+        for name, k in zip("yab", (2, 3, 2), strict=True)
+    )
+    sums = Interactions.planned(columns, cells, 0, 10_000)
+    sums.add(cells, np.zeros(50, dtype=np.int64))
+    assert len(sums.pairs) == 0
+
+
+def test_huge_numbers_and_dates_are_targets_like_others():
+    frame, z, noise = _mixed(9, n=1500)
+    signal = 2 * np.sign(z[:, 1] * z[:, 6]) + noise
+    for target in (1e150 * signal, pd.Timestamp("2020-01-01") + pd.to_timedelta(signal, unit="D")):
+        assert _first(explore(frame.assign(y=target), target="y", verbose=0))[0] == {"c1", "c6"}
+
+
+def test_a_date_does_not_interact_with_its_parts_nor_given_columns_with_themselves_together():
+    frame, z, noise = _mixed(9, n=1500)
+    frame["when"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.random.default_rng(0).integers(0, 900, 1500), "D")
+    frame["y"] = noise + np.sign(z[:, 1] * z[:, 6])
+    known = explore(frame, target="y", given=["c0", "c3"], verbose=0)
+    names = {frozenset((row["a"], row["b"])) for row in known.interactions}
+    assert frozenset(("c1", "c6")) in names
+    assert all(sum(name.startswith("when") for name in pair) < 2 for pair in names)
+    assert set().union(*names) <= {column.name for column in known.compared}

@@ -1,9 +1,9 @@
 """What all columns tell of a target beside each other: sums of functions of single columns, and what they leave.
 
-An interaction is what such a sum cannot tell, so it depends on how the target is measured. Of a number it is measured by
-the function that sums tell the most of (L. Breiman and J. Friedman (1985), JASA 80:580): where y is a sum and noise,
-or any monotone function of them, that is about the scale on which it is a sum. Of classes there are two scales, shares
-and log-odds, and what is called an interaction must be one on both.
+An interaction is what such a sum cannot tell, so it depends on how the target is measured. A number is measured by the
+rising function that sums tell the most of (L. Breiman and J. Friedman (1985), JASA 80:580): where y is a sum and noise,
+or a rising function of them, that is about the scale on which it is a sum. Where this is nearly y itself, y is a second
+scale. Classes have two, shares and log-odds. What is called an interaction must be one on both.
 """
 
 from __future__ import annotations
@@ -57,6 +57,13 @@ class Additive:
     tables: Array
     constant: Array
     n_rows: int
+
+    @classmethod
+    def of_nothing(cls, columns: Sequence[Cells], target: int) -> Additive:
+        """Of a target that does not vary in the sample, of which nothing can be told."""
+        starts = np.r_[0, np.cumsum([one.size for one in columns])]
+        functions, tables = np.zeros((1, columns[target].size, 1)), np.zeros((starts[-1], 1))
+        return cls(target, functions, np.empty(0, dtype=np.int64), starts, tables, np.zeros(1), 0)
 
     @property
     def n_functions(self) -> int:
@@ -114,7 +121,7 @@ class Sums:
     """Functions of all columns on rows of a sample, side by side.
 
     Attributes:
-        values: Of mean 0, (n, d).
+        values: Of mean 0, in single precision, (n, d).
         means: What was taken off, (d,).
         column: The column that each is of, (d,).
         place: Which of its functions it is, (d,).
@@ -122,7 +129,7 @@ class Sums:
         gram: Their Gram matrix, with a ridge, (d, d).
     """
 
-    values: Array
+    values: np.ndarray
     means: Array
     column: np.ndarray
     place: np.ndarray
@@ -163,7 +170,7 @@ class Sums:
     @cached_property
     def root(self) -> Array:
         """Cholesky factor of their Gram matrix, (d, d)."""
-        return np.linalg.cholesky(self.gram)
+        return np.asarray(np.linalg.cholesky(self.gram), dtype=np.float64)
 
     def taken(self, some: np.ndarray) -> Sums:
         """Some of the functions."""
@@ -212,8 +219,8 @@ class Sums:
 
 def _column_functions(column: Cells, cells: np.ndarray) -> Array:
     """The first functions of a column, and that of being missing, where enough rows are, (size, .)."""
-    counts = np.bincount(cells, minlength=column.size)
-    basis = column.functions(counts)[:, : in_force.get().additive_functions_a_column]
+    counts = np.bincount(cells, minlength=column.size).astype(np.float64)
+    basis = column.functions(counts)[:, : in_force.get().sum_functions]
     if min(counts[-1], counts[:-1].sum()) < in_force.get().rows_a_function:
         return basis
     share = counts[-1] / counts.sum()
@@ -230,7 +237,7 @@ def additive_of(columns: Sequence[Cells], cells: Sequence[np.ndarray], target: i
     """
     column, own = columns[target], cells[target]
     starts = np.r_[0, np.cumsum([one.size for one in columns])]
-    counts = np.bincount(own, minlength=column.size)
+    counts = np.bincount(own, minlength=column.size).astype(np.float64)
     if is_of_classes(column):
         classes, by_class = _classes(column, counts)
         functions = np.vstack([by_class, np.zeros(by_class.shape[1])])[classes][None]
@@ -272,7 +279,7 @@ def _classes(column: Cells, counts: np.ndarray) -> tuple[np.ndarray, Array]:
     """
     merged = coarser(column, counts, in_force.get().target_classes)
     inside = places_in(column, merged)
-    rows = np.bincount(inside, counts, minlength=merged.size)
+    rows = np.bincount(inside, counts, minlength=merged.size).astype(np.float64)
     seen = np.flatnonzero(rows[:-1])
     classes = np.full(merged.size, len(seen) - 1)
     classes[seen] = np.arange(len(seen))
@@ -287,8 +294,9 @@ def _scales(column: Cells, waves: Array, told: Array, counts: np.ndarray) -> Arr
     """
     best = _scale(waves, told, counts)
     share = counts[:-1] / counts[:-1].sum()
-    centre = share @ column.places
-    spread = np.sqrt(share @ np.square(column.places - centre))
+    with np.errstate(over="ignore"):  # numbers may be as large as numbers get
+        centre = share @ column.places
+        spread = np.sqrt(share @ np.square(column.places - centre))
     if not np.isfinite(spread) or spread <= 0:
         return best[None]
     plain = np.r_[(column.places - centre) / spread, 0.0][:, None]
@@ -299,8 +307,8 @@ def _scales(column: Cells, waves: Array, told: Array, counts: np.ndarray) -> Arr
 def _scale(waves: Array, told: Array, counts: np.ndarray) -> Array:
     """The rising function of a number that sums tell most of, on its cells, (size, 1).
 
-    Functions that do not rise are not looked at: how far a number is from its middle is another question. Where sums tell
-    little, what they tell best is left to chance, and the scale hardly matters: the normal score has a head start.
+    Functions that do not rise are not looked at: how far a number is from its middle is another question. Where sums
+    tell little, what they tell best is left to chance, and the scale hardly matters: the normal score has a head start.
 
     Args:
         waves: Orthonormal functions of the number, from smooth to rough, (size, l); the first is its normal score.

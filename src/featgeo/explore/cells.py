@@ -261,7 +261,8 @@ def coarser(column: Cells, counts: np.ndarray, most: int) -> Cells:
     first = np.r_[0, last[:-1] + 1]
     rows = np.maximum(np.add.reduceat(counts, first), 1)
     places = np.add.reduceat(column.places * counts, first) / rows
-    return replace(column, edges=column.edges[last[:-1]], places=places, whole=False)
+    spans = np.column_stack([column.spans[first, 0], column.spans[last, 1]])
+    return replace(column, edges=column.edges[last[:-1]], places=places, whole=False, spans=spans)
 
 
 def places_in(column: Cells, merged: Cells) -> np.ndarray:

@@ -22,9 +22,9 @@ from featgeo.explore.counting import Counts
 from featgeo.explore.discoveries import benjamini_hochberg
 from featgeo.explore.pairs import joined_tail
 from featgeo.explore.three_way import Interactions
+from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
-from featgeo.features.variables import preferred_places
 from featgeo.records import Records
 from featgeo.tuning import in_force
 
@@ -84,7 +84,7 @@ class Products:
 
     @cached_property
     def by_cell(self) -> Array:
-        """Sums of products of these functions with each other, over the rows in each pair of coarse cells, (c, K, K)."""
+        """Sums of products of these functions with each other over the rows in each pair of coarse cells, (c, K, K)."""
         n = self.total.ravel()
         there = np.flatnonzero(n)
         order = there[np.argsort(self.inside.ravel()[there], kind="stable")]
@@ -117,7 +117,8 @@ class Products:
 
     def by_coarse(self, values: Array) -> Array:
         """Sums over the rows in each pair of coarse cells, of what pairs of own cells have, (a, b) to (c,)."""
-        return np.bincount(self.inside.ravel(), (values * self.total).ravel(), minlength=len(self.coarse))
+        sums = np.bincount(self.inside.ravel(), (values * self.total).ravel(), minlength=len(self.coarse))
+        return sums.astype(np.float64)
 
     def moments(self, sums: Interactions, place: int, scale: int) -> Array:
         """Sums over the rows of each fold of products with the residuals of the target, (F, K, m)."""
@@ -147,7 +148,7 @@ def _additive_part(table: Array, values: Array) -> tuple[Array, Array]:
     left, sigma, right = np.linalg.svd(core, full_matrices=False)
     of_rows = inverse_a[:, None] * np.einsum("ab,abk->ak", table, values)
     of_columns = inverse_b[:, None] * np.einsum("ab,abk->bk", table, values)
-    # Columns beyond those of rows, in the coordinates of the core; where one is a function of the other, the rows have it.
+    # Columns beyond those of rows, in the coordinates of the core; what is a function of either is left to the rows.
     beyond = right @ of_columns - sigma[:, None] * (left.T @ of_rows)
     weight = 1 - sigma**2
     along = np.divide(beyond, weight[:, None], out=np.zeros_like(beyond), where=weight[:, None] > 1e-9)
@@ -247,7 +248,9 @@ class _Noise:
         """Of the pair at a place of the short list, with its rows in each pair of coarse cells, (c,)."""
         m = len(unit)
         own = sums.together[place, :, :, scale].sum(axis=0) / np.maximum(rows, 1.0)[:, None]
-        second = unit @ own[:, m:-1].reshape(-1, m, m) @ unit
+        second, upper = np.zeros((len(own), m, m)), np.triu_indices(m)
+        second[:, upper[0], upper[1]] = second[:, upper[1], upper[0]] = own[:, m:-1]
+        second = unit @ second @ unit
         fourth = own[:, -1] * (np.square(unit).sum() / m) ** 2
         share = rows / max(rows.sum(), 1.0)
         variance = share @ np.trace(second, axis1=1, axis2=2)
@@ -339,7 +342,7 @@ def interaction_records(sums: Interactions, counts: Counts, rate: float) -> Reco
     """Each pair of the short list: discoveries first, the strongest of them first."""
     target = sums.columns[sums.additive.target].name
     if not len(sums.pairs):
-        return no_interactions(f"about {target!r}: there are no two other columns")
+        return no_interactions(f"about {target!r}: there are no two other columns, or it hardly varies")
     found = [finding_of(sums, counts, place) for place in range(len(sums.pairs))]
     pvalue = np.array([one.pvalue for one in found])
     qvalue = benjamini_hochberg(np.r_[pvalue, np.ones(sums.n_screened - len(found))])[: len(found)]
@@ -375,10 +378,9 @@ def interaction_cells(sums: Interactions, counts: Counts, place: int) -> Records
         "rows": found.cell_rows.ravel()[order].astype(np.int64),
         "share": weight[order] / max(weight.sum(), COLLINEAR),
     }
-    for name, effect in _effects(sums, found.effects.reshape(len(weight), -1)[order], unit).items():
-        values[name] = effect
-    target = sums.columns[sums.additive.target].name
-    return Records(f"cells of {sums.columns[i].name!r} and {sums.columns[j].name!r}, about {target!r}", values)
+    effects = _effects(sums, found.effects.reshape(len(weight), -1)[order], unit)
+    names = [sums.columns[k].name for k in (i, j, sums.additive.target)]
+    return Records("cells of {!r} and {!r}, about {!r}".format(*names), values | effects)
 
 
 def _effects(sums: Interactions, effects: Array, unit: Array) -> dict[str, Array]:

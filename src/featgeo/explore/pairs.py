@@ -449,8 +449,8 @@ def _resolutions(
     for sides in ((True, True), (True, False), (False, True)):
         in_steps = can & sides
         # One side alone where both could be; both, or the only one that can, in the first round.
-        new = in_steps.any(axis=1) if all(sides) else can.all(axis=1)
-        index = rough[new[rough]]
+        new = np.asarray(in_steps.any(axis=1) if all(sides) else can.all(axis=1))
+        index = rough[np.take(new, rough)]
         if len(index):
             cost = np.where(in_steps[index], sizes[index, :, 0], sizes[index, :, 1]).sum(axis=1)
             yield index, Modes.stepped(batch.taken(index), in_steps[index]), cost

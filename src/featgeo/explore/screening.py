@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
 from featgeo.explore.additive import Additive, Sums
-from featgeo.explore.cells import GIVEN, Cells, is_same_date
+from featgeo.explore.cells import GIVEN, Cells
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
@@ -30,8 +29,8 @@ class Screen:
 
     Attributes:
         pairs: Their places, the strongest first, (s, 2).
-        shared: What sums of functions of all columns tell of products of functions of each pair, beyond those of the two
-            themselves, as a share of the products' variance, (s,).
+        shared: What sums of functions of all columns tell of products of functions of each pair, beyond those of the
+            two themselves, as a share of the products' variance, (s,).
         n_pairs: How many pairs were looked at.
     """
 
@@ -56,16 +55,12 @@ def screened(columns: Sequence[Cells], cells: Sequence[np.ndarray], additive: Ad
     f = np.hstack([functions[k].astype(np.float32)[cells[k][rows]] for k in places])
     sizes = np.array([functions[k].shape[1] for k in places])
     scores = _scores(f, sizes, left[rows].astype(np.float32))
-    pairs = [
-        (a, b)
-        for a, b in combinations(range(len(places)), 2)
-        if not is_same_date(columns[places[a]], columns[places[b]])
-    ]
-    order = sorted(pairs, key=lambda pair: -scores[pair])[: in_force.get().interaction_pairs]
-    chosen = np.array([(places[a], places[b]) for a, b in order], dtype=np.int64).reshape(-1, 2)
+    _, date = np.unique([columns[k].parent or columns[k].name for k in places], return_inverse=True)
+    pairs = np.argwhere(np.triu(date[:, None] != date))  # a date and its parts are one
+    order = np.argsort(-scores[tuple(pairs.T)], kind="stable")[: in_force.get().interaction_pairs]
+    chosen = np.array(places, dtype=np.int64)[pairs[order]]
     some = slice(None, None, -(-len(left) // SHARED_ROWS))
-    values = sums.values[some]
-    shared = np.array([_shared(sums, *pair, [functions[k][cells[k][some]] for k in pair], values) for pair in chosen])
+    shared = np.array([_shared(sums, pair, [functions[k][cells[k][some]] for k in pair], some) for pair in chosen])
     return Screen(chosen, shared, len(pairs))
 
 
@@ -107,13 +102,20 @@ def _scores(f: Array, sizes: np.ndarray, left: Array) -> Array:
     return (np.cbrt(energy / freedom) - (1 - 2 / (9 * freedom))) / np.sqrt(2 / (9 * freedom))
 
 
-def _shared(sums: Sums, i: int, j: int, functions: Sequence[Array], values: Array) -> float:
-    """The largest share of a product's variance that sums tell, of what functions of its two columns do not tell."""
+def _shared(sums: Sums, pair: np.ndarray, functions: Sequence[Array], rows: slice) -> float:
+    """The largest share of a product's variance that sums tell, of what functions of its two columns do not tell.
+
+    Args:
+        sums: Functions of all columns.
+        pair: Places of the two, (2,).
+        functions: Of either, on some rows.
+        rows: These rows.
+    """
     products = (functions[0][:, :, None] * functions[1][:, None, :]).reshape(len(functions[0]), -1)
     products = products - products.mean(axis=0)
-    moments = (values.T @ products.astype(np.float32)).astype(np.float64) / len(products)
+    moments = (sums.values[rows].T @ products.astype(np.float32)).astype(np.float64) / len(products)
     variance = np.square(products).mean(axis=0)
-    own = np.isin(sums.column, (i, j))
+    own = np.isin(sums.column, pair)
     by_own = np.einsum("dk,dk->k", moments[own], np.linalg.solve(sums.gram[np.ix_(own, own)], moments[own]))
     by_all = np.einsum("dk,dk->k", moments, sums.solved(moments))
     chance = variance * (len(own) - own.sum()) / len(products)

@@ -1,7 +1,7 @@
 """Sums over all rows for a short list of pairs of columns, from which their interactions about a target are told.
 
-What is left of the target (`additive`) is summed, with its squares, over pairs of coarse cells, and over the finer cells
-of either column, by folds. Such sums add up as counts do.
+What is left of the target (`additive`) is summed, with its squares, over pairs of coarse cells, and over the finer
+cells of either column, by folds. Such sums add up as counts do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from featgeo.explore.additive import GRAIN, Additive, additive_of
 from featgeo.explore.cells import Cells, coarser, places_in
-from featgeo.explore.screening import screened
+from featgeo.explore.screening import Screen, screened
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -40,7 +40,7 @@ class Interactions:
         coarse: Of each column, the cells for what two tell together.
         own: Of each column, those for what it tells by itself.
         together: By pair and fold, over the rows in each pair of coarse cells, of each scale: sums of the residuals r,
-            of r r^T and of |r|^4, (s, F, cells, scales, m + m^2 + 1).
+            of the upper half of r r^T and of |r|^4, (s, F, cells, scales, m + m (m + 1) / 2 + 1).
         apart: By side, pair and fold, over the rows in each of its own cells, sums of r, (2, s, F, cells, scales, m).
     """
 
@@ -67,8 +67,12 @@ class Interactions:
         there = np.flatnonzero(cells[target] < columns[target].n_values)
         there = there[:: -(-len(there) // SAMPLE_ROWS) or 1]
         cells = [own[there] for own in cells]
-        additive, sums = additive_of(columns, cells, target)
-        screen = screened(columns, cells, additive, sums)
+        if len(np.unique(cells[target])) > 1:
+            additive, sums = additive_of(columns, cells, target)
+            screen = screened(columns, cells, additive, sums)
+        else:
+            additive = Additive.of_nothing(columns, target)
+            screen = Screen(np.empty((0, 2), dtype=np.int64), np.empty(0), 0)
         options = in_force.get()
         most = int(np.clip(np.sqrt(n_rows / options.interaction_rows), 2, options.interaction_cells))
         counts = [np.bincount(own, minlength=column.size) for column, own in zip(columns, cells, strict=True)]
@@ -78,7 +82,7 @@ class Interactions:
         )
         sizes = [max((column.n_values for column in merged), default=1) for merged in (coarse, own)]
         scales, m, s, folds = additive.n_scales, additive.n_functions, len(screen.pairs), options.folds
-        together = np.zeros((s, folds, sizes[0] ** 2, scales, m + m * m + 1))
+        together = np.zeros((s, folds, sizes[0] ** 2, scales, m + m * (m + 1) // 2 + 1))
         apart = np.zeros((2, s, folds, sizes[1], scales, m))
         return cls(columns, additive, screen.pairs, screen.shared, screen.n_pairs, coarse, own, together, apart)
 
@@ -105,15 +109,14 @@ class Interactions:
         if not len(self.pairs):
             return
         left = self.additive.residuals(cells)
-        squares = left[..., :, None] * left[..., None, :]
+        upper = np.triu_indices(left.shape[2])
         fourth = np.square(np.square(left).sum(axis=2, keepdims=True))
-        every = np.concatenate([left, squares.reshape(*left.shape[:2], -1), fourth], axis=2).reshape(len(left), -1)
-        every = np.round(every * GRAIN) / GRAIN
+        every = np.concatenate([left, left[..., upper[0]] * left[..., upper[1]], fourth], axis=2)
+        every = np.round(every.reshape(len(left), -1) * GRAIN) / GRAIN
         n_folds, sides = self.together.shape[1], self.pairs.T
         coarse, own = (self._cells_of(name, cells) for name in ("coarse", "own"))
-        lacks = np.stack(
-            [(coarse[i] == self.coarse[i].n_values) | (coarse[j] == self.coarse[j].n_values) for i, j in self.pairs]
-        )
+        missing = {k: own == self.coarse[k].n_values for k, own in coarse.items()}
+        lacks = np.stack([missing[i] | missing[j] for i, j in self.pairs])
         first = np.arange(len(self.pairs))[:, None] * n_folds + folds
         both = (first * self.width + np.stack([coarse[i] for i in sides[0]])) * self.width
         _add_at(self.together, both + np.stack([coarse[j] for j in sides[1]]), lacks, every)
@@ -130,7 +133,13 @@ class Interactions:
         return replace(self, **{name: np.zeros_like(getattr(self, name)) for name in _SUMS})
 
     def merged(self, other: Interactions) -> Interactions:
-        """Of the rows of both, which must be summed for the same pairs."""
+        """Of the rows of both, which must be summed for the same pairs, less the same sums."""
+        mine, theirs = ((one.pairs, one.additive.functions, one.additive.tables) for one in (self, other))
+        if not all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True)):
+            raise ValueError(
+                "Explorations with a target merge where the same interactions were looked at, and these list other "
+                "ones. Explore the second table by fg.explore(table, like=first)."
+            )
         return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _SUMS})
 
 
