@@ -105,3 +105,21 @@ def test_targets_that_are_not_there_are_named(causes):
         fg.explore(causes, rate=5)
     with pytest.raises(ValueError, match="constant or names rows"):
         fg.explore(causes.assign(one="1"), target="one")
+
+
+def test_where_no_pair_is_left_there_is_nothing_to_say():
+    frame = pd.DataFrame(np.random.default_rng(5).standard_normal((300, 2)), columns=["a", "b"])
+    found = fg.explore(frame, target="b", given="a")
+    assert np.isnan(found.pairs.columns["strength_given"]).all()
+    assert len(found.target) == 0
+    assert len(fg.explore(frame[["a"]]).direct) == 0
+
+
+def test_parts_of_a_date_do_not_repeat_where_it_is_missing():
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal(2000)
+    when = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, 2000), "D"))
+    frame = pd.DataFrame({"x": x, "when": when.mask(x + rng.standard_normal(2000) > 1)})
+    found = fg.explore(frame).pairs.to_frame().set_index(["a", "b"])
+    assert found.loc[("x", "when"), "qvalue"] < 1e-6
+    assert found.drop(index=("x", "when")).pvalue_missing.isna().all()

@@ -194,6 +194,8 @@ class Exploration(Shown):
             for i, column in enumerate(columns)
             if i != place and column.name != GIVEN and i not in self._given and not is_same_date(column, own)
         ]
+        if not others:
+            return Records(f"columns that could say something of {self.target_name!r}", {"column": []})
         with bounded_threads():
             moments = self._given_pairs[2] if self.given_names else Moments.of(self.counts)
             found = about_target(moments, place, others)
@@ -361,13 +363,14 @@ class Exploration(Shown):
         """
         return pictures.heatmap_of(self, most)
 
-    def graph(self, most: int = 60) -> Figure:
+    def graph(self, most: int = 60, direct: bool = False) -> Figure:
         """A figure of the pairs that depend, as lines between columns, the broader the stronger.
 
         Args:
             most: Lines, at most: the strongest.
+            direct: Whether to show what is left of each pair given all other columns.
         """
-        return pictures.graph_of(self, most)
+        return pictures.graph_of(self, most, direct)
 
     def to_dict(self) -> dict[str, Any]:
         """Rows, columns, pairs and alerts as plain values; None where there is none."""

@@ -38,6 +38,10 @@ class Partial:
     pvalue: Array
 
 
+_NONE = np.empty(0)
+NO_PAIRS = Partial(_NONE, _NONE, _NONE, _NONE, np.empty(0, dtype=np.int64), _NONE)
+
+
 @dataclass(frozen=True, eq=False)
 class _Side:
     """Covariances of what is left of the functions of one column of each pair, padded to one number of them.
@@ -113,6 +117,8 @@ def given_dependence(
     before = Moments.of(counts, strata)
     swept = tuple(dict.fromkeys([*given, strata]))
     left = before.swept(swept, min(in_force.get().ridges))
+    if not pairs:
+        return NO_PAIRS, left
     # What the others determine has no dependence of its own left, only the rounding of a regression.
     varies = np.diagonal(left.seen[0]) > in_force.get().determined * np.diagonal(before.seen[0])
     orders = [_order([left.values[pair[side]] for pair in pairs], varies) for side in (0, 1)]
@@ -128,6 +134,8 @@ def given_dependence(
 
 def direct_dependence(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Partial:
     """The dependence of each pair given all other columns, in functions that are sums of functions of one column."""
+    if not pairs:
+        return NO_PAIRS
     moments = Moments.of(counts)
     ridge = np.diag(min(in_force.get().ridges) * moments.roughness)
     precision = np.linalg.inv(moments.seen + ridge)

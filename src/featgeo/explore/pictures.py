@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from featgeo.explore.exploration import Exploration
+    from featgeo.records import Records
 
 ROUNDS = 200  # of moving points to where their distances fit: more change nothing that can be seen
 ORDERED = 200  # columns whose order is the best one of their tree: finding it takes the cube of their number
@@ -24,7 +25,7 @@ ORDERED = 200  # columns whose order is the best one of their tree: finding it t
 
 def heatmap_of(exploration: Exploration, most: int) -> Figure:
     """The strengths of pairs, columns that go together beside each other."""
-    names, strength, found, chance = _matrix(exploration)
+    names, strength, found, chance = _matrix(exploration, exploration.pairs)
     _check_most(most)
     kept = np.sort(np.argsort(-(strength * found).max(axis=1, initial=0.0), kind="stable")[:most])
     kept = kept[clustered((strength * found)[np.ix_(kept, kept)])]
@@ -37,9 +38,9 @@ def heatmap_of(exploration: Exploration, most: int) -> Figure:
     return dependence.heatmap([names[i] for i in kept], shown, chance[np.ix_(kept, kept)], title)
 
 
-def graph_of(exploration: Exploration, most: int) -> Figure:
-    """The pairs that depend, as lines between columns."""
-    names, strength, found, _ = _matrix(exploration)
+def graph_of(exploration: Exploration, most: int, direct: bool) -> Figure:
+    """The pairs that depend, or those that do so given all other columns, as lines between columns."""
+    names, strength, found, _ = _matrix(exploration, exploration.direct if direct else exploration.pairs)
     _check_most(most)
     lines = np.argwhere(np.triu(found))
     every = len(lines)
@@ -51,6 +52,7 @@ def graph_of(exploration: Exploration, most: int) -> Figure:
         f"the {len(lines)} strongest of {every:,} pairs that depend" if every > most else f"{every} pairs that depend"
     )
     alone = len(names) - len(kept)
+    shown += " given all other columns" if direct else ""
     title = f"{shown[0].upper()}{shown[1:]}, at a rate of {exploration.rate:.0%}" + (
         f"; {alone} columns are in none" if alone else ""
     )
@@ -65,13 +67,13 @@ def _check_most(most: int) -> None:
         raise ValueError(f"`most` must be a whole number from 2 on, got {most!r}. Pass 40.")
 
 
-def _matrix(exploration: Exploration) -> tuple[list[str], Array, np.ndarray, np.ndarray]:
+def _matrix(exploration: Exploration, pairs: Records) -> tuple[list[str], Array, np.ndarray, np.ndarray]:
     """Names of the columns; of pairs, (p, p) each, strengths not below 0, which are found, and which may be chance."""
     names = [column.name for column in exploration.compared]
     place = {name: i for i, name in enumerate(names)}
     strength = np.zeros((len(names), len(names)))
     found, chance = (np.zeros(strength.shape, dtype=bool) for _ in range(2))
-    for pair in exploration.pairs:
+    for pair in pairs:
         i, j = place[pair["a"]], place[pair["b"]]
         strength[i, j] = strength[j, i] = max(pair["strength"], 0.0)
         found[i, j] = found[j, i] = pair["qvalue"] <= exploration.rate
