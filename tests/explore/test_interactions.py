@@ -11,6 +11,7 @@ import featgeo as fg
 from featgeo.explore.additive import additive_of
 from featgeo.explore.cells import coarser, label_cells, number_cells, places_in
 from featgeo.explore.exploration import Exploration, explore
+from featgeo.explore.interactions import Products
 from featgeo.explore.three_way import Interactions
 
 pd = pytest.importorskip("pandas")
@@ -249,3 +250,28 @@ def test_a_date_does_not_interact_with_its_parts_nor_given_columns_with_themselv
     assert frozenset(("c1", "c6")) in names
     assert all(sum(name.startswith("when") for name in pair) < 2 for pair in names)
     assert set().union(*names) <= {column.name for column in known.compared}
+
+
+def test_products_are_orthogonal_to_functions_of_either_column_and_sums_agree_with_rows():
+    frame, z, noise = _mixed(4, n=4000)
+    frame["y"] = noise + z[:, 0] * z[:, 5]
+    known = explore(frame, target="y", verbose=0)
+    sums = known.three_way
+    place = next(k for k, pair in enumerate(sums.pairs) if set(pair) == {0, 5})
+    i, j = sums.pairs[place]
+    assert known.counts.columns[i].n_values > 64
+    products = Products.of(sums, known.counts, i, j)
+    cells = [known.counts.columns[k].of_numbers(frame[f"c{k}"].to_numpy()) for k in (i, j)]
+    own = [places_in(sums.columns[k], sums.own[k])[at] for k, at in zip((i, j), cells, strict=True)]
+    values = products.values[own[0], own[1]]
+    for side in own:
+        means = np.eye(65)[side].T @ values
+        np.testing.assert_allclose(means, 0, atol=1e-7)
+    every = [
+        column.of_numbers(frame[column.name].to_numpy())
+        if column.kind == "number"
+        else column.of_labels(*pd.factorize(frame[column.name])[:2])
+        for column in known.counts.columns
+    ]
+    left = sums.additive.residuals(every)[:, 0]
+    np.testing.assert_allclose(products.moments(sums, place, 0).sum(axis=0), values.T @ left, atol=1e-6)

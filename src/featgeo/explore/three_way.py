@@ -75,16 +75,19 @@ class Interactions:
             screen = Screen(np.empty((0, 2), dtype=np.int64), np.empty(0), 0)
         options = in_force.get()
         most = int(np.clip(np.sqrt(n_rows / options.interaction_rows), 2, options.interaction_cells))
-        counts = [np.bincount(own, minlength=column.size) for column, own in zip(columns, cells, strict=True)]
-        coarse, own = (
-            tuple(coarser(column, count, size) for column, count in zip(columns, counts, strict=True))
-            for size in (most, options.own_cells)
-        )
+        own, coarse = [], []
+        for column, places in zip(columns, cells, strict=True):
+            counts = np.bincount(places, minlength=column.size)
+            own.append(coarser(column, counts, options.own_cells))
+            inside = places_in(column, own[-1])  # each own cell lies in one coarse cell
+            coarse.append(coarser(own[-1], np.bincount(inside, counts, minlength=own[-1].size), most))
         sizes = [max((column.n_values for column in merged), default=1) for merged in (coarse, own)]
         scales, m, s, folds = additive.n_scales, additive.n_functions, len(screen.pairs), options.folds
         together = np.zeros((s, folds, sizes[0] ** 2, scales, m + m * (m + 1) // 2 + 1))
         apart = np.zeros((2, s, folds, sizes[1], scales, m))
-        return cls(columns, additive, screen.pairs, screen.shared, screen.n_pairs, coarse, own, together, apart)
+        return cls(
+            columns, additive, screen.pairs, screen.shared, screen.n_pairs, tuple(coarse), tuple(own), together, apart
+        )
 
     @property
     def width(self) -> int:
