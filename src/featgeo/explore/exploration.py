@@ -25,7 +25,7 @@ from featgeo.explore.discoveries import benjamini_hochberg
 from featgeo.explore.gram import Moments
 from featgeo.explore.interactions import interaction_cells, interaction_records, no_interactions
 from featgeo.explore.overview import Overview, columns_of
-from featgeo.explore.pairs import estimates_of, joined_pvalues, missing_pvalues
+from featgeo.explore.pairs import estimates_of, missing_pvalues
 from featgeo.explore.partial import Partial, direct_dependence, given_dependence
 from featgeo.explore.reading import open_source
 from featgeo.explore.second_pass import (
@@ -38,6 +38,7 @@ from featgeo.explore.second_pass import (
     why_aside,
 )
 from featgeo.explore.sketch import ColumnSketch, Sketch, sketch
+from featgeo.explore.tails import joined_pvalues
 from featgeo.explore.target import about_target
 from featgeo.explore.three_way import Interactions
 from featgeo.geometry.validation import Array

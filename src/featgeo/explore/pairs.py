@@ -4,12 +4,6 @@ With orthonormal functions on the cells of either column, the table of a pair is
 singular vectors of the core are the modes. Numbers have three resolutions: a few waves, more of them, and all functions
 on their cells. Rows that were held out choose among them, and how many modes there are. Columns of few values have all
 functions: then the modes are those of the table, exactly.
-
-P-values come from the core as well. Under independence its entries, times the root of n, are about standard normal; the
-energies of its leading blocks, from smooth to rough, are compared with chi-square. Where functions rest on few rows,
-the variance of a block's energy exceeds that of chi-square by what fourth moments tell, and a scaled chi-square of that
-variance takes its place. The tails of all blocks are joined by the mean of their Cauchy scores, which is a Cauchy score
-again, however they depend (Y. Liu and J. Xie (2020), JASA 115:393).
 """
 
 from __future__ import annotations
@@ -20,10 +14,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc
 
 from featgeo.explore.cells import Cells
 from featgeo.explore.counting import Counts
+from featgeo.explore.tails import (
+    RUNGS,
+    ample_sizes,
+    are_new,
+    at_rungs,
+    block_tail,
+    cauchy_score,
+    cauchy_tail,
+    kurtosis_so_far,
+    rungs,
+)
 from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
@@ -34,7 +38,6 @@ MOST_MODES = 8  # of a pair that are looked at: two columns never have more that
 RESOLUTIONS = ("few waves", "more waves", "many waves", "steps", "steps of the first", "steps of the second")
 STEP_DIRECTIONS = 4  # of functions of the other column that steps are cut by: time
 NOT_TRIED = -1e9  # a score that is never the best
-_RUNGS = np.array([1, 2, 4, 8, 16, 32])  # of functions whose blocks are tested: doubling, as evidence does
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +146,9 @@ class Batch:
         """That the two columns are independent, (P,)."""
         n = self._total
         rows, columns = (margin.sum(axis=1) / n[:, None] for margin in self.margins)
-        most = int(_RUNGS[-1])
+        most = int(RUNGS[-1])
         f, g = self.f[..., :most], self.g[..., :most]
-        n_f, n_g = _ample_sizes(_kurtosis(f, rows), _kurtosis(g, columns), n)
+        n_f, n_g = ample_sizes(kurtosis_so_far(f, rows), kurtosis_so_far(g, columns), n)
         energy = (n - 1)[:, None, None] * np.square(self.core[:, :most, :most])
         energy = energy.cumsum(axis=1).cumsum(axis=2)
         fourth = [
@@ -171,74 +174,9 @@ def missing_function(rows: np.ndarray) -> Array:
     return result
 
 
-def rungs(sizes: np.ndarray) -> np.ndarray:
-    """How many functions each block of a ladder holds, (P, rungs), where there are so many, (P,)."""
-    return np.minimum.outer(sizes, _RUNGS)
-
-
-def block_tail(energy: Array, means: Array, spreads: Array, new: tuple[np.ndarray, np.ndarray]) -> Array:
-    """The joint tail probability of the energies of blocks, (P,).
-
-    Args:
-        energy: Of each block, (P, rungs, rungs).
-        means: Of that where there is no dependence.
-        spreads: Its variance there.
-        new: Which rungs of either side bring functions, (P, rungs) each; others repeat the one before.
-    """
-    counts = new[0][:, :, None] & new[1][:, None, :] & (means > 0) & (spreads > 0)
-    means, spreads = (np.where(counts, values, 1.0) for values in (means, spreads))
-    scale = spreads / (2 * means)  # of a chi-square with the same mean and variance
-    tails = np.where(counts, chdtrc(means / scale, energy / scale), 0.5)
-    scores = np.where(counts, _cauchy_score(tails), 0.0).sum(axis=(1, 2))
-    weight = counts.sum(axis=(1, 2))
-    return np.where(weight > 0, _cauchy_tail(scores / np.maximum(weight, 1)), 1.0)
-
-
-def at_rungs(energy: Array, a: np.ndarray, b: np.ndarray) -> Array:
-    """Of leading blocks, (P, k, l), those of rungs that hold so many functions, (P, rungs) each."""
-    place = np.arange(len(energy))[:, None, None]
-    return energy[place, np.maximum(a - 1, 0)[:, :, None], np.maximum(b - 1, 0)[:, None, :]]
-
-
-def are_new(sizes: np.ndarray) -> np.ndarray:
-    """Which rungs bring functions, (P, rungs)."""
-    return np.diff(sizes, axis=1, prepend=0) > 0
-
-
-def _kurtosis(functions: Array, margin: Array) -> Array:
-    """Fourth moments of functions of unit variance, the largest so far, (P, k); infinite beyond the last."""
-    fourth = np.einsum("pa,pak->pk", margin, np.square(np.square(functions)))
-    return np.where(fourth > 0, np.maximum.accumulate(fourth, axis=1), np.inf)
-
-
-def _ample_sizes(of_f: Array, of_g: Array, n: Array) -> tuple[np.ndarray, np.ndarray]:
-    """How many functions of either side rest on enough rows for their products to be normal, (P,) each."""
-    n_f, n_g = ((np.isfinite(fourth)).sum(axis=1) for fourth in (of_f, of_g))
-    place = np.arange(len(n))
-    for _ in range(of_f.shape[1] + of_g.shape[1]):
-        last_f, last_g = of_f[place, np.maximum(n_f - 1, 0)], of_g[place, np.maximum(n_g - 1, 0)]
-        few = (n_f > 0) & (n_g > 0) & (in_force.get().ample_count * last_f * last_g > n) & (n_f * n_g > 1)
-        if not few.any():
-            break
-        shorter_f = few & (n_f > 1) & ((last_f >= last_g) | (n_g == 1))
-        n_f, n_g = n_f - shorter_f, n_g - (few & ~shorter_f)
-    return n_f, n_g
-
-
 def joined_tail(tails: Array) -> float:
     """Several tail probabilities, however they depend, as one: the mean of their Cauchy scores."""
-    return float(_cauchy_tail(_cauchy_score(tails).mean()))
-
-
-def _cauchy_score(tails: Array) -> Array:
-    """tan(pi (1/2 - p)), with all digits where p is small."""
-    small = tails < 1e-8
-    return np.where(small, 1 / (np.pi * np.maximum(tails, 1e-300)), 1 / np.tan(np.pi * np.clip(tails, 1e-9, 1 - 1e-9)))
-
-
-def _cauchy_tail(scores: Array) -> Array:
-    """The probability that a Cauchy variable exceeds each score."""
-    return np.where(scores > 1, np.arctan(1 / np.where(scores > 1, scores, 1)) / np.pi, 0.5 - np.arctan(scores) / np.pi)
+    return float(cauchy_tail(cauchy_score(tails).mean()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -647,17 +585,9 @@ def missing_pvalues(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Array:
         for places in _alike(counts, turned):
             at = [some[place] for place in places]
             tails = Batch.of_missing(counts, [turned[place] for place in places]).pvalues()
-            scores[at] += _cauchy_score(tails)
+            scores[at] += cauchy_score(tails)
             count[at] += 1
-    return np.where(count > 0, _cauchy_tail(scores / np.maximum(count, 1)), np.nan)
-
-
-def joined_pvalues(*several: Array) -> Array:
-    """One p-value from several, (P,) each, however they depend; those that are NaN do not count."""
-    values = np.array(several)
-    known = ~np.isnan(values)
-    scores = np.where(known, _cauchy_score(np.where(known, values, 0.5)), 0.0).sum(axis=0)
-    return _cauchy_tail(scores / np.maximum(known.sum(axis=0), 1))
+    return np.where(count > 0, cauchy_tail(scores / np.maximum(count, 1)), np.nan)
 
 
 def _alike(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
