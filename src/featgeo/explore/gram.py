@@ -95,7 +95,8 @@ class Moments:
 def bases_of(counts: Counts, strata: int | None = None) -> list[Array]:
     """Functions of each column that are 0 where it is missing, and that of being missing, (size, d)."""
     total = [sum(column.resolutions[level] for column in counts.columns) for level in (0, 1, 2)]
-    level = 2 if total[2] <= MANY_FUNCTIONS else 1 if total[1] <= MOST_FUNCTIONS else 0
+    room = counts.n_rows / in_force.get().rows_per_feature  # for regressions on all of them
+    level = 2 if total[2] <= min(MANY_FUNCTIONS, room) else 1 if total[1] <= min(MOST_FUNCTIONS, room) else 0
     fewest = in_force.get().rows_a_function
     bases = []
     for i, column in enumerate(counts.columns):
