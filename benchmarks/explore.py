@@ -7,7 +7,7 @@
     python benchmarks/explore.py truth
     python benchmarks/explore.py interactions
 
-Each prints a table and writes it as JSON to `build/explore/` (or `--output`). Peers: pip install phik skrub dcor. Times
+Each prints a table and writes it as JSON to `build/explore/` (or `--output`). Peers: pip install phik skrub. Times
 are CPU seconds with one thread (`explore_speed.py` says how); the last column of `speed` is a ratio of one run.
 
 Data: the file of Census-Income (KDD, 199,523 rows of 42 columns, no header) is in the source archive of the PyPI
@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     long.add_argument("--flights", type=Path, required=True)
     long.add_argument("--copies", type=int, nargs="*", default=[1, 3, 10])
     long.add_argument("--gigabytes", type=float, default=0.0, help="of one more CSV file; 0: none")
-    for name, run, tables, sizes in (("fdr", _fdr, 200, [100, 500, 5000]), ("power", _power, 40, [500])):
+    for name, run, tables, sizes in (("fdr", _fdr, 200, [100, 500, 5000]), ("power", _power, 20, [500])):
         check = command(name, run)
         check.add_argument("--tables", type=int, default=tables, help="of each size")
         check.add_argument("--sizes", type=int, nargs="*", default=sizes, help="rows of the tables")
