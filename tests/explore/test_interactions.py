@@ -10,8 +10,9 @@ import pytest
 import featgeo as fg
 from featgeo.explore.additive import additive_of
 from featgeo.explore.cells import coarser, label_cells, number_cells, places_in
-from featgeo.explore.exploration import Exploration, explore
+from featgeo.explore.exploration import Exploration
 from featgeo.explore.interactions import Products
+from featgeo.explore.run import explore
 from featgeo.explore.three_way import Interactions
 
 pd = pytest.importorskip("pandas")

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import featgeo as fg
-from featgeo.explore.exploration import benjamini_hochberg
+from featgeo.explore.discoveries import benjamini_hochberg
 
 
 def by_names(exploration):

@@ -5,7 +5,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from featgeo.explore.exploration import Exploration, explore
+    from featgeo.explore.exploration import Exploration
+    from featgeo.explore.run import explore
 
 __all__ = ["Exploration", "explore"]
 
@@ -27,7 +28,7 @@ def __getattr__(name: str) -> Any:
     """Import what explores when it is first used: files are opened, and refused, without torch."""
     if name not in __all__:
         raise AttributeError(f"module 'featgeo.explore' has no attribute {name!r}")
-    from featgeo.explore import exploration
+    from featgeo.explore import run
 
-    globals()[name] = value = getattr(exploration, name)
+    globals()[name] = value = getattr(run, name)
     return value
