@@ -42,7 +42,7 @@ class Options:
     uniform_knots: int = 8  # of splines of uniform scores, which need no room beyond the knots
     rows_beyond_knots: int = 300  # of normal scores, on either side: no piece of a spline rests on fewer
     longest_window: int = 4  # symbols: the width of the paper's convolution of sequences
-    forest_trees: int = 120  # that a new row passes through for all functions together
+    forest_trees: int = 150  # that a new row passes through for all functions together
     averaged_forests: int = 3  # of a hundred trees each, where there is a single function
     leaves_a_root: float = 0.4  # leaves of a boosted tree for each root of the rows: more follow the noise of few rows
     index_ridges: tuple[float, ...] = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of a direction, shares of the mean variance
