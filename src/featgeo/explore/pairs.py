@@ -242,11 +242,14 @@ class Modes:
 
     def padded(self, m: int) -> Modes:
         """The same with m modes, those that are not there of strength 0."""
-        more = m - self.sigma.shape[1]
-        return Modes(*(
-            np.pad(values, [*[(0, 0)] * (values.ndim - 1), (0, more)])
-            for values in (getattr(self, part.name) for part in fields(self))
-        ))  # fmt: skip
+        have = self.sigma.shape[1]
+        if have == m:
+            return self
+        parts = [getattr(self, part.name) for part in fields(self)]
+        wider = [np.zeros((*values.shape[:-1], m)) for values in parts]
+        for wide, values in zip(wider, parts, strict=True):
+            wide[..., :have] = values
+        return Modes(*wider)
 
 
 def judged(sigma: Array, both: Array, of_f: Array, of_g: Array) -> tuple[Array, Array]:
