@@ -6,7 +6,7 @@ BIN := .venv/bin
 # One thread: the matrices of the tests are small, and default threading is far slower on a busy machine.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test
+.PHONY: demo test page
 demo: .venv/ready
 	$(BIN)/featgeo demo --output build/demo
 	$(BIN)/featgeo reproduce --fresh --output build/demo/paper
@@ -17,6 +17,10 @@ test: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
+
+# The page of `featgeo explore`, from its sources; needs Node. What it writes is committed: users need none.
+page:
+	cd src/featgeo/report/explore && npm ci --silent && npm run --silent check && npm run --silent build
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

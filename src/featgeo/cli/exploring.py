@@ -1,7 +1,8 @@
-"""`featgeo explore`: what depends on what in a file, as tables."""
+"""`featgeo explore`: what depends on what in a file, as tables and as a page."""
 
 from __future__ import annotations
 
+import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 TABLES = ("target", "pairs", "interactions", "columns")
 SAVED = "exploration.fg"
+PAGE = "report.html"
+DOCUMENT = "explore.json"
 SHOWN_ROWS = 25  # of a table in a terminal; pipes, JSON documents and folders have all
 
 
@@ -36,8 +39,11 @@ def explore(
     ] = 0.05,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Folder for all tables and for what can be asked again.", metavar="DIR"),
+        typer.Option(
+            "--output", "-o", help="Folder for the page, all tables, and what can be asked again.", metavar="DIR"
+        ),
     ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser; needs --output.")] = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
@@ -50,8 +56,10 @@ def explore(
     others = options.listed(given, "--given")
     wanted = options.listed(columns, "--columns")
     options.check_apart({"--target": [target] if target else [], "--given": others})
+    if show and output is None:
+        raise typer.BadParameter("a page is opened from a folder. Name one by --output.", param_hint="--open")
     if output is not None:
-        check_can_be_filled(output, [SAVED, *(f"{table}.csv" for table in TABLES)])
+        check_can_be_filled(output, [PAGE, DOCUMENT, SAVED, *(f"{table}.csv" for table in TABLES)])
     with working("explore") as notes:
         from featgeo.explore import explore as explore_table
 
@@ -62,7 +70,9 @@ def explore(
         )  # fmt: skip
         tables = {name: table for name, table in _tables(found) if len(table)}
         if output is not None:
-            _write(output, found, tables)
+            _write(output, found, tables, Path(file).name if file != "-" else "standard input")
+    if show and output is not None:
+        webbrowser.open((output / PAGE).resolve().as_uri())
     answer(_data(file, found, tables), _shown(found, tables, output), notes, as_json)
 
 
@@ -76,10 +86,14 @@ def _tables(found: Exploration) -> Iterator[tuple[str, Records]]:
             yield name, table
 
 
-def _write(folder: Path, found: Exploration, tables: Mapping[str, Records]) -> None:
+def _write(folder: Path, found: Exploration, tables: Mapping[str, Records], title: str) -> None:
+    """All files of a folder, each whole or not at all; the page comes last."""
+    page, document = found.to_html(title), found.to_json(title)
     found.save(make_folder(folder) / SAVED)
     for name, table in tables.items():
         write_whole(folder / f"{name}.csv", table.to_frame().to_csv(index=False))
+    write_whole(folder / DOCUMENT, document)
+    write_whole(folder / PAGE, page)
 
 
 def _data(file: str, found: Exploration, tables: Mapping[str, Records]) -> dict[str, Any]:
@@ -107,6 +121,7 @@ def _shown(found: Exploration, tables: Mapping[str, Records], output: Path | Non
         yield Grid(names, rows, words=sum(name in ("a", "b", "column", "name") for name in names[:3]))
     if output is not None:
         yield f"Saved to {output}"
+        yield f"Open {(output / PAGE).resolve().as_uri()}"
 
 
 def _side_by_side(names: Sequence[str]) -> list[str]:

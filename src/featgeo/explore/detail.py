@@ -202,8 +202,11 @@ class PairDetail(Shown):
         """
         own, other = self._sides(name)
         modes, observed = (part[own.seen] for part in self.probabilities(name))
-        told = _label_columns if other.column.kind == "label" else _number_columns
-        columns = own.cell_columns() | told(other, modes, observed)
+        if other.column.kind == "label":
+            told = _label_columns(other, modes, observed)
+        else:
+            told = {name: other.in_units(v) for name, v in number_columns(other.column, modes, observed).items()}
+        columns = own.cell_columns() | told
         return Records(f"{other.name!r} given {own.name!r}", columns)
 
     def shares(self, name: str) -> Records:
@@ -304,16 +307,20 @@ def _ratio(batch: Batch, modes: Modes, n_modes: int) -> Array:
     return given_cells.density_ratio(sigma[:k], batch.f[0] @ left[:, :k], batch.g[0] @ right[:k].T)
 
 
-def _number_columns(other: Side, modes: Array, observed: Array) -> dict[str, np.ndarray]:
-    """Mean and quantiles of a number or a date."""
-    column = other.column
+def number_columns(column: Cells, modes: Array, observed: Array) -> dict[str, Array]:
+    """Mean and quantiles of a number or a date, on its own scale.
+
+    Args:
+        column: Its cells.
+        modes: Their probability given each cell of the other column, (cells of the other, cells).
+        observed: The same as observed; NaN where there are few rows.
+    """
     quantiles = given_cells.quantiles(modes, column.spans, LEVELS)
-    median = given_cells.quantiles(observed, column.spans, (0.5,))[:, 0]
     return {
-        "mean": other.in_units(modes @ column.places),
-        **{f"q{level * 100:02.0f}": other.in_units(quantiles[:, i]) for i, level in enumerate(LEVELS)},
-        "observed_mean": other.in_units(observed @ column.places),
-        "observed_q50": other.in_units(median),
+        "mean": modes @ column.places,
+        **{f"q{level * 100:02.0f}": quantiles[:, i] for i, level in enumerate(LEVELS)},
+        "observed_mean": observed @ column.places,
+        "observed_q50": given_cells.quantiles(observed, column.spans, (0.5,))[:, 0],
     }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from featgeo.card import Card, Shown
-from featgeo.explore import pictures
+from featgeo.explore import page, pictures
 from featgeo.explore.alerts import alerts_of, bring_back
 from featgeo.explore.cells import GIVEN, Cells, JointCells, is_same_date
 from featgeo.explore.classic import correlation_ratio, cramers_v
@@ -374,6 +374,22 @@ class Exploration(Shown):
             **({"about_target": self.target.to_dict()} if self.target_name else {}),
             **({"interactions": self.interactions.to_dict()} if self.target_name else {}),
         }
+
+    def to_html(self, title: str = "What depends on what") -> str:
+        """A page of all of it as one file: it needs no other, asks nobody, and runs in any browser.
+
+        Args:
+            title: Of the page, such as the name of the table.
+        """
+        return page.html_of(self, title)
+
+    def to_json(self, title: str = "What depends on what") -> str:
+        """What the page shows, as a JSON document: all pairs in short numbers, the first of them in full.
+
+        Args:
+            title: Of the page.
+        """
+        return page.json_of(self, title)
 
     def merge(self, other: Exploration) -> Exploration:
         """Of the rows of both, exactly as if they had been one table.

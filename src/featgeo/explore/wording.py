@@ -20,18 +20,23 @@ SIDEWAYS = 0.1  # share of all ways up and down that may go the other way in wha
 
 def sentence(detail: PairDetail) -> str:
     """How the two depend on each other: how strongly, how surely, which tells which, and in what way."""
+    return " ".join(sentences(detail))
+
+
+def sentences(detail: PairDetail) -> list[str]:
+    """The same in parts: how strongly and how surely, which tells which, in what way, and where most."""
     told, a, b = detail.summary, repr(detail.a.name), repr(detail.b.name)
     rows = f"{told['rows']:,} rows"
     if not detail.depends:
-        return (
+        return [
             f"{a} and {b} may well be independent: what was found in {rows} is no more than chance gives among all "
             f"pairs of the table (p = {told['pvalue']:.2g}, q = {told['qvalue']:.2g})."
-        )
+        ]
     if not detail.n_modes:
-        return (
+        return [
             f"{a} and {b} depend on each other (p = {told['pvalue']:.2g}, q = {told['qvalue']:.2g}), but too weakly "
             f"for {rows} to show how: held-out rows do not confirm any pair of functions."
-        )
+        ]
     modes = {1: "one way", MOST_MODES: "many ways at once"}.get(detail.n_modes, f"{detail.n_modes} ways at once")
     parts = [
         f"{a} and {b} depend on each other in {modes}: the strength on held-out rows is {told['strength']:.2f} "
@@ -40,7 +45,7 @@ def sentence(detail: PairDetail) -> str:
         _shape(detail),
         _where(detail),
     ]
-    return " ".join(part for part in parts if part)
+    return [part for part in parts if part]
 
 
 def _direction(detail: PairDetail) -> str:

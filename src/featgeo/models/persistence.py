@@ -53,7 +53,7 @@ _OBJECT = "object"  # how names of arrays begin that are objects of the user
 FROM_TEXT: dict[str, Any] = {"float": float, "bytes": bytes.fromhex, "datetime": datetime.fromisoformat}
 LISTS: dict[str, Any] = {"tuple": tuple, "list": list}
 PLAIN = None | bool | int | float | str
-LATER_ROOMS = {"Exploration": "featgeo.explore"}  # records that stand alone, and who declares them, above this room
+LATER_ROOMS = {"Exploration": "featgeo.explore.exploration"}  # records that stand alone, declared above this room
 COUNTS = ("uint16", "uint32")  # what counts are kept in
 LONG = 64  # lists of more plain values than this are kept among the tensors, where they take less
 

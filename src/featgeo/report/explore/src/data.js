@@ -1,0 +1,140 @@
+// What the page shows: the document of `Exploration.to_json()`, and questions that all views ask of it.
+
+/**
+ * @typedef {object} Cells Cells of a column; numbers and dates have ends, labels have names.
+ * @property {number[]} rows
+ * @property {number} missing
+ * @property {string[]} [labels]
+ * @property {number[]} [low]
+ * @property {number[]} [high]
+ * @property {number[]} [place]
+ * @property {number[]} [points] cells on which curves are drawn
+ * @property {boolean} [whole] whether each cell is one value
+ *
+ * @typedef {object} Column
+ * @property {string} name
+ * @property {"number" | "label" | "date"} kind
+ * @property {string} [original]
+ * @property {number} [rows]
+ * @property {number} [missing]
+ * @property {number} [missing_share]
+ * @property {number} [distinct]
+ * @property {boolean} [distinct_exact]
+ * @property {string} [aside]
+ * @property {number | null} strongest_partner
+ * @property {number | null} [strength]
+ * @property {number} [n_partners]
+ * @property {number | null} missing_depends_on
+ * @property {number | null} [missing_strength]
+ * @property {number | null} determined_by
+ * @property {number | null} [determined_share]
+ * @property {number | null} duplicate_of
+ * @property {number | null} [parent]
+ * @property {Cells} [cells] of columns that are compared
+ *
+ * @typedef {object} Given One column given cells of another: shares in thousandths, or mean and quantiles.
+ * @property {number[]} [labels]
+ * @property {(number[] | null)[]} [share]
+ * @property {((number | null)[] | null)[]} [observed]
+ * @property {(number | null)[]} [mean]
+ * @property {(number | null)[]} [q05]
+ * @property {(number | null)[]} [q25]
+ * @property {(number | null)[]} [q50]
+ * @property {(number | null)[]} [q75]
+ * @property {(number | null)[]} [q95]
+ * @property {(number | null)[]} [observed_mean]
+ *
+ * @typedef {object} Regions
+ * @property {string[]} a
+ * @property {string[]} b
+ * @property {number[][]} observed
+ * @property {number[][]} residual
+ * @property {number[][]} sure
+ *
+ * @typedef {object} Detail
+ * @property {string[]} words
+ * @property {{sigma: number[], held_out: number[], low: number[], high: number[], supported: boolean[]}} modes
+ * @property {(number | null)[][]} f
+ * @property {(number | null)[][]} g
+ * @property {Given} b_given_a
+ * @property {Given} a_given_b
+ * @property {Regions} regions
+ * @property {number} negative_mass
+ *
+ * @typedef {Record<string, number[]> & {classic_kind: string[]}} Pairs numbers of all pairs, by name
+ *
+ * @typedef {object} Interaction
+ * @property {number} a
+ * @property {number} b
+ * @property {number} energy
+ * @property {number} pvalue
+ * @property {number} qvalue
+ * @property {number} rows
+ * @property {string} where
+ * @property {{a: string[], b: string[], rows: number[], share: number[], effects: Record<string, number[]>}} [cells]
+ *
+ * @typedef {object} Payload
+ * @property {number} format
+ * @property {string} version
+ * @property {string} title
+ * @property {number} rows
+ * @property {number} rate
+ * @property {number} confidence
+ * @property {number | null} target
+ * @property {number[]} given
+ * @property {string[]} alerts
+ * @property {Column[]} columns
+ * @property {number[]} order
+ * @property {Pairs} pairs
+ * @property {Record<string, number[]> & {at: number[][], drawn: number}} graph
+ * @property {(Record<string, (number | null)[]> & {column: number[]}) | null} about_target
+ * @property {Interaction[]} interactions
+ * @property {Record<string, Detail>} details
+ */
+
+/** @type {Payload} */
+export const data = JSON.parse(/** @type {HTMLElement} */ (document.getElementById("data")).textContent ?? "");
+export const { columns, pairs, rate } = data;
+export const nPairs = pairs.a.length;
+
+/** @type {Map<number, number>} */
+const places = new Map();
+for (let k = 0; k < nPairs; k++) {
+  places.set(pairs.a[k] * columns.length + pairs.b[k], k);
+  places.set(pairs.b[k] * columns.length + pairs.a[k], k);
+}
+
+/** The place of a pair of columns among all pairs; -1 for two that are no pair. @param {number} a @param {number} b */
+export const pairOf = (a, b) => places.get(a * columns.length + b) ?? -1;
+
+/** Whether a pair is called dependent at the rate of false discoveries. @param {number} k */
+export const isFound = (k) => pairs.qvalue[k] <= rate;
+
+/** @param {number} k @returns {Detail | undefined} */
+export const detailOf = (k) => data.details[String(k)];
+
+/** Pairs of a column, the strongest first. @param {number} column */
+export function pairsOf(column) {
+  const own = [];
+  for (let k = 0; k < nPairs; k++) if (pairs.a[k] === column || pairs.b[k] === column) own.push(k);
+  return own;
+}
+
+/** The column of a pair that is not the one named. @param {number} k @param {number} column */
+export const otherOf = (k, column) => (pairs.a[k] === column ? pairs.b[k] : pairs.a[k]);
+
+export const CLASSIC = /** @type {Record<string, string>} */ ({
+  pearson: "Pearson’s r",
+  cramer: "Cramér’s V",
+  ratio: "correlation ratio",
+});
+
+/** By how much the strength exceeds what the usual coefficient says. @param {number} k */
+export const missedBy = (k) => Math.max(pairs.strength[k], 0) - Math.abs(pairs.classic[k] ?? 0);
+
+/** Pairs of numbers that depend on each other, of which Pearson sees less than half. */
+export const missedByPearson = () =>
+  [...Array(nPairs).keys()]
+    .filter((k) => pairs.classic_kind[k] === "pearson" && isFound(k) && pairs.n_modes[k] > 0)
+    .filter((k) => pairs.strength[k] >= 0.1 && Math.abs(pairs.classic[k] ?? 0) < pairs.strength[k] / 2)
+    .sort((k, l) => missedBy(l) - missedBy(k));

@@ -1,0 +1,157 @@
+// A function of one mode on the cells of a column, over the density of the data.
+import { area, curveMonotoneX, curveStep, line } from "d3-shape";
+import { scaleLinear } from "d3-scale";
+import { html } from "htm/preact";
+import { axisOf, compact, densityOf } from "../axis.js";
+import { cellName, count, number, short } from "../format.js";
+import { Figure, Table, useWidth } from "../parts.js";
+import { BottomAxis, LeftAxis, runs } from "./frame.js";
+
+const HEIGHT = 190;
+const LEFT = 40;
+const FOOT = 26;
+export const MOST_LABELS = 14; // drawn; the table has all
+
+/**
+ * @typedef {import("../data.js").Column} Column
+ * @typedef {{column: Column, values: (number | null)[], letter: string, mode: import("../axis.js").Mode, found: boolean}} Props
+ */
+
+/** @param {Props} props values in thousandths, on the cells where curves are drawn */
+export function FunctionFigure({ column, values, letter, mode, found }) {
+  const points = pointsOf(column);
+  const rows = () => html`<${Table}
+    caption=${`${letter} on the cells of the column`}
+    heads=${["cell", "rows", letter]}
+    numbers=${2}
+    rows=${points.map((cell, i) => [cellName(column, cell), count(column.cells?.rows[cell]), values[i] === null ? "–" : number(values[i] / 1000)])}
+  />`;
+  const label = `${letter}, a function of ${short(column.name, 40)}: ${described(column, points, values)}`;
+  return html`<${Figure} className=${found ? "" : "chance"} label=${label} table=${rows} caption=${html`<strong><span class="letter">${letter}</span> of <bdi>${short(column.name, 60)}</bdi></strong>`}>
+    ${column.kind === "label"
+      ? html`<${LabelBars} column=${column} values=${values} />`
+      : html`<${Curve} column=${column} values=${values} points=${points} mode=${mode} />`}
+  <//>`;
+}
+
+/** @param {Column} column */
+export const pointsOf = (column) => column.cells?.points ?? column.cells?.rows.map((_, i) => i) ?? [];
+
+/** @param {Column} column @param {number[]} points @param {(number | null)[]} values */
+function described(column, points, values) {
+  const there = points.map((cell, i) => ({ cell, value: values[i] })).filter(({ value }) => value !== null);
+  if (!there.length) return "no rows";
+  const order = [...there].sort((a, b) => Number(a.value) - Number(b.value));
+  const [lowest, highest] = [order[0], order[order.length - 1]];
+  return `lowest, ${number(Number(lowest.value) / 1000)}, at ${cellName(column, lowest.cell)}; highest, ${number(Number(highest.value) / 1000)}, at ${cellName(column, highest.cell)}`;
+}
+
+/** @param {{column: Column, values: (number | null)[], points: number[], mode: import("../axis.js").Mode}} props */
+function Curve({ column, values, points, mode }) {
+  const [ref, width] = useWidth();
+  const range = /** @type {[number, number]} */ ([LEFT, Math.max(width - 8, LEFT + 40)]);
+  const axis = axisOf(column, range, mode);
+  const sizes = values.filter((value) => value !== null).map((value) => value / 1000);
+  const y = scaleLinear([Math.min(0, ...sizes), Math.max(0, ...sizes)], [HEIGHT - FOOT, 10]).nice(4);
+  const all = points.map((cell, i) => ({ x: axis.at(cell), value: values[i] }));
+  const path = line((/** @type {any} */ p) => p.x, (/** @type {any} */ p) => y(p.value / 1000)).curve(column.cells?.whole ? curveStep : curveMonotoneX);
+  const floor = HEIGHT - FOOT;
+  const bins = mode === "rank" || mode === "step" ? [] : densityOf(column, axis, range);
+  return html`<div ref=${ref} class="drawing">
+    ${width
+      ? html`<svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`}>
+          <g class="density">
+            ${bins.map((bin) => html`<rect x=${bin.x} width=${bin.width + 0.3} y=${floor - 0.8 * bin.height * (floor - 10)} height=${0.8 * bin.height * (floor - 10)} />`)}
+          </g>
+          <${LeftAxis} ticks=${y.ticks(4).map((value) => ({ at: y(value), text: compact(value) }))} x=${LEFT} to=${range[1]} />
+          <line class="zero" x1=${LEFT} x2=${range[1]} y1=${y(0)} y2=${y(0)} />
+          <${BottomAxis} ticks=${axis.ticks} y=${floor} from=${LEFT} to=${range[1]} />
+          ${runs(all, (p) => p.value !== null).map((run) => html`<path class="curve" d=${path(run)} />`)}
+          ${column.cells?.whole && all.length <= 40
+            ? all.filter((p) => p.value !== null).map((p) => html`<circle class="dot" cx=${p.x} cy=${y(Number(p.value) / 1000)} r="3" />`)
+            : null}
+        </svg>`
+      : null}
+  </div>`;
+}
+
+/** Labels from the lowest value to the highest; the more rows, the broader the bar. @param {{column: Column, values: (number | null)[]}} props */
+function LabelBars({ column, values }) {
+  const [ref, width] = useWidth();
+  const rows = column.cells?.rows ?? [];
+  const seen = values.map((value, cell) => ({ cell, value, rows: rows[cell] })).filter((one) => one.value !== null);
+  const shown = seen
+    .sort((a, b) => b.rows * Number(b.value) ** 2 - a.rows * Number(a.value) ** 2)
+    .slice(0, MOST_LABELS)
+    .sort((a, b) => Number(b.value) - Number(a.value));
+  const names = Math.min(Math.max(width * 0.36, 84), 190);
+  const sizes = shown.map((one) => Number(one.value) / 1000);
+  const x = scaleLinear([Math.min(0, ...sizes), Math.max(0, ...sizes)], [names + 10, Math.max(width - 12, names + 40)]).nice(3);
+  const step = 24;
+  const height = shown.length * step + FOOT + 4;
+  const most = Math.max(...shown.map((one) => one.rows), 1);
+  return html`<div ref=${ref} class="drawing">
+    ${width
+      ? html`<svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
+          <line class="zero" x1=${x(0)} x2=${x(0)} y1="0" y2=${height - FOOT} />
+          ${shown.map((one, i) => {
+            const at = x(Number(one.value) / 1000);
+            const thick = 4 + 13 * Math.sqrt(one.rows / most);
+            const middle = i * step + step / 2 + 2;
+            return html`<g key=${one.cell}>
+              <text class="label" x=${names} y=${middle + 4} text-anchor="end">${short(cellName(column, one.cell), Math.floor(names / 7))}</text>
+              <rect class=${Number(one.value) < 0 ? "below" : "above"} x=${Math.min(at, x(0))} width=${Math.max(Math.abs(at - x(0)), 1)} y=${middle - thick / 2} height=${thick} rx="1.5" />
+            </g>`;
+          })}
+          <${BottomAxis} ticks=${x.ticks(3).map((value) => ({ at: x(value), text: compact(value) }))} y=${height - FOOT} from=${names + 10} to=${Math.max(width - 12, names + 40)} />
+        </svg>`
+      : null}
+    ${seen.length > shown.length ? html`<p class="aside">${seen.length - shown.length} more labels are in the table.</p>` : null}
+  </div>`;
+}
+
+/** The rows of a column along its axis. @param {{column: Column, mode: import("../axis.js").Mode}} props */
+export function Distribution({ column, mode }) {
+  const rows = column.cells?.rows ?? [];
+  const table = () => html`<${Table} caption="Rows in each cell" heads=${["cell", "rows"]} numbers=${1} rows=${rows.map((n, cell) => [cellName(column, cell), count(n)])} />`;
+  return html`<${Figure} caption=${html`<strong>Distribution</strong>`} label=${`Distribution over ${rows.length} cells; most rows, ${count(Math.max(...rows))}, at ${cellName(column, rows.indexOf(Math.max(...rows)))}`} table=${table}>
+    ${column.kind === "label" ? html`<${LabelRows} column=${column} />` : html`<${Histogram} column=${column} mode=${mode} />`}
+  <//>`;
+}
+
+/** @param {{column: Column, mode: import("../axis.js").Mode}} props */
+function Histogram({ column, mode }) {
+  const [ref, width] = useWidth();
+  const range = /** @type {[number, number]} */ ([12, Math.max(width - 12, 60)]);
+  const axis = axisOf(column, range, mode);
+  const bins = densityOf(column, axis, range);
+  const floor = HEIGHT - FOOT;
+  const shape = area((/** @type {any} */ bin) => bin.x + bin.width / 2, floor, (/** @type {any} */ bin) => floor - bin.height * (floor - 10)).curve(curveStep);
+  return html`<div ref=${ref} class="drawing">
+    ${width
+      ? html`<svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`}>
+          <path class="histogram" d=${shape(bins)} />
+          <${BottomAxis} ticks=${axis.ticks} y=${floor} from=${range[0]} to=${range[1]} />
+        </svg>`
+      : null}
+  </div>`;
+}
+
+/** @param {{column: Column}} props */
+function LabelRows({ column }) {
+  const rows = column.cells?.rows ?? [];
+  const most = Math.max(...rows, 1);
+  const all = rows.map((n, cell) => ({ n, cell })).filter((one) => one.n);
+  const total = rows.reduce((sum, n) => sum + n, 0);
+  const shown = all.slice(0, MOST_LABELS + 6);
+  return html`<ul class="bars" aria-hidden="true">
+      ${shown.map(
+        ({ n, cell }) => html`<li>
+          <bdi class="name">${cellName(column, cell)}</bdi>
+          <svg class="row-bar" viewBox="0 0 100 10" preserveAspectRatio="none"><rect width=${(100 * n) / most} height="10" /></svg>
+          <span class="number">${((100 * n) / total).toFixed(1)} %</span>
+        </li>`,
+      )}
+    </ul>
+    ${all.length > shown.length ? html`<p class="aside">${all.length - shown.length} more labels are in the table.</p>` : null}`;
+}

@@ -1,0 +1,51 @@
+// Where two columns meet more often, or less, than by chance: a table whose cells are coloured where that is sure.
+import { html } from "htm/preact";
+import { ground } from "../colours.js";
+import { count, number, short } from "../format.js";
+import { dark } from "../scheme.js";
+
+const MOST = 16; // rows and columns of the table at first
+
+/** @param {{a: string, b: string, regions: import("../data.js").Regions}} props */
+export function RegionsTable({ a, b, regions }) {
+  const { observed, residual, sure } = regions;
+  const total = Math.max(observed.flat().reduce((sum, n) => sum + n, 0), 1);
+  const rows = observed.map((row) => row.reduce((sum, n) => sum + n, 0));
+  const cols = regions.b.map((_, j) => observed.reduce((sum, row) => sum + row[j], 0));
+  const shownRows = rows.map((n, i) => ({ n, i })).filter((one) => one.n).slice(0, MOST);
+  const shownCols = cols.map((n, j) => ({ n, j })).filter((one) => one.n).slice(0, MOST);
+  const left = rows.filter(Boolean).length - shownRows.length + cols.filter(Boolean).length - shownCols.length;
+  const top = Math.max(...residual.flat().map(Math.abs), 1);
+  return html`
+    <div class="scroll" tabindex="0" role="region" aria-label="Rows observed and expected">
+      <table class="regions">
+        <caption class="unseen">Rows observed, and times as many as expected, in regions of both columns</caption>
+        <thead>
+          <tr>
+            <td><span class="corner"><bdi>${short(a, 24)}</bdi> ↓ <bdi>${short(b, 24)}</bdi> →</span></td>
+            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${short(regions.b[j], 22)}</bdi></th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${shownRows.map(
+            ({ i }) => html`<tr>
+              <th scope="row"><bdi>${short(regions.a[i], 26)}</bdi></th>
+              ${shownCols.map(({ j }) => {
+                const expected = (rows[i] * cols[j]) / total;
+                const ratio = expected ? observed[i][j] / expected : 0;
+                const colour = sure[i][j] ? ground(Math.sign(residual[i][j]) * Math.sqrt(Math.abs(residual[i][j]) / top), dark.value) : "";
+                return html`<td class=${sure[i][j] ? "" : "unsure"} style=${{ backgroundColor: colour }} title=${`expected ${number(expected)}`}>
+                  ${count(observed[i][j])}<small>${sure[i][j] ? `× ${number(ratio, 2)}` : "·"}</small>
+                </td>`;
+              })}
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    <p class="aside">
+      Rows in each region and how many times as many as under independence. Blue: more, orange: fewer, each beyond what chance gives
+      among all regions; a dot: may be chance.${left > 0 ? ` ${left} smaller regions are left out here.` : ""}
+    </p>
+  `;
+}

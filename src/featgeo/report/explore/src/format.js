@@ -1,0 +1,87 @@
+// Numbers, dates and names as readers see them.
+
+const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+export const NONE = "–";
+
+/** Digits raised, for powers of ten. @param {number} power */
+const raised = (power) => (power < 0 ? "⁻" : "") + [...String(Math.abs(power))].map((d) => RAISED[Number(d)]).join("");
+
+/** @param {number | null | undefined} value @param {number} [digits] that count */
+export function number(value, digits = 3) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  if (value === 0) return "0";
+  const size = Math.abs(Number(value.toPrecision(digits)));
+  const sign = value < 0 ? "−" : "";
+  if (Number.isInteger(value) && size < 1e9) return sign + grouped(Math.abs(value));
+  if (size >= 1e6 || size < 1e-3) {
+    const [mantissa, power] = Math.abs(value).toExponential(digits - 1).split("e");
+    return `${sign}${mantissa}×10${raised(Number(power))}`;
+  }
+  if (size >= 10 ** digits) return sign + grouped(Math.round(Math.abs(value)));
+  return sign + Math.abs(value).toPrecision(digits);
+}
+
+/** Whole numbers with commas. @param {number} value */
+const grouped = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, ",");
+
+/** @param {number | null | undefined} value */
+export const count = (value) => (value === null || value === undefined ? NONE : grouped(Math.round(value)));
+
+/** Strengths in hundredths. @param {number | null | undefined} value */
+export function strength(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  const text = Math.abs(value).toFixed(2);
+  return value < 0 && text !== "0.00" ? `−${text}` : text;
+}
+
+/** @param {number | null | undefined} value */
+export function pvalue(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  if (value <= 1e-290) return "< 10⁻²⁹⁰"; // tails are not followed any further
+  return value < 1e-3 ? number(value, 1) : number(value, 2);
+}
+
+/** @param {number | null | undefined} value a share @param {number} [digits] after the point */
+export function percent(value, digits = 0) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  const text = `${(100 * value).toFixed(digits)} %`.replace("-", "−");
+  return value > 0 && Number((100 * value).toFixed(digits)) === 0 ? `< ${10 ** -digits} %` : text;
+}
+
+const DAY = 864e5;
+
+/** Milliseconds since 1970 as a date; with the time where spans are shorter than some days. @param {number} value @param {number} [span] */
+export function date(value, span = Infinity) {
+  const time = new Date(value);
+  if (Number.isNaN(time.getTime())) return number(value / (365.2425 * DAY) + 1970, 6);
+  const text = time.toISOString();
+  if (span < 3 * DAY) return text.slice(0, 16).replace("T", " ");
+  return text.slice(0, text.indexOf("T"));
+}
+
+/** A value of a column in its own units. @param {import("./data.js").Column} column @param {number | null | undefined} value @param {number} [digits] */
+export function valueOf(column, value, digits = 4) {
+  if (value === null || value === undefined) return NONE;
+  return column.kind === "date" ? date(value) : number(value, digits);
+}
+
+/** What to call a cell of a column. @param {import("./data.js").Column} column @param {number} cell */
+export function cellName(column, cell) {
+  const cells = /** @type {import("./data.js").Cells} */ (column.cells);
+  if (cells.labels) return short(cells.labels[cell]);
+  const low = /** @type {number[]} */ (cells.low)[cell];
+  const high = /** @type {number[]} */ (cells.high)[cell];
+  return low === high ? valueOf(column, low, 6) : `${valueOf(column, low, 6)} to ${valueOf(column, high, 6)}`;
+}
+
+/** A text that fits: what cannot be seen is made visible, the middle of what is long is left out. @param {string} text @param {number} [most] */
+export function short(text, most = 60) {
+  const seen = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "\u{fffd}");
+  const letters = seen.length > most ? [...seen] : null;
+  if (!letters || letters.length <= most) return seen === "" ? "(empty)" : seen;
+  const half = Math.floor((most - 1) / 2);
+  return `${letters.slice(0, half).join("")}…${letters.slice(-half).join("")}`;
+}
+
+/** A name between quotes that cannot turn the text around it, for labels that are read aloud. @param {string} text */
+export const quoted = (text) => `“\u2068${short(text, 40)}\u2069”`;

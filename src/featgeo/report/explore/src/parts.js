@@ -1,0 +1,140 @@
+// Pieces that all views are made of. Whatever comes from the data is text, never markup.
+import { html } from "htm/preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { columns, data, isFound, pairs } from "./data.js";
+import { pvalue, quoted, short, strength } from "./format.js";
+import { href, pairHref } from "./route.js";
+
+/** The width that an element has, in pixels. @returns {[import("preact").RefObject<HTMLDivElement | null>, number]} */
+export function useWidth(first = 600) {
+  const ref = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    if (!ref.current) return undefined;
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry.contentRect.width)));
+    observer.observe(ref.current);
+    setWidth(Math.floor(ref.current.getBoundingClientRect().width) || first);
+    return () => observer.disconnect();
+  }, []);
+  return [ref, width];
+}
+
+/** The name of a column. @param {{column: number, most?: number}} props */
+export const Name = ({ column, most }) =>
+  html`<bdi class="name" title=${short(columns[column].name, 200)}>${short(columns[column].name, most)}</bdi>`;
+
+/** @param {{column: number, most?: number}} props */
+export const ColumnLink = ({ column, most }) =>
+  html`<a href=${href("column", column)}><${Name} column=${column} most=${most} /></a>`;
+
+/** @param {{pair: number, most?: number}} props */
+export const PairLink = ({ pair, most = 40 }) =>
+  html`<a href=${pairHref(pair)}><${Name} column=${pairs.a[pair]} most=${most} /> <span class="times">×</span>${" "}
+    <${Name} column=${pairs.b[pair]} most=${most} /></a>`;
+
+/** A table. Cells are texts, or elements of ours. @param {{heads: any[], rows: any[][], caption?: string, numbers?: number}} props `numbers` columns at the end are aligned to the right */
+export const Table = ({ heads, rows, caption, numbers = 0 }) => html`
+  <div class="scroll" tabindex="0" role="region" aria-label=${caption ?? "Table"}>
+    <table>
+      ${caption ? html`<caption class="unseen">${caption}</caption>` : null}
+      <thead>
+        <tr>${heads.map((head, i) => html`<th scope="col" class=${i >= heads.length - numbers ? "number" : ""}>${head}</th>`)}</tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) => html`<tr>
+            ${row.map((cell, i) =>
+              i === 0
+                ? html`<th scope="row">${cell}</th>`
+                : html`<td class=${i >= row.length - numbers ? "number" : ""}>${cell}</td>`,
+            )}
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>
+`;
+
+/** What is drawn only once it is opened. @param {{summary: any, children: () => any, open?: boolean}} props */
+export function Folded({ summary, children, open = false }) {
+  const [isOpen, setOpen] = useState(open);
+  return html`<details open=${isOpen} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
+    <summary>${summary}</summary>
+    ${isOpen ? children() : null}
+  </details>`;
+}
+
+/**
+ * A picture with its words, and the table behind it.
+ * @param {{caption: any, label: string, table: () => any, children: any, className?: string}} props
+ */
+export const Figure = ({ caption, label, table, children, className = "" }) => html`
+  <figure class=${className}>
+    <figcaption>${caption}</figcaption>
+    <div role="img" aria-label=${label}>${children}</div>
+    <${Folded} summary="As a table">${table}<//>
+  </figure>
+`;
+
+/** A strength with its interval on a line from 0 to 1; hollow where it may be chance. @param {{value: number, low?: number, high?: number, found?: boolean}} props */
+export function Meter({ value, low, high, found = true }) {
+  const part = (/** @type {number} */ v) => 100 * Math.min(Math.max(v, 0), 1);
+  return html`<svg class=${`meter ${found ? "" : "chance"}`} viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+    <rect class="track" x="0" y="3" width="100" height="4" />
+    <rect class="bar" x="0" y="3" width=${part(value)} height="4" />
+    ${low === undefined || high === undefined
+      ? null
+      : html`<rect class="reach" x=${part(low)} y="1" width=${Math.max(part(high) - part(low), 0.6)} height="8" />`}
+  </svg>`;
+}
+
+/** What a pair says, to be read aloud. @param {number} k */
+export function pairWords(k) {
+  const names = `${quoted(columns[pairs.a[k]].name)} and ${quoted(columns[pairs.b[k]].name)}`;
+  const sure = isFound(k) ? "" : "may be chance, ";
+  return `${names}: ${sure}strength ${strength(pairs.strength[k])}, p ${pvalue(pairs.pvalue[k])}`;
+}
+
+/** A note that what is shown may be chance. */
+export const ChanceNote = () => html`<p class="note" role="note">
+  <strong>May be chance.</strong> Among ${pairs.a.length.toLocaleString("en")} pairs, so much is found without any dependence. What is drawn
+  below is shown for completeness, in grey, at a false-discovery rate of ${data.rate}.
+</p>`;
+
+/** Buttons of which one is on. @param {{label: string, options: [string, string][], value: string, onChange: (value: string) => void}} props */
+export const Switch = ({ label, options, value, onChange }) => html`
+  <div class="switch" role="group" aria-label=${label}>
+    ${options.map(
+      ([key, text]) =>
+        html`<button type="button" aria-pressed=${value === key ? "true" : "false"} onClick=${() => onChange(key)}>${text}</button>`,
+    )}
+  </div>
+`;
+
+/** Lines that give the same in Python. @param {{lines: string[]}} props */
+export function Code({ lines }) {
+  const [said, setSaid] = useState("");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(lines.join("\n"));
+      setSaid("copied");
+    } catch {
+      setSaid("select it by hand: the browser does not let pages copy here");
+    }
+  };
+  return html`<div class="code">
+    <pre tabindex="0"><code>${lines.join("\n")}</code></pre>
+    <button type="button" onClick=${copy}>Copy</button> <span role="status">${said}</span>
+  </div>`;
+}
+
+/** A text as Python writes it. @param {string} text */
+export const literal = (text) => JSON.stringify(text);
+
+/** How to have this exploration in Python. */
+export function loading() {
+  const more = [];
+  if (data.target !== null) more.push(`target=${literal(columns[data.target].name)}`);
+  if (data.given.length) more.push(`given=[${data.given.map((i) => literal(columns[i].name)).join(", ")}]`);
+  return ["import featgeo as fg", "", `found = fg.explore(${["table", ...more].join(", ")})  # or fg.load("exploration.fg")`];
+}

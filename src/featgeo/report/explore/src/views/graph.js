@@ -1,0 +1,60 @@
+// Direct dependences: pairs that still depend once all other columns are known.
+import { html } from "htm/preact";
+import { useState } from "preact/hooks";
+import { columns, data, pairOf } from "../data.js";
+import { count, pvalue, short, strength } from "../format.js";
+import { Code, ColumnLink, Figure, Table, loading, useWidth } from "../parts.js";
+import { go, href } from "../route.js";
+
+export function Graph() {
+  const { a, b, strength: own, pvalue: p, nodes } = data.graph;
+  const most = data.graph.drawn;
+  const [drawn, setDrawn] = useState(Math.min(most, Math.max(2 * nodes.length, 12)));
+  const rows = () => html`<${Table} caption="Direct dependences" numbers=${3} heads=${["column", "column", "strength", "p", "pair"]}
+    rows=${a.map((i, n) => [html`<${ColumnLink} column=${i} most=${32} />`, html`<${ColumnLink} column=${b[n]} most=${32} />`, strength(own[n]), pvalue(p[n]), pairOf(i, b[n]) < 0 ? "" : html`<a href=${href("pair", i, b[n])} aria-label=${`open ${short(columns[i].name, 40)} and ${short(columns[b[n]].name, 40)}`}>open</a>`])} />`;
+  return html`
+    <h1 tabindex="-1">Direct dependences</h1>
+    <p class="lead">Two columns are joined where they still depend on each other given one function of each of all other columns. What goes
+      through others is not drawn. A line is no arrow: it does not say which is the cause. Columns that repeat each other take each other’s other lines away.</p>
+    ${most > 3 ? html`<div class="controls"><label>Lines, the strongest first
+      <input type="range" min="1" max=${most} value=${drawn} aria-valuetext=${`${drawn} of ${a.length}`} onInput=${(/** @type {any} */ event) => setDrawn(Number(event.target.value))} /></label></div>` : null}
+    ${a.length
+      ? html`<${Figure} className="graph-figure" table=${rows} caption=${drawn < a.length ? `The ${count(drawn)} strongest of ${count(a.length)} lines; the broader, the stronger.` : `${count(a.length)} lines; the broader, the stronger.`}
+          label=${`Graph of ${data.graph.nodes.length} columns and ${drawn} lines. Strongest: ${short(columns[a[0]].name, 40)} and ${short(columns[b[0]].name, 40)}, ${strength(own[0])}`}>
+          <${Net} drawn=${drawn} />
+        <//>`
+      : html`<p>No pair depends on each other once all others are known, beyond what chance gives.</p>`}
+    <section aria-labelledby="python"><h2 id="python">The same in Python</h2><${Code} lines=${[...loading(), "found.direct.to_frame()"]} /></section>
+  `;
+}
+
+/** @param {{drawn: number}} props lines */
+function Net({ drawn }) {
+  const [ref, width] = useWidth();
+  const [at, setAt] = useState(-1);
+  const { nodes, at: points, a, b, strength: own } = data.graph;
+  const wide = Math.max(...points.map((point) => point[0]), 0.05);
+  const tall = Math.max(...points.map((point) => point[1]), 0.05);
+  const [side, edge] = [width < 500 ? 54 : 90, 26];
+  const room = Math.max(width - 2 * side, 60);
+  const most = width < 500 ? 460 : 720;
+  const height = Math.min(Math.max((room * tall) / wide, Math.min(Math.sqrt(nodes.length) * 110, most)), most);
+  const place = new Map(nodes.map((node, i) => [node, [side + (points[i][0] / wide) * room, edge + (points[i][1] / tall) * (height - 2 * edge)]]));
+  const lines = Array.from({ length: drawn }, (_, n) => n);
+  const near = new Set(at < 0 ? nodes : lines.filter((n) => a[n] === at || b[n] === at).flatMap((n) => [a[n], b[n]]));
+  const letters = width < 500 ? 12 : nodes.length > 40 ? 14 : 20;
+  return html`<div ref=${ref} class="drawing">${width ? html`<svg class="net" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
+    ${lines.map((n) => {
+      const [from, to] = [place.get(a[n]) ?? [0, 0], place.get(b[n]) ?? [0, 0]];
+      const isNear = at < 0 || a[n] === at || b[n] === at;
+      return html`<line key=${n} class=${isNear ? "edge" : "edge far"} x1=${from[0]} y1=${from[1]} x2=${to[0]} y2=${to[1]} stroke-width=${1 + 7 * Math.min(own[n], 1)} />`;
+    })}
+    ${nodes.map((node) => {
+      const [x, y] = place.get(node) ?? [0, 0];
+      return html`<g key=${node} class=${near.has(node) || node === at ? "node" : "node far"} onPointerEnter=${() => setAt(node)} onPointerLeave=${() => setAt(-1)} onClick=${() => go(href("column", node))}>
+        <circle cx=${x} cy=${y} r=${node === data.target ? 8 : 5.5} class=${node === data.target ? "target" : ""} />
+        <text x=${Math.min(Math.max(x, 4 + letters * 3), width - 4 - letters * 3)} y=${y - 10} text-anchor="middle">${short(columns[node].name, letters)}</text>
+      </g>`;
+    })}
+  </svg>` : null}</div>`;
+}

@@ -1,0 +1,110 @@
+// Two columns in full.
+import { signal } from "@preact/signals";
+import { html } from "htm/preact";
+import { axisModes } from "../axis_switch.js";
+import { CLASSIC, columns, data, detailOf, isFound, nPairs, pairOf, pairs } from "../data.js";
+import { FunctionFigure } from "../figures/functions.js";
+import { GivenFigure } from "../figures/given.js";
+import { RegionsTable } from "../figures/regions.js";
+import { count, number, percent, pvalue, short, strength } from "../format.js";
+import { ChanceNote, Code, ColumnLink, Folded, Meter, literal, loading } from "../parts.js";
+import { go, href } from "../route.js";
+
+const AT_ONCE = 2; // modes that are drawn without being asked for
+
+/** The pair that was looked at last. */
+export const lastPair = signal(0);
+
+/** @param {{names: number[]}} props */
+export function Pair({ names }) {
+  const k = names.length === 2 ? pairOf(names[0], names[1]) : -1;
+  if (k < 0) {
+    return html`<h1 tabindex="-1">A pair of columns</h1>
+      ${nPairs ? html`<p>Choose two columns.</p><${Chooser} a=${pairs.a[0]} b=${pairs.b[0]} />` : html`<p>This table has no two columns that vary.</p>`}`;
+  }
+  const detail = detailOf(k);
+  const [a, b] = [pairs.a[k], pairs.b[k]];
+  return html`
+    <h1 tabindex="-1" class="pair-title"><${ColumnLink} column=${a} /> <span class="times">×</span> <${ColumnLink} column=${b} /></h1>
+    <${Chooser} a=${a} b=${b} />
+    ${isFound(k) ? null : html`<${ChanceNote} />`}
+    ${detail ? html`<p class="lead">${detail.words.join(" ")}</p>` : null}
+    <${Facts} k=${k} />
+    ${detail ? html`<${Drawings} key=${k} k=${k} detail=${detail} />` : html`<p class="note" role="note">
+      This page keeps the functions of the ${count(Object.keys(data.details).length)} pairs that are opened first, so that it stays small.
+      The lines below give those of this pair.</p>`}
+    <section aria-labelledby="python">
+      <h2 id="python">The same in Python</h2>
+      <${Code} lines=${[...loading(), `pair = found.pair(${literal(columns[a].name)}, ${literal(columns[b].name)})`, "pair.modes, pair.functions(), pair.regions", `pair.given(${literal(columns[a].name)}).to_frame()`]} />
+    </section>
+  `;
+}
+
+/** @param {{a: number, b: number}} props */
+function Chooser({ a, b }) {
+  const choose = (/** @type {number} */ first, /** @type {number} */ second) => pairOf(first, second) >= 0 && go(href("pair", first, second));
+  const options = (/** @type {number} */ other) => [...data.order].sort((i, j) => i - j).map((i) => html`<option key=${i} value=${i} disabled=${pairOf(i, other) < 0}>${short(columns[i].name, 50)}</option>`);
+  return html`<div class="controls">
+    <label>First column <select value=${a} onChange=${(/** @type {any} */ event) => choose(Number(event.target.value), b)}>${options(b)}</select></label>
+    <label>Second column <select value=${b} onChange=${(/** @type {any} */ event) => choose(a, Number(event.target.value))}>${options(a)}</select></label>
+  </div>`;
+}
+
+/** @param {{k: number}} props */
+function Facts({ k }) {
+  const one = (/** @type {string} */ name) => pairs[name][k];
+  const [a, b] = [columns[pairs.a[k]], columns[pairs.b[k]]];
+  const level = percent(data.confidence);
+  return html`<dl class="facts numbers">
+    <div class="wide"><dt>strength on held-out rows</dt><dd data-name="strength" data-value=${one("strength")}>${strength(one("strength"))} <small>${level} interval ${strength(one("low"))} to ${strength(one("high"))}</small><${Meter} value=${one("strength")} low=${one("low")} high=${one("high")} found=${isFound(k)} /></dd></div>
+    <div><dt>p-value of independence</dt><dd data-name="pvalue" data-value=${one("pvalue")}>${pvalue(one("pvalue"))} <small>q ${pvalue(one("qvalue"))}</small></dd></div>
+    <div><dt>${CLASSIC[pairs.classic_kind[k]]}</dt><dd data-name="classic" data-value=${one("classic")}>${strength(one("classic"))}</dd></div>
+    <div><dt>modes that held-out rows support</dt><dd data-name="n_modes" data-value=${one("n_modes")}>${one("n_modes")}</dd></div>
+    <div><dt>mutual information</dt><dd data-name="mutual_information" data-value=${one("mutual_information")}>${number(one("mutual_information"))} <small>nats</small></dd></div>
+    <div><dt><bdi>${short(a.name, 30)}</bdi> tells of <bdi>${short(b.name, 30)}</bdi></dt><dd data-name="b_from_a" data-value=${one("b_from_a")}>${percent(Math.max(one("b_from_a"), 0))}</dd></div>
+    <div><dt><bdi>${short(b.name, 30)}</bdi> tells of <bdi>${short(a.name, 30)}</bdi></dt><dd data-name="a_from_b" data-value=${one("a_from_b")}>${percent(Math.max(one("a_from_b"), 0))}</dd></div>
+    <div><dt>rows that have both</dt><dd data-name="rows" data-value=${one("rows")}>${count(one("rows"))} <small>of ${count(data.rows)}</small></dd></div>
+    ${data.given.length && one("strength_given") !== null ? html`<div><dt>strength given ${data.given.map((i) => short(columns[i].name, 20)).join(", ")}</dt><dd data-name="strength_given" data-value=${one("strength_given")}>${strength(one("strength_given"))} <small>p ${pvalue(one("pvalue_given"))}</small></dd></div>` : null}
+  </dl>`;
+}
+
+/** @param {{k: number, detail: import("../data.js").Detail}} props */
+function Drawings({ k, detail }) {
+  const [a, b] = [columns[pairs.a[k]], columns[pairs.b[k]]];
+  const found = isFound(k) && pairs.n_modes[k] > 0;
+  const [switches, mode] = axisModes(a, b);
+  const shown = detail.f.map((_, i) => i);
+  const one = (/** @type {number} */ i) => html`<${Mode} key=${i} i=${i} detail=${detail} a=${a} b=${b} modes=${[mode(a), mode(b)]} found=${found && detail.modes.supported[i]} />`;
+  return html`
+    ${switches}
+    <section aria-labelledby="given-title">
+      <h2 id="given-title">One given the other</h2>
+      <div class="side-by-side">
+        <${GivenFigure} own=${a} other=${b} given=${detail.b_given_a} mode=${mode(a)} found=${found} />
+        <${GivenFigure} own=${b} other=${a} given=${detail.a_given_b} mode=${mode(b)} found=${found} />
+      </div>
+    </section>
+    <section aria-labelledby="modes-title">
+      <h2 id="modes-title">Modes</h2>
+      <p class="aside">Each mode is a function of either column; under them the two correlate most. Shaded: where the rows are.</p>
+      ${shown.slice(0, AT_ONCE).map(one)}
+      ${shown.length > AT_ONCE ? html`<${Folded} summary=${`${shown.length - AT_ONCE} more ${shown.length - AT_ONCE === 1 ? "mode" : "modes"}`}>${() => shown.slice(AT_ONCE).map(one)}<//>` : null}
+    </section>
+    <section aria-labelledby="regions-title">
+      <h2 id="regions-title">Observed and expected</h2>
+      <${RegionsTable} a=${a.name} b=${b.name} regions=${detail.regions} />
+    </section>
+  `;
+}
+
+/** @param {{i: number, detail: import("../data.js").Detail, a: import("../data.js").Column, b: import("../data.js").Column, modes: import("../axis.js").Mode[], found: boolean}} props */
+function Mode({ i, detail, a, b, modes, found }) {
+  const { held_out, low, high } = detail.modes;
+  return html`<div class="mode">
+    <h3>Mode ${i + 1}: ${found ? html`correlation ${strength(held_out[i])} <small>${strength(low[i])} to ${strength(high[i])}, on held-out rows</small>` : html`may be chance <small>held-out correlation ${strength(held_out[i])}</small>`}</h3>
+    <div class="side-by-side">
+      <${FunctionFigure} column=${a} values=${detail.f[i]} letter="f" mode=${modes[0]} found=${found} />
+      <${FunctionFigure} column=${b} values=${detail.g[i]} letter="g" mode=${modes[1]} found=${found} />
+    </div>
+  </div>`;
+}
