@@ -1,42 +1,25 @@
 """The report as a browser shows it: quiet, complete, sortable, readable on any screen, in the dark and on paper."""
 
 import io
-import os
-import shutil
 from pathlib import Path
 
 import pytest
+from browsing import running_browser
 from PIL import Image
-from playwright.sync_api import Error, sync_playwright
 from report_samples import FIRST, SECOND, sample_report, write_report
 
 from featgeo.paper.experiments import EXPERIMENTS
 from featgeo.report.contents import Chapter
 from featgeo.reproduce import INTRODUCTION
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 TABLE = "table.sortable"
 
 
 @pytest.fixture(scope="module")
 def browser():
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        absent(f"none of {', '.join(BROWSERS)} is on the path. Install one, e.g. apt-get install chromium.")
-    with sync_playwright() as playwright:
-        quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        try:
-            running = playwright.chromium.launch(executable_path=program, args=quiet)
-        except Error as error:
-            absent(f"{program} does not start: {error}")
+    with running_browser() as running:
         yield running
-        running.close()
-
-
-def absent(reason):
-    """Tests of the page need a browser; where one is required, to have none is a failure."""
-    (pytest.fail if os.environ.get("FEATGEO_BROWSER") == "required" else pytest.skip)(f"No browser: {reason}")
 
 
 @pytest.fixture(scope="module")

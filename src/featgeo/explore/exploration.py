@@ -311,12 +311,17 @@ class Exploration(Shown):
         if i == j or is_same_date(columns[i], columns[j]):
             raise ValueError(f"A pair is two columns, and {a!r} and {b!r} are one. Name another.")
         first, second = sorted((i, j))
-        names = self.pairs.columns
-        place = int(np.flatnonzero((names["a"] == columns[first].name) & (names["b"] == columns[second].name))[0])
-        summary = {name: values[place] for name, values in names.items()}
+        place = self._place_of_pair[columns[first].name, columns[second].name]
+        summary = {name: values[place] for name, values in self.pairs.columns.items()}
         with bounded_threads():
             detail = PairDetail.of(self.counts, (first, second), summary, self.rate)
         return detail if i == first else detail.turned()
+
+    @cached_property
+    def _place_of_pair(self) -> dict[tuple[str, str], int]:
+        """The row of each pair in `pairs`, by the names of its columns in the order of the table."""
+        names = self.pairs.columns
+        return {pair: i for i, pair in enumerate(zip(names["a"], names["b"], strict=True))}
 
     def _checked_place(self, name: str) -> int:
         """Where a column stands among those that are compared."""

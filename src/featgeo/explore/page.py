@@ -255,8 +255,8 @@ def _opened_first(exploration: Exploration) -> list[int]:
     pairs = exploration.pairs.columns
     strength, classic = (np.nan_to_num(np.asarray(pairs[name], dtype=np.float64)) for name in ("strength", "classic"))
     chance = np.asarray(pairs["qvalue"]) > exploration.rate
-    names = np.array([pairs["a"], pairs["b"]], dtype=object)
-    target = (names == exploration.target_name).any(axis=0)
+    names = zip(pairs["a"], pairs["b"], strict=True)
+    target = np.array([exploration.target_name in pair for pair in names], dtype=bool)
     worth = np.maximum(strength, 2 * (strength - np.abs(classic)))  # what is missed elsewhere is looked for here
     return np.lexsort((-worth, ~target, chance)).tolist() if len(strength) else []
 

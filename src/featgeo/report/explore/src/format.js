@@ -37,15 +37,15 @@ export function strength(value) {
 /** @param {number | null | undefined} value */
 export function pvalue(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
-  if (value <= 1e-290) return "< 10⁻²⁹⁰"; // tails are not followed any further
+  if (value <= 1e-290) return "<\u00a010⁻²⁹⁰"; // tails are not followed any further
   return value < 1e-3 ? number(value, 1) : number(value, 2);
 }
 
 /** @param {number | null | undefined} value a share @param {number} [digits] after the point */
 export function percent(value, digits = 0) {
   if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
-  const text = `${(100 * value).toFixed(digits)} %`.replace("-", "−");
-  return value > 0 && Number((100 * value).toFixed(digits)) === 0 ? `< ${10 ** -digits} %` : text;
+  const text = `${(100 * value).toFixed(digits)}\u00a0%`.replace("-", "−");
+  return value > 0 && Number((100 * value).toFixed(digits)) === 0 ? `<\u00a0${10 ** -digits}\u00a0%` : text;
 }
 
 const DAY = 864e5;
@@ -74,11 +74,14 @@ export function cellName(column, cell) {
   return low === high ? valueOf(column, low, 6) : `${valueOf(column, low, 6)} to ${valueOf(column, high, 6)}`;
 }
 
-/** A text that fits: what cannot be seen is made visible, the middle of what is long is left out. @param {string} text @param {number} [most] */
+const ENDED = 30; // letters up to which a text loses its end, and beyond which its middle
+
+/** A text that fits: what cannot be seen is made visible, the end or the middle of what is long is left out. @param {string} text @param {number} [most] */
 export function short(text, most = 60) {
   const seen = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "\u{fffd}");
   const letters = seen.length > most ? [...seen] : null;
   if (!letters || letters.length <= most) return seen === "" ? "(empty)" : seen;
+  if (most <= ENDED) return `${letters.slice(0, most - 1).join("")}…`;
   const half = Math.floor((most - 1) / 2);
   return `${letters.slice(0, half).join("")}…${letters.slice(-half).join("")}`;
 }

@@ -34,7 +34,7 @@ export const PairLink = ({ pair, most = 40 }) =>
 
 /** A table. Cells are texts, or elements of ours. @param {{heads: any[], rows: any[][], caption?: string, numbers?: number}} props `numbers` columns at the end are aligned to the right */
 export const Table = ({ heads, rows, caption, numbers = 0 }) => html`
-  <div class="scroll" tabindex="0" role="region" aria-label=${caption ?? "Table"}>
+  <div class="scroll" tabindex="0" role="group" aria-label=${caption ?? "Table"}>
     <table>
       ${caption ? html`<caption class="unseen">${caption}</caption>` : null}
       <thead>

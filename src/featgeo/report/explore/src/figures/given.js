@@ -90,8 +90,9 @@ function Bands({ own, other, given, mode }) {
       : html`<${Ribbon} ...${{ cells, own, other, given, width, domain, scaled, mode }} />`;
   return html`<div ref=${ref} class="drawing">${inner}</div>
     <p class="legend">
-      <span class="key wide"></span> 5 % to 95 % <span class="key close"></span> 25 % to 75 % <span class="key middle"></span> median
-      <span class="key mean"></span> mean <span class="key seen"></span> observed mean
+      <span><span class="key wide"></span> 5 % to 95 %</span> <span><span class="key close"></span> 25 % to 75 %</span>
+      <span><span class="key middle"></span> median</span> <span><span class="key mean"></span> mean</span>
+      <span><span class="key seen"></span> observed mean</span>
     </p>`;
 }
 
@@ -199,6 +200,6 @@ function StackedRows({ stacks, own, width, colour }) {
         high > low ? html`<rect class="share" x=${x(low)} width=${Math.max(x(high) - x(low) - 0.8, 0.2)} y=${place * step + 4} height=${step - 6} fill=${colour(l)} />` : null,
       )}
     </g>`)}
-    <${BottomAxis} ticks=${SHARE_TICKS.map((share) => ({ at: x(share), text: percent(share) }))} y=${height - FOOT} from=${names + 12} to=${width - 18} />
+    <${BottomAxis} ticks=${(width < 460 ? [0, 0.5, 1] : SHARE_TICKS).map((share) => ({ at: x(share), text: percent(share) }))} y=${height - FOOT} from=${names + 12} to=${width - 18} />
   </svg>`;
 }

@@ -76,5 +76,5 @@ function Dumbbells({ pairs: some }) {
     })}
     <${BottomAxis} ticks=${x.ticks(width < 500 ? 3 : 6).map((value) => ({ at: x(value), text: compact(value) }))} y=${height - 24} from=${names + 12} to=${Math.max(width - 16, names + 60)} />
   </svg>` : null}
-  <p class="legend"><span class="key before"></span> before <span class="key after"></span> given the controls <span class="key hollow"></span> may be chance</p></div>`;
+  <p class="legend"><span><span class="key before"></span> before</span> <span><span class="key after"></span> given the controls</span> <span><span class="key hollow"></span> may be chance</span></p></div>`;
 }

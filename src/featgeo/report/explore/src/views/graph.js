@@ -28,6 +28,23 @@ export function Graph() {
   `;
 }
 
+const LETTER = 6.4; // pixels, about
+const PLACES = [-10, 20, -23, 33]; // where a name stands, from its point
+
+/** Names beside their points, where none is in the way. @param {{text: string, at: number[]}[]} nodes @param {number} width @param {number} height */
+function labelled(nodes, width, height) {
+  /** @type {{x: number, y: number, half: number}[]} */
+  const taken = nodes.map(({ at }) => ({ x: at[0], y: at[1] + 4, half: 6 }));
+  return nodes.map(({ text, at }) => {
+    const half = (text.length * LETTER) / 2;
+    const x = Math.min(Math.max(at[0], half + 2), width - half - 2);
+    const free = (/** @type {number} */ y) => y > 10 && y < height && taken.every((one) => Math.abs(one.x - x) > one.half + half || Math.abs(one.y - y) > 12);
+    const y = at[1] + (PLACES.find((away) => free(at[1] + away)) ?? PLACES[0]);
+    taken.push({ x, y, half });
+    return { x, y, text };
+  });
+}
+
 /** @param {{drawn: number}} props lines */
 function Net({ drawn }) {
   const [ref, width] = useWidth();
@@ -43,17 +60,18 @@ function Net({ drawn }) {
   const lines = Array.from({ length: drawn }, (_, n) => n);
   const near = new Set(at < 0 ? nodes : lines.filter((n) => a[n] === at || b[n] === at).flatMap((n) => [a[n], b[n]]));
   const letters = width < 500 ? 12 : nodes.length > 40 ? 14 : 20;
+  const labels = labelled(nodes.map((node) => ({ text: short(columns[node].name, letters), at: place.get(node) ?? [0, 0] })), width, height);
   return html`<div ref=${ref} class="drawing">${width ? html`<svg class="net" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
     ${lines.map((n) => {
       const [from, to] = [place.get(a[n]) ?? [0, 0], place.get(b[n]) ?? [0, 0]];
       const isNear = at < 0 || a[n] === at || b[n] === at;
       return html`<line key=${n} class=${isNear ? "edge" : "edge far"} x1=${from[0]} y1=${from[1]} x2=${to[0]} y2=${to[1]} stroke-width=${1 + 7 * Math.min(own[n], 1)} />`;
     })}
-    ${nodes.map((node) => {
+    ${nodes.map((node, i) => {
       const [x, y] = place.get(node) ?? [0, 0];
       return html`<g key=${node} class=${near.has(node) || node === at ? "node" : "node far"} onPointerEnter=${() => setAt(node)} onPointerLeave=${() => setAt(-1)} onClick=${() => go(href("column", node))}>
         <circle cx=${x} cy=${y} r=${node === data.target ? 8 : 5.5} class=${node === data.target ? "target" : ""} />
-        <text x=${Math.min(Math.max(x, 4 + letters * 3), width - 4 - letters * 3)} y=${y - 10} text-anchor="middle">${short(columns[node].name, letters)}</text>
+        <text x=${labels[i].x} y=${labels[i].y} text-anchor="middle">${labels[i].text}</text>
       </g>`;
     })}
   </svg>` : null}</div>`;

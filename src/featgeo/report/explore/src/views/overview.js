@@ -76,7 +76,7 @@ export function Findings({ pairs: some, none, wide = false, beside = false }) {
 
 /** All columns: what they are, what is missing, and their strongest partner. */
 export function ColumnsTable() {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Columns">
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Columns">
     <table class="columns-table">
       <caption class="unseen">Columns of the table</caption>
       <thead>

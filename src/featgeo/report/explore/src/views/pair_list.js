@@ -59,7 +59,7 @@ export function PairList({ pairs: some, measure }) {
   const sort = (/** @type {Head} */ one) => (sorting.value = { key: one.key, up: key === one.key ? !up : one.up });
   return html`
     <p class="aside" role="status">${count(order.length)} ${order.length === 1 ? "pair" : "pairs"}${isPrinting.value && order.length > PRINTED ? `, the first ${PRINTED} printed` : ""}</p>
-    <div class="list" ref=${box} tabindex="0" role="region" aria-label="List of pairs" onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}>
+    <div class="list" ref=${box} tabindex="0" role="group" aria-label="List of pairs" onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}>
       <table aria-rowcount=${order.length + 1}>
         <caption class="unseen">Pairs of columns</caption>
         <thead>
@@ -70,9 +70,9 @@ export function PairList({ pairs: some, measure }) {
           </tr>
         </thead>
         <tbody>
-          ${first ? html`<tr aria-hidden="true" class="space" style=${{ height: `${first * ROW}px` }}><td colspan=${heads.length}></td></tr>` : null}
+          ${first ? html`<tr aria-hidden="true" class="space" style=${{ height: `${first * ROW}px` }}><td colspan="2"></td></tr>` : null}
           ${shown.map((k, i) => html`<${Row} key=${k} k=${k} index=${first + i + 2} heads=${heads} />`)}
-          ${last < order.length && !isPrinting.value ? html`<tr aria-hidden="true" class="space" style=${{ height: `${(order.length - last) * ROW}px` }}><td colspan=${heads.length}></td></tr>` : null}
+          ${last < order.length && !isPrinting.value ? html`<tr aria-hidden="true" class="space" style=${{ height: `${(order.length - last) * ROW}px` }}><td colspan="2"></td></tr>` : null}
         </tbody>
       </table>
     </div>

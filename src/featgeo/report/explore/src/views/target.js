@@ -25,7 +25,7 @@ export function Target() {
   const about = data.about_target;
   const steps = about.column.map((column, i) => ({ column, i, step: Number(about.step[i]) })).filter((one) => one.step > 0).sort((a, b) => a.step - b.step);
   return html`
-    <h1 tabindex="-1">What says <${Name} column=${data.target} /></h1>
+    <h1 tabindex="-1">Target: <${Name} column=${data.target} /></h1>
     ${data.given.length ? html`<p class="aside">Given ${data.given.map((i) => html`<${ColumnLink} column=${i} /> `)}: what these say is taken off first.</p>` : null}
     <div class="columns-two">
       <${Ranking} about=${about} />
@@ -78,7 +78,7 @@ function Dumbbells({ about, order }) {
     })}
     <${BottomAxis} ticks=${x.ticks(4).map((value) => ({ at: x(value), text: compact(value) }))} y=${height - 24} from=${names + 12} to=${Math.max(width - 14, names + 60)} />
   </svg>` : null}
-  <p class="legend"><span class="key alone"></span> alone <span class="key added"></span> added to all others</p></div>`;
+  <p class="legend"><span><span class="key alone"></span> alone</span> <span><span class="key added"></span> added to all others</span></p></div>`;
 }
 
 /** @param {{about: NonNullable<typeof data.about_target>, steps: {column: number, i: number, step: number}[]}} props */
@@ -137,7 +137,7 @@ function InteractionCells({ one, cells }) {
   const values = new Map(cells.a.map((a, i) => [JSON.stringify([a, cells.b[i]]), { effect: cells.effects[effect][i], rows: cells.rows[i] }]));
   const top = Math.max(...cells.effects[effect].map(Math.abs), 1e-9);
   return html`<p class="aside">${effect}: what both together add to what they say beside each other.</p>
-    <div class="scroll" tabindex="0" role="region" aria-label="Effects in cells of both columns"><table class="regions">
+    <div class="scroll" tabindex="0" role="group" aria-label="Effects in cells of both columns"><table class="regions">
       <caption class="unseen">${effect} in cells of both columns</caption>
       <thead><tr><td></td>${cols.map((b) => html`<th scope="col"><bdi>${short(b, 22)}</bdi></th>`)}</tr></thead>
       <tbody>${rows.map((a) => html`<tr><th scope="row"><bdi>${short(a, 26)}</bdi></th>${cols.map((b) => {

@@ -1,0 +1,60 @@
+"""Tables whose pages the tests open."""
+
+import numpy as np
+import pandas as pd
+
+from featgeo.explore import explore
+
+N = 1500
+HOSTILE = (
+    "<script>window.hacked = 1</script>",
+    '"><img src=x onerror="window.hacked=2">',
+    "</script><script>window.hacked=3</script>",
+    "' onmouseover='window.hacked=4",
+    "{{constructor}} ${window.hacked=5} <!-- ]]>",
+    "مرحبا \u202eabc\u202c",
+    "👩‍👩‍👧‍👦 🏳️‍🌈",
+    "long " + "x" * 10_000,
+    "~tilde/slash#hash%20?&",
+    "line\nbreak\ttab\u2028\x00",
+)
+
+
+def plain_table():
+    """Numbers, labels, a date, holes, a pair that Pearson misses, columns of chance, a copy."""
+    rng = np.random.default_rng(0)
+    age = rng.uniform(0, 100, N)
+    city = rng.choice(["Aarhus", "Bergen", "Cork"], N, p=[0.5, 0.3, 0.2])
+    size = rng.lognormal(3, 0.5, N)
+    rating = np.cos(age / 16) + 0.4 * rng.standard_normal(N)
+    rating[rng.random(N) < 0.1] = np.nan
+    return pd.DataFrame(
+        {
+            "age": age,
+            "rating": rating,
+            "city": city,
+            "size": size,
+            "price": size * np.where(city == "Cork", 2.0, 1.0) * rng.lognormal(0, 0.2, N),
+            "town": np.char.upper(city),
+            "noise": rng.standard_normal(N),
+            "coin": rng.choice(["heads", "tails"], N),
+            "when": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 900, N)), unit="D"),
+            "key": [f"k{i}" for i in range(N)],
+        }
+    )
+
+
+def plain_page():
+    return explore(plain_table(), target="price", given=["city"], verbose=0)
+
+
+def hostile_page():
+    """Names of columns and their labels are what nobody should hand in."""
+    rng = np.random.default_rng(1)
+    n, x = 400, rng.standard_normal(400)
+    columns = {}
+    for i, name in enumerate(HOSTILE):
+        shared = (x > 0) if i % 2 else rng.random(n) < 0.5
+        columns[name] = np.where(shared, HOSTILE[(i + 1) % len(HOSTILE)], HOSTILE[(i + 2) % len(HOSTILE)])
+    columns["x"] = x
+    return explore(pd.DataFrame(columns), target="x", given=[HOSTILE[0]], verbose=0)

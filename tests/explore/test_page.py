@@ -1,0 +1,327 @@
+"""The page of an exploration as a browser shows it: every view, by clicks and keys, on any screen, whatever the data holds."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from browsing import running_browser
+from page_samples import HOSTILE, hostile_page, plain_page
+
+import featgeo
+from featgeo.explore.page import json_of
+
+SOURCES = Path(featgeo.__file__).parent / "report" / "explore"
+VIEWS = ("overview", "matrix", "pair", "column", "target", "given", "graph")
+ADDRESSES = ("overview", "matrix", "pair/age/rating", "pair/age/noise", "pair/city/price", "column", "column/when", "column/key", "target", "given", "graph")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def explored():
+    return plain_page()
+
+
+@pytest.fixture(scope="module")
+def written(explored, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(explored.to_html("A table"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with running_browser() as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser, written):
+    """Open a page; at the end, nothing was said on the console and nothing was asked of anybody."""
+    contexts, complaints, requests = [], [], []
+
+    def visited(address="", width=1400, path=written, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url.partition("#")[0]))
+        page.goto(f"{path.as_uri()}#{address}")
+        page.wait_for_selector("main h1")
+        return page
+
+    yield visited
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert all(url.startswith("file://") and url.endswith("report.html") for url in requests)
+
+
+def open_view(page, address):
+    page.evaluate("address => { location.hash = address; }", address)
+    name = address.partition("/")[0]
+    page.wait_for_selector(f"nav a[aria-current=page][href^='#{name}']")
+    page.wait_for_function("document.querySelectorAll('.drawing:empty').length === 0")
+
+
+def settled_width(page):
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+def test_the_same_exploration_gives_the_same_bytes(explored):
+    assert plain_page().to_html("A table") == explored.to_html("A table")
+
+
+def test_the_policy_allows_the_one_script_and_the_one_style_and_nothing_else(written):
+    html = written.read_text(encoding="utf-8")
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert not re.findall(r"<[a-z]+[^>]* on[a-z]+=", html.partition("<script")[0])
+    assert len(re.findall("<script", html)) == 2
+
+
+def test_the_document_holds_all_pairs_in_short_numbers(explored):
+    said = json.loads(json_of(explored, "A table"))
+    frame = explored.pairs.to_frame()
+    for name in ("strength", "low", "high", "pvalue", "classic", "rows", "strength_given"):
+        known = [None if value != value else value for value in frame[name].tolist()]
+        assert said["pairs"][name] == [None if value is None else pytest.approx(value, rel=1e-4) for value in known]
+    assert [said["columns"][i]["name"] for i in said["pairs"]["a"]] == frame["a"].tolist()
+
+
+def test_every_view_opens_from_every_other_and_back_and_forward_lead_there_again(visit):
+    page = visit()
+    for first in VIEWS:
+        for second in VIEWS:
+            page.locator(f"nav a[href^='#{first}']").click()
+            page.locator(f"nav a[href^='#{second}']").click()
+            page.wait_for_selector(f"nav a[aria-current=page][href^='#{second}']")
+    open_view(page, "pair/age/rating")
+    page.locator(".pair-title a").first.click()
+    page.wait_for_function("location.hash === '#column/age'")
+    page.go_back()
+    page.wait_for_selector(".pair-title")
+    page.go_forward()
+    page.wait_for_selector("#partners")
+    assert page.title().startswith("Columns · age")
+
+
+def test_the_numbers_are_those_of_the_frame(visit, explored):
+    page = visit("matrix")
+    frame = explored.pairs.to_frame()
+    shown = page.eval_on_selector_all(
+        ".list tbody tr[data-pair]",
+        "rows => rows.map(row => [row.querySelector('th').innerText.split(/\\s*×?\\s+/)[0], "
+        "...['strength', 'classic', 'pvalue', 'rows'].map(name => Number(row.querySelector(`[data-name=${name}]`).dataset.value))])",
+    )
+    assert len(shown) >= 20
+    for (a, *values), row in zip(shown, frame.itertuples(), strict=False):
+        assert a == row.a
+        assert values == pytest.approx([row.strength, row.classic, row.pvalue, row.rows], rel=1e-4)
+    open_view(page, "pair/age/rating")
+    row = frame[(frame.a == "age") & (frame.b == "rating")].iloc[0]
+    for name in (
+        "strength",
+        "pvalue",
+        "classic",
+        "n_modes",
+        "mutual_information",
+        "b_from_a",
+        "rows",
+        "strength_given",
+    ):
+        told = page.locator(f".facts [data-name={name}]").get_attribute("data-value")
+        assert float(told) == pytest.approx(row[name], rel=1e-4)
+    assert f"{row.strength:.2f}" in page.locator(".facts [data-name=strength]").inner_text()
+    assert explored.pair("age", "rating").sentence in page.locator(".lead").inner_text()
+
+
+def test_search_and_filter_shorten_the_list_and_the_matrix(visit, explored):
+    page = visit("matrix")
+    every = len(explored.pairs)
+    status = page.locator("p[role=status]")
+    assert status.inner_text() == f"{every} pairs"
+    page.get_by_label("Search columns").fill("RATING")
+    names = page.eval_on_selector_all(".list tbody th", "all => all.map(one => one.innerText)")
+    assert len(names) == len(explored.compared) - 1
+    assert all("rating" in name for name in names)
+    assert page.locator(".sides span").all_inner_texts() == ["rating"]
+    page.get_by_label("Search columns").fill("rating age")
+    assert status.inner_text() == "1 pair"
+    page.get_by_label("Search columns").fill("nothing such")
+    assert status.inner_text() == "0 pairs"
+    page.get_by_label("Search columns").fill("")
+    page.get_by_label("Pairs in the list").select_option("found")
+    found = int((explored.pairs.to_frame().qvalue <= explored.rate).sum())
+    assert status.inner_text() == f"{found} pairs"
+
+
+def test_the_list_sorts_by_every_head_both_ways(visit):
+    page = visit("matrix")
+    for head, name, size in (
+        ("usual", "classic", "Math.abs"),
+        ("strength", "strength", ""),
+        ("p", "pvalue", ""),
+        ("rows", "rows", ""),
+    ):
+        seen = []
+        for _ in range(2):
+            page.locator(".list thead").get_by_role("button", name=head, exact=True).click()
+            values = page.eval_on_selector_all(
+                f".list td[data-name={name}]", f"all => all.map(one => {size}(Number(one.dataset.value)))"
+            )
+            assert values in (sorted(values), sorted(values, reverse=True))
+            seen.append(page.locator("th[aria-sort]").get_attribute("aria-sort"))
+        assert set(seen) == {"ascending", "descending"}
+
+
+def test_what_may_be_chance_is_never_drawn_like_a_finding(visit):
+    page = visit("pair/age/noise")
+    assert "May be chance" in page.locator("main").inner_text()
+    assert page.locator("figure").count() >= 2
+    assert page.locator("figure:not(.chance)").count() == 0
+    open_view(page, "pair/age/rating")
+    assert page.locator("figure.chance").count() == 0
+
+
+def test_keys_walk_the_matrix_and_enter_opens_a_pair(visit, explored):
+    page = visit("matrix")
+    cell = page.locator("[role=gridcell]")
+    cell.focus()
+    for key, row, column in (
+        ("ArrowDown", 2, 2),
+        ("ArrowRight", 2, 3),
+        ("End", 2, len(explored.compared)),
+        ("Home", 2, 1),
+        ("ArrowUp", 1, 1),
+    ):
+        page.keyboard.press(key)
+        page.wait_for_selector(f"[role=row][aria-rowindex='{row}'] [aria-colindex='{column}']:focus")
+    page.get_by_label("Search columns").fill("age")
+    cell.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("[aria-colindex='2']:focus")
+    assert "strength" in cell.get_attribute("aria-label")
+    assert cell.count() == 1, "one stop for the Tab key"
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".pair-title")
+    assert page.evaluate("document.activeElement.tagName") == "H1"
+
+
+def test_a_click_into_the_matrix_opens_the_pair_under_the_pointer(visit):
+    page = visit("matrix")
+    names = page.locator(".sides span").all_inner_texts()
+    box = page.locator(".cells canvas").bounding_box()
+    size = box["width"] / len(names)
+    at = names.index("age"), names.index("rating")
+    page.mouse.click(box["x"] + (at[1] + 0.5) * size, box["y"] + (at[0] + 0.5) * size)
+    page.wait_for_selector(".pair-title")
+    assert page.evaluate("location.hash") == "#pair/age/rating"
+
+
+def test_each_measure_is_drawn(visit):
+    page = visit("matrix")
+    drawn = set()
+    for name in ("strength", "Pearson", "difference", "p-value", "given"):
+        page.get_by_role("button", name=name, exact=True).first.click()
+        drawn.add(page.evaluate("document.querySelector('canvas').toDataURL()"))
+    assert len(drawn) == 5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1400])
+def test_no_view_is_wider_than_its_screen(visit, scheme, width):
+    page = visit(width=width, color_scheme=scheme)
+    for address in ADDRESSES:
+        open_view(page, address)
+        assert settled_width(page) <= 0, address
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 28)"}[scheme]
+    page.get_by_role("button", name="Dark" if scheme == "light" else "Light").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+
+
+def test_paper_is_light_and_holds_the_tables(visit):
+    page = visit("matrix", color_scheme="dark")
+    document = page.pdf(format="A4")
+    assert document.startswith(b"%PDF")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(visit, scheme):
+    program = SOURCES / "node_modules" / "axe-core" / "axe.min.js"
+    if not program.is_file():
+        pytest.skip(f"axe-core is not installed: run `make page` ({program} is missing)")
+    page = visit(color_scheme=scheme)
+    page.evaluate(program.read_text(encoding="utf-8"))
+    for address in ADDRESSES:
+        open_view(page, address)
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        page.wait_for_timeout(50)
+        found = page.evaluate(
+            "axe.run().then(result => result.violations.map(one => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 300), one.nodes[0].failureSummary]))"
+        )
+        assert found == [], address
+
+
+def test_a_table_stands_behind_every_figure(visit):
+    page = visit()
+    for address in ("pair/age/rating", "column/age", "target", "given", "graph"):
+        open_view(page, address)
+        figures = page.locator("figure").count()
+        assert figures
+        assert page.locator("figure [role=img][aria-label]").count() == figures
+        page.locator("figure summary").first.click()
+        page.wait_for_selector("figure details table td")
+
+
+def test_nothing_of_the_data_is_ever_executed_or_breaks_the_layout(visit, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(hostile_page().to_html(HOSTILE[0]), encoding="utf-8")
+    for width in (360, 1400):
+        page = visit(width=width, path=path)
+        addresses = page.evaluate("[...document.querySelectorAll('main a')].map(one => one.getAttribute('href'))")
+        assert len(addresses) > 10
+        for address in [*VIEWS, *dict.fromkeys(one[1:] for one in addresses)][:40]:
+            page.evaluate("address => { location.hash = address; }", address)
+            page.wait_for_timeout(30)
+            assert settled_width(page) <= 0, address
+            assert page.evaluate("window.hacked") is None
+            assert page.locator("main img, main script, main iframe").count() == 0
+            assert page.locator("main h1").count() == 1
+
+
+def test_an_address_that_names_no_view_or_no_pair_is_answered(visit):
+    page = visit("pair/no/such")
+    assert "Choose two columns" in page.locator("main").inner_text()
+    page.get_by_label("Second column").select_option(label="rating")
+    page.wait_for_selector(".facts")
+    page.evaluate("() => { location.hash = '%E0%A4%A'; }")
+    page.wait_for_selector("#strongest")
+
+
+def test_the_bundle_is_what_its_sources_give(tmp_path):
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if not (node and npm):
+        pytest.skip("Node is not installed: nobody checked that page.js is what its sources give")
+    lock = (SOURCES / "package-lock.json").read_text(encoding="utf-8")
+    assert '"resolved"' not in lock, "lock files of this project name no places of download"
+    folder = tmp_path / "sources"
+    shutil.copytree(
+        SOURCES, folder, ignore=shutil.ignore_patterns("node_modules", "page.js", "page.css", "LICENSES.txt")
+    )
+    installed = subprocess.run(
+        [npm, "ci", "--silent", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, check=False
+    )  # noqa: S603
+    if installed.returncode:
+        pytest.skip(f"no registry of packages: nobody checked page.js ({installed.stderr.strip()[-200:]})")
+    subprocess.run([npm, "run", "--silent", "check"], cwd=folder, check=True)  # noqa: S603
+    subprocess.run([node, "build.mjs"], cwd=folder, check=True)  # noqa: S603
+    for name in ("page.js", "page.css", "LICENSES.txt"):
+        assert (folder / name).read_bytes() == (SOURCES / name).read_bytes(), f"{name}: run `make page`"
