@@ -1,4 +1,4 @@
-"""The page of an exploration as a browser shows it: every view, by clicks and keys, on any screen, whatever the data holds."""
+"""The page of an exploration as a browser shows it: every view, by clicks and keys, whatever the data holds."""
 
 import json
 import re
@@ -15,7 +15,18 @@ from featgeo.explore.page import json_of
 
 SOURCES = Path(featgeo.__file__).parent / "report" / "explore"
 VIEWS = ("overview", "matrix", "pair", "column", "target", "given", "graph")
-ADDRESSES = ("overview", "matrix", "pair/age/rating", "pair/age/noise", "pair/city/price", "column", "column/when", "column/key", "target", "given", "graph")  # fmt: skip
+ADDRESSES = (
+    "overview", "matrix", "pair/age/rating", "pair/age/noise", "pair/city/price", "column", "column/when", "column/key",
+    "target", "given", "graph",
+)  # fmt: skip
+NUMBERS = """rows => rows.map(row => [
+    row.querySelector("th .name").innerText,
+    ...["strength", "classic", "pvalue", "rows"]
+        .map(name => Number(row.querySelector(`[data-name=${name}]`).dataset.value)),
+])"""
+VIOLATIONS = """axe.run().then(result => result.violations.map(
+    one => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 300), one.nodes[0].failureSummary],
+))"""
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +124,7 @@ def test_every_view_opens_from_every_other_and_back_and_forward_lead_there_again
 def test_the_numbers_are_those_of_the_frame(visit, explored):
     page = visit("matrix")
     frame = explored.pairs.to_frame()
-    shown = page.eval_on_selector_all(
-        ".list tbody tr[data-pair]",
-        "rows => rows.map(row => [row.querySelector('th').innerText.split(/\\s*×?\\s+/)[0], "
-        "...['strength', 'classic', 'pvalue', 'rows'].map(name => Number(row.querySelector(`[data-name=${name}]`).dataset.value))])",
-    )
+    shown = page.eval_on_selector_all(".list tbody tr[data-pair]", NUMBERS)
     assert len(shown) >= 20
     for (a, *values), row in zip(shown, frame.itertuples(), strict=False):
         assert a == row.a
@@ -264,9 +271,7 @@ def test_axe_finds_nothing(visit, scheme):
         open_view(page, address)
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         page.wait_for_timeout(50)
-        found = page.evaluate(
-            "axe.run().then(result => result.violations.map(one => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 300), one.nodes[0].failureSummary]))"
-        )
+        found = page.evaluate(VIOLATIONS)
         assert found == [], address
 
 
@@ -316,9 +321,8 @@ def test_the_bundle_is_what_its_sources_give(tmp_path):
     shutil.copytree(
         SOURCES, folder, ignore=shutil.ignore_patterns("node_modules", "page.js", "page.css", "LICENSES.txt")
     )
-    installed = subprocess.run(
-        [npm, "ci", "--silent", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, check=False
-    )  # noqa: S603
+    quiet = ["--silent", "--no-audit", "--no-fund"]
+    installed = subprocess.run([npm, "ci", *quiet], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
     if installed.returncode:
         pytest.skip(f"no registry of packages: nobody checked page.js ({installed.stderr.strip()[-200:]})")
     subprocess.run([npm, "run", "--silent", "check"], cwd=folder, check=True)  # noqa: S603

@@ -33,13 +33,14 @@ FORMAT = 1  # of the document, which the page checks
 DIGITS = 5  # that count: more than a reader sees, so that what is rounded for show is rounded once
 DATE_DIGITS = 14  # of milliseconds since 1970
 FEWER = 4  # digits of points of curves, which nobody reads as numbers
-BYTES_A_COLUMN = 27_500  # of the document: with the program, 1.5 MB for 50 columns and 6 MB for 200
+BYTES_A_COLUMN = 26_000  # of the document: with the program, 1.5 MB for 50 columns and 6 MB for 200
 LEAST_BYTES = 1_300_000  # that a document may always have
 LEAST_DETAILS = 300_000  # bytes that details may always have, however many pairs there are
 MOST_DETAILS = 2_000  # pairs: what takes longer than reading the table
 LONGEST = 120  # characters of a label or a name inside a sentence; whole names of columns are kept once
 MOST_POINTS = 64  # of a curve, evenly along the cells: finer ones cannot be seen
 MOST_SHARES = 8  # labels whose shares are stacked; more cannot be told apart
+MOST_DIRECT = 80  # columns, each of which is looked at given all others: time grows with their cube
 MOST_LINES = 120  # of the graph: the strongest; a table has all
 GAP = 0.8  # between parts of the graph, about the length of a line
 MOST_INTERACTIONS = 8  # whose cells are shown
@@ -84,7 +85,7 @@ def payload_of(exploration: Exploration, title: str) -> dict[str, Any]:
         "columns": columns.records,
         "order": columns.order(),
         "pairs": columns.pairs(),
-        "graph": _graph(exploration, columns),
+        "graph": _graph(exploration, columns) if len(exploration.compared) <= MOST_DIRECT else None,
         "about_target": _about_target(exploration, columns),
         "interactions": _interactions(exploration, columns),
         "details": {},

@@ -26,8 +26,9 @@ _PAGE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<div id="app"><main><h1>{title}</h1><p>This page is drawn by a script that it brings along. Where scripts are off, the
-tables of this exploration are in the files beside it.</p></main></div>
+<div id="app"></div>
+<noscript><main><h1>{title}</h1><p>This page is drawn by a script that it brings along, and scripts are off. The same is in
+the tables of the exploration.</p></main></noscript>
 <script type="application/json" id="data">{data}</script>
 <script>{script}</script>
 </body>

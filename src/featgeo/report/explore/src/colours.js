@@ -13,17 +13,32 @@ const scheme = (isDark) => (isDark ? "dark" : "light");
 /** @param {Rgb} from @param {Rgb} to @param {number} t */
 const mixed = (from, to, t) => `rgb(${from.map((value, i) => Math.round(value + (to[i] - value) * t)).join(",")})`;
 
-/** Sizes from 0 to 1, the larger the further from the paper. @param {number} t @param {boolean} isDark */
-export function sequential(t, isDark) {
-  const size = Math.min(Math.max(t, 0), 1);
-  return isDark ? interpolateYlGnBu(1 - (0.08 + 0.92 * size)) : interpolateYlGnBu(0.05 + 0.95 * size);
+const STEPS = 256; // colours of a ramp: more cannot be told apart, and a large matrix asks often
+
+/** A ramp whose colours are mixed once. @param {(t: number, isDark: boolean) => string} mix of t from 0 to 1 */
+function kept(mix) {
+  /** @type {Map<number, string>} */
+  const known = new Map();
+  return (/** @type {number} */ t, /** @type {boolean} */ isDark) => {
+    const step = Math.round(Math.min(Math.max(t, 0), 1) * STEPS);
+    const key = isDark ? -1 - step : step;
+    const colour = known.get(key) ?? mix(step / STEPS, isDark);
+    known.set(key, colour);
+    return colour;
+  };
 }
 
-/** Signed values from -1 to 1: orange below, blue above. @param {number} t @param {boolean} isDark */
-export function diverging(t, isDark) {
+/** Sizes from 0 to 1, the larger the further from the paper. */
+export const sequential = kept((size, isDark) => isDark ? interpolateYlGnBu(1 - (0.08 + 0.92 * size)) : interpolateYlGnBu(0.05 + 0.95 * size));
+
+const signed = kept((half, isDark) => {
   const of = scheme(isDark);
+  const t = 2 * half - 1;
   return mixed(PAPER[of], t < 0 ? ORANGE[of] : BLUE[of], Math.min(0.06 + 0.94 * Math.abs(t), 1));
-}
+});
+
+/** Signed values from -1 to 1: orange below, blue above. @param {number} t @param {boolean} isDark */
+export const diverging = (t, isDark) => signed((t + 1) / 2, isDark);
 
 /** The same as a ground on which ink can be read. @param {number} t @param {boolean} isDark */
 export function ground(t, isDark) {

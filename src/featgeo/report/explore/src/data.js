@@ -73,6 +73,8 @@
  * @property {string} where
  * @property {{a: string[], b: string[], rows: number[], share: number[], effects: Record<string, number[]>}} [cells]
  *
+ * @typedef {Record<string, number[]> & {at: number[][], drawn: number}} Graph direct dependences, and where columns are drawn
+ *
  * @typedef {object} Payload
  * @property {number} format
  * @property {string} version
@@ -86,7 +88,7 @@
  * @property {Column[]} columns
  * @property {number[]} order
  * @property {Pairs} pairs
- * @property {Record<string, number[]> & {at: number[][], drawn: number}} graph
+ * @property {Graph | null} graph
  * @property {(Record<string, (number | null)[]> & {column: number[]}) | null} about_target
  * @property {Interaction[]} interactions
  * @property {Record<string, Detail>} details
@@ -97,15 +99,14 @@ export const data = JSON.parse(/** @type {HTMLElement} */ (document.getElementBy
 export const { columns, pairs, rate } = data;
 export const nPairs = pairs.a.length;
 
-/** @type {Map<number, number>} */
-const places = new Map();
+const places = new Int32Array(columns.length ** 2).fill(-1);
 for (let k = 0; k < nPairs; k++) {
-  places.set(pairs.a[k] * columns.length + pairs.b[k], k);
-  places.set(pairs.b[k] * columns.length + pairs.a[k], k);
+  places[pairs.a[k] * columns.length + pairs.b[k]] = k;
+  places[pairs.b[k] * columns.length + pairs.a[k]] = k;
 }
 
 /** The place of a pair of columns among all pairs; -1 for two that are no pair. @param {number} a @param {number} b */
-export const pairOf = (a, b) => places.get(a * columns.length + b) ?? -1;
+export const pairOf = (a, b) => places[a * columns.length + b] ?? -1;
 
 /** Whether a pair is called dependent at the rate of false discoveries. @param {number} k */
 export const isFound = (k) => pairs.qvalue[k] <= rate;

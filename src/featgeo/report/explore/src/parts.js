@@ -1,6 +1,6 @@
 // Pieces that all views are made of. Whatever comes from the data is text, never markup.
 import { html } from "htm/preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { columns, data, isFound, pairs } from "./data.js";
 import { pvalue, quoted, short, strength } from "./format.js";
 import { href, pairHref } from "./route.js";
@@ -9,7 +9,7 @@ import { href, pairHref } from "./route.js";
 export function useWidth(first = 600) {
   const ref = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [width, setWidth] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!ref.current) return undefined;
     const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry.contentRect.width)));
     observer.observe(ref.current);
@@ -17,6 +17,16 @@ export function useWidth(first = 600) {
     return () => observer.disconnect();
   }, []);
   return [ref, width];
+}
+
+/** Whether what comes first has been painted: what stands below it is made only then. */
+export function useLater() {
+  const [isLater, setLater] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLater(true));
+    return () => clearTimeout(timer);
+  }, []);
+  return isLater;
 }
 
 /** The name of a column. @param {{column: number, most?: number}} props */

@@ -7,8 +7,19 @@ import { Code, ColumnLink, Figure, Table, loading, useWidth } from "../parts.js"
 import { go, href } from "../route.js";
 
 export function Graph() {
-  const { a, b, strength: own, pvalue: p, nodes } = data.graph;
-  const most = data.graph.drawn;
+  const graph = data.graph;
+  if (!graph) {
+    return html`<h1 tabindex="-1">Direct dependences</h1>
+      <p>With so many columns it takes minutes to look at each pair given all others, and this page was written without. These lines do it.</p>
+      <${Code} lines=${[...loading(), "found.direct.to_frame()"]} />`;
+  }
+  return html`<${Drawn} graph=${graph} />`;
+}
+
+/** @param {{graph: import("../data.js").Graph}} props */
+function Drawn({ graph }) {
+  const { a, b, strength: own, pvalue: p, nodes } = graph;
+  const most = graph.drawn;
   const [drawn, setDrawn] = useState(Math.min(most, Math.max(2 * nodes.length, 12)));
   const rows = () => html`<${Table} caption="Direct dependences" numbers=${3} heads=${["column", "column", "strength", "p", "pair"]}
     rows=${a.map((i, n) => [html`<${ColumnLink} column=${i} most=${32} />`, html`<${ColumnLink} column=${b[n]} most=${32} />`, strength(own[n]), pvalue(p[n]), pairOf(i, b[n]) < 0 ? "" : html`<a href=${href("pair", i, b[n])} aria-label=${`open ${short(columns[i].name, 40)} and ${short(columns[b[n]].name, 40)}`}>open</a>`])} />`;
@@ -20,8 +31,8 @@ export function Graph() {
       <input type="range" min="1" max=${most} value=${drawn} aria-valuetext=${`${drawn} of ${a.length}`} onInput=${(/** @type {any} */ event) => setDrawn(Number(event.target.value))} /></label></div>` : null}
     ${a.length
       ? html`<${Figure} className="graph-figure" table=${rows} caption=${drawn < a.length ? `The ${count(drawn)} strongest of ${count(a.length)} lines; the broader, the stronger.` : `${count(a.length)} lines; the broader, the stronger.`}
-          label=${`Graph of ${data.graph.nodes.length} columns and ${drawn} lines. Strongest: ${short(columns[a[0]].name, 40)} and ${short(columns[b[0]].name, 40)}, ${strength(own[0])}`}>
-          <${Net} drawn=${drawn} />
+          label=${`Graph of ${nodes.length} columns and ${drawn} lines. Strongest: ${short(columns[a[0]].name, 40)} and ${short(columns[b[0]].name, 40)}, ${strength(own[0])}`}>
+          <${Net} graph=${graph} drawn=${drawn} />
         <//>`
       : html`<p>No pair depends on each other once all others are known, beyond what chance gives.</p>`}
     <section aria-labelledby="python"><h2 id="python">The same in Python</h2><${Code} lines=${[...loading(), "found.direct.to_frame()"]} /></section>
@@ -45,11 +56,11 @@ function labelled(nodes, width, height) {
   });
 }
 
-/** @param {{drawn: number}} props lines */
-function Net({ drawn }) {
+/** @param {{graph: import("../data.js").Graph, drawn: number}} props lines */
+function Net({ graph, drawn }) {
   const [ref, width] = useWidth();
   const [at, setAt] = useState(-1);
-  const { nodes, at: points, a, b, strength: own } = data.graph;
+  const { nodes, at: points, a, b, strength: own } = graph;
   const wide = Math.max(...points.map((point) => point[0]), 0.05);
   const tall = Math.max(...points.map((point) => point[1]), 0.05);
   const [side, edge] = [width < 500 ? 54 : 90, 26];

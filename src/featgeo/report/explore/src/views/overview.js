@@ -2,7 +2,7 @@
 import { html } from "htm/preact";
 import { CLASSIC, columns, data, detailOf, isFound, missedByPearson, nPairs, pairs } from "../data.js";
 import { count, percent, strength } from "../format.js";
-import { ColumnLink, Meter, Name, PairLink } from "../parts.js";
+import { ColumnLink, Meter, Name, PairLink, useLater } from "../parts.js";
 import { href } from "../route.js";
 
 const STRONGEST = 10;
@@ -13,6 +13,7 @@ export function Overview() {
   const own = columns.filter((column) => column.original !== undefined);
   const found = [...Array(nPairs).keys()].filter(isFound);
   const cells = own.reduce((sum, column) => sum + (column.missing ?? 0), 0);
+  const isLater = useLater();
   const missed = missedByPearson().slice(0, MISSED);
   const kinds = Object.entries(KINDS).map(([kind, word]) => [own.filter((column) => column.kind === kind).length, word]).filter(([n]) => n);
   return html`
@@ -42,7 +43,7 @@ export function Overview() {
     </div>
     <section aria-labelledby="columns">
       <h2 id="columns">Columns</h2>
-      <${ColumnsTable} />
+      ${isLater ? html`<${ColumnsTable} />` : null}
     </section>
   `;
 }

@@ -7,7 +7,7 @@ import { FunctionFigure } from "../figures/functions.js";
 import { GivenFigure } from "../figures/given.js";
 import { RegionsTable } from "../figures/regions.js";
 import { count, number, percent, pvalue, short, strength } from "../format.js";
-import { ChanceNote, Code, ColumnLink, Folded, Meter, literal, loading } from "../parts.js";
+import { ChanceNote, Code, ColumnLink, Folded, Meter, literal, loading, useLater } from "../parts.js";
 import { go, href } from "../route.js";
 
 const AT_ONCE = 2; // modes that are drawn without being asked for
@@ -73,6 +73,7 @@ function Drawings({ k, detail }) {
   const [a, b] = [columns[pairs.a[k]], columns[pairs.b[k]]];
   const found = isFound(k) && pairs.n_modes[k] > 0;
   const [switches, mode] = axisModes(a, b);
+  const isLater = useLater();
   const shown = detail.f.map((_, i) => i);
   const one = (/** @type {number} */ i) => html`<${Mode} key=${i} i=${i} detail=${detail} a=${a} b=${b} modes=${[mode(a), mode(b)]} found=${found && detail.modes.supported[i]} />`;
   return html`
@@ -87,12 +88,12 @@ function Drawings({ k, detail }) {
     <section aria-labelledby="modes-title">
       <h2 id="modes-title">Modes</h2>
       <p class="aside">Each mode is a function of either column; under them the two correlate most. Shaded: where the rows are.</p>
-      ${shown.slice(0, AT_ONCE).map(one)}
-      ${shown.length > AT_ONCE ? html`<${Folded} summary=${`${shown.length - AT_ONCE} more ${shown.length - AT_ONCE === 1 ? "mode" : "modes"}`}>${() => shown.slice(AT_ONCE).map(one)}<//>` : null}
+      ${isLater ? shown.slice(0, AT_ONCE).map(one) : null}
+      ${isLater && shown.length > AT_ONCE ? html`<${Folded} summary=${`${shown.length - AT_ONCE} more ${shown.length - AT_ONCE === 1 ? "mode" : "modes"}`}>${() => shown.slice(AT_ONCE).map(one)}<//>` : null}
     </section>
     <section aria-labelledby="regions-title">
       <h2 id="regions-title">Observed and expected</h2>
-      <${RegionsTable} a=${a.name} b=${b.name} regions=${detail.regions} />
+      ${isLater ? html`<${RegionsTable} a=${a.name} b=${b.name} regions=${detail.regions} />` : null}
     </section>
   `;
 }
