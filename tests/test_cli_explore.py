@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -95,7 +97,26 @@ def test_a_folder_holds_all_tables_and_what_can_be_asked_again(file, tmp_path):
     run(file, "-o", folder)
     known = explore(file, verbose=0)
     pd.testing.assert_frame_equal(pd.read_csv(folder / "pairs.csv"), known.pairs.to_frame(), check_dtype=False)
+<<<<<<< HEAD
     assert load(folder / "exploration.fg").pairs.to_dict() == known.pairs.to_dict()
+=======
+    assert (folder / "exploration.fg").is_file()
+    assert json.loads((folder / "explore.json").read_text())["title"] == "file.csv"
+    assert (folder / "report.html").read_text() == known.to_html("file.csv")
+    again = subprocess.run(
+        [sys.executable, "-c", "import sys, featgeo; print(featgeo.load(sys.argv[1]).n_rows)", folder / "exploration.fg"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert again.stdout.strip() == "500", "a program that has not explored anything yet can read it"
+
+
+def test_the_page_is_opened_where_it_was_written_and_refused_without_a_folder(file, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    run(file, "-o", tmp_path / "folder", "--open")
+    assert opened == [(tmp_path / "folder" / "report.html").as_uri()]
+    assert "--output" in run(file, "--open", code=2).stderr
+>>>>>>> 14cc52a (The page: guide, benchmark, tests of the command)
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <div id="app"></div>
-<noscript><main><h1>{title}</h1><p>This page is drawn by a script that it brings along, and scripts are off. The same is in
-the tables of the exploration.</p></main></noscript>
+<noscript><main><h1>{title}</h1><p>This page is drawn by a script that it brings along, and scripts are off. The same is
+in the tables of the exploration.</p></main></noscript>
 <script type="application/json" id="data">{data}</script>
 <script>{script}</script>
 </body>

@@ -15,6 +15,7 @@ import { date, number } from "./format.js";
 const CROWDED = 0.25; // share of the range that 90 % of the rows must fill for a plain scale
 const HEAVY = 0.4; // share of one cell that would fill an axis of ranks
 const TICK = 74; // pixels between ticks, about
+const DATE_TICK = 110;
 
 /** The mode that shows a column best. @param {Column} column @returns {Mode} */
 export function preferredMode(column) {
@@ -63,7 +64,8 @@ export function valueScale(column, domain, range, mode) {
 /** Ticks of such a scale. @param {Column} column @param {ReturnType<typeof valueScale>} scale @param {number} most */
 export function ticksOf(column, scale, most) {
   const [from, to] = scale.range();
-  const few = /** @type {any[]} */ (scale.ticks(Math.max(most, 2)));
+  const isLog = column.kind === "number" && "base" in scale; // powers of ten alone would be too few
+  const few = /** @type {any[]} */ (scale.ticks(isLog ? 12 : Math.max(most, 2)));
   const apart = Math.abs(to - from) / Math.max(most * 1.6, 2);
   /** @type {{at: number, text: string}[]} */
   const result = [];
@@ -80,7 +82,7 @@ function tickText(column, value, scale) {
   if (column.kind === "date") {
     const [from, to] = scale.domain().map(Number);
     const text = date(Number(value), to - from);
-    return text.endsWith("-01-01") ? text.slice(0, -6) : text;
+    return text.endsWith("-01-01") ? text.slice(0, -6) : text.endsWith("-01") ? text.slice(0, -3) : text;
   }
   return compact(Number(value));
 }
@@ -99,7 +101,7 @@ export function compact(value) {
 /** @param {Column} column a number or a date @param {[number, number]} range pixels @param {Mode} mode @returns {Axis} */
 export function axisOf(column, range, mode) {
   const { rows, low, high, place } = cellsOf(column);
-  const most = Math.max(Math.floor((range[1] - range[0]) / TICK), 2);
+  const most = Math.max(Math.floor((range[1] - range[0]) / (column.kind === "date" ? DATE_TICK : TICK)), 2);
   if (mode === "rank" || mode === "step") {
     const ends = cumulative(mode === "rank" ? rows : rows.map(() => 1)).map((share) => range[0] + share * (range[1] - range[0]));
     /** @type {{at: number, text: string}[]} */
@@ -108,7 +110,7 @@ export function axisOf(column, range, mode) {
       const cell = Math.min(Math.max(ends.findIndex((end) => end >= range[0] + ((i + 0.5) / (most + 1)) * (range[1] - range[0])) - 1, 0), rows.length - 1);
       const at = (ends[cell] + ends[cell + 1]) / 2;
       const text = column.kind === "date" ? date(place[cell]) : compact(Number(place[cell].toPrecision(3)));
-      if (!ticks.length || at - ticks[ticks.length - 1].at > TICK * 0.7) ticks.push({ at, text });
+      if (!ticks.length || at - ticks[ticks.length - 1].at > (column.kind === "date" ? DATE_TICK : TICK) * 0.7) ticks.push({ at, text });
     }
     return { mode, at: (cell) => (ends[cell] + ends[cell + 1]) / 2, span: (cell) => [ends[cell], ends[cell + 1]], ticks };
   }

@@ -98,7 +98,7 @@ function Bands({ own, other, given, mode }) {
 
 /** @param {any} props */
 function Ribbon({ cells, own, other, given, width, domain, scaled, mode }) {
-  const left = 58;
+  const left = other.kind === "date" ? 78 : 58;
   const range = /** @type {[number, number]} */ ([left, width - 8]);
   const axis = axisOf(own, range, mode);
   const y = valueScale(other, domain, [HEIGHT - FOOT, 10], scaled);

@@ -23,7 +23,7 @@ export function RegionsTable({ a, b, regions }) {
         <thead>
           <tr>
             <td><span class="corner"><bdi>${short(a, 24)}</bdi> ↓ <bdi>${short(b, 24)}</bdi> →</span></td>
-            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${short(regions.b[j], 22)}</bdi></th>`)}
+            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${short(regions.b[j], 28)}</bdi></th>`)}
           </tr>
         </thead>
         <tbody>

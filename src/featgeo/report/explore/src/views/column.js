@@ -3,7 +3,7 @@ import { html } from "htm/preact";
 import { axisModes } from "../axis_switch.js";
 import { columns, data, isFound, otherOf, pairs, pairsOf } from "../data.js";
 import { Distribution } from "../figures/functions.js";
-import { count, percent, strength } from "../format.js";
+import { count, percent, short, strength } from "../format.js";
 import { Code, ColumnLink, Folded, Meter, Name, literal, loading } from "../parts.js";
 import { href, pairHref } from "../route.js";
 import { ColumnsTable } from "./overview.js";
@@ -33,7 +33,7 @@ function One({ i }) {
     <h1 tabindex="-1"><${Name} column=${i} /></h1>
     <p class="aside"><a href=${href("column")}>All columns</a>${column.parent === null || column.parent === undefined ? null : html` · part of <${ColumnLink} column=${column.parent} />`}</p>
     <dl class="facts">
-      <div><dt>read as</dt><dd class="word">${column.kind} <small>${column.original ?? ""}</small></dd></div>
+      <div><dt>read as</dt><dd class="word">${column.kind} <small>${column.original ? short(column.original, 40) : ""}</small></dd></div>
       ${column.distinct === undefined ? null : html`<div><dt>distinct values</dt><dd>${column.distinct_exact === false ? "≥ " : ""}${count(column.distinct)}</dd></div>`}
       <div><dt>missing</dt><dd>${count(missing)} <small>${percent(missing / Math.max(data.rows, 1), 1)}</small></dd></div>
       <div><dt>depends on</dt><dd>${count(found.length)} <small>of ${count(partners.length)} others</small></dd></div>

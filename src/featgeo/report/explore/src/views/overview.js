@@ -1,7 +1,7 @@
 // What the table is, what to know before it is used, and what depends most.
 import { html } from "htm/preact";
 import { CLASSIC, columns, data, detailOf, isFound, missedByPearson, nPairs, pairs } from "../data.js";
-import { count, percent, strength } from "../format.js";
+import { count, percent, short, strength } from "../format.js";
 import { ColumnLink, Meter, Name, PairLink, useLater } from "../parts.js";
 import { href } from "../route.js";
 
@@ -89,7 +89,7 @@ export function ColumnsTable() {
           ? null
           : html`<tr key=${i}>
               <th scope="row"><${ColumnLink} column=${i} most=${48} /></th>
-              <td>${column.kind} <small>${column.original}</small>${column.aside ? html` <span class="tag">set aside: ${column.aside}</span>` : null}</td>
+              <td>${column.kind} <small>${short(column.original, 18)}</small>${column.aside ? html` <span class="tag">set aside: ${column.aside}</span>` : null}</td>
               <td class="number">${column.distinct_exact === false ? "≥ " : ""}${count(column.distinct)}</td>
               <td class="number">${column.missing ? percent(column.missing_share, 1) : "0"}</td>
               <td>${column.strongest_partner === null ? "–" : html`<a href=${href("pair", i, column.strongest_partner)}><${Name} column=${column.strongest_partner} most=${40} /></a>`}</td>

@@ -14,6 +14,7 @@ import { href } from "../route.js";
 import { dark } from "../scheme.js";
 
 const LEADING = 3; // columns whose effects are drawn
+const TOGETHER = 8; // interactions at once; a table has all
 const FIRST = 20; // columns of the figure at once
 
 export function Target() {
@@ -113,9 +114,9 @@ function Interactions() {
   return html`<section aria-labelledby="together">
     <h2 id="together">What two columns say only together</h2>
     ${found.length
-      ? found.map((one) => html`<${Interaction} key=${`${one.a}/${one.b}`} one=${one} />`)
+      ? found.slice(0, TOGETHER).map((one) => html`<${Interaction} key=${`${one.a}/${one.b}`} one=${one} />`)
       : html`<p>No two columns say more together than beside each other, beyond what chance gives.</p>`}
-    ${data.interactions.length ? html`<${Folded} summary=${`All ${data.interactions.length} that were looked at closely`}>${() => html`<${Table} caption="Interactions" numbers=${3} heads=${["columns", "where most", "energy", "p", "q"]} rows=${rows} />`}<//>` : null}
+    ${data.interactions.length ? html`<${Folded} summary=${`All ${data.interactions.length} that were looked at closely, ${found.length} of them beyond chance`}>${() => html`<${Table} caption="Interactions" numbers=${3} heads=${["columns", "where most", "energy", "p", "q"]} rows=${rows} />`}<//>` : null}
   </section>`;
 }
 
@@ -163,7 +164,8 @@ function Effects({ steps }) {
   const target = /** @type {number} */ (data.target);
   const shown = steps.map((column) => ({ column, k: pairOf(column, target) })).filter(({ k }) => k >= 0 && detailOf(k));
   if (!shown.length) return null;
-  return html`<section aria-labelledby="effects"><h2 id="effects">Effects of the leading columns</h2>
+  return html`<section aria-labelledby="effects"><h2 id="effects">The target given the leading columns</h2>
+    ${data.given.length ? html`<p class="aside">As it is, before what the given columns say is taken off.</p>` : null}
     <div class="side-by-side">${shown.map(({ column, k }) => html`<${Effect} key=${k} column=${column} k=${k} />`)}</div></section>`;
 }
 

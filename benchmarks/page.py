@@ -1,0 +1,73 @@
+"""First paint of a page of `explore`, and the time to open the matrix and a pair, in a browser whose CPU is slowed down.
+
+    python benchmarks/page.py --columns 50 --slower 4
+
+Medians of a few visits, in milliseconds; the size in megabytes. Other work on the machine counts too.
+"""
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pandas as pd
+from playwright.sync_api import sync_playwright
+
+import featgeo as fg
+
+OPENED = """address => new Promise(done => {
+    const start = performance.now();
+    addEventListener("hashchange", () => requestAnimationFrame(() => setTimeout(() => done(performance.now() - start))), {once: true});
+    location.hash = address;
+})"""
+
+
+def table(p: int, n: int = 5000) -> pd.DataFrame:
+    """Numbers and labels in groups of eight that share a cause, some of them pure noise."""
+    rng = np.random.default_rng(0)
+    causes = max(p // 8, 1)
+    shared = rng.standard_normal((n, causes))
+    columns = {}
+    for i in range(p):
+        z, noise = shared[:, i % causes], rng.standard_normal(n)
+        kinds = (z + noise, z**2 + noise / 2, np.exp(z + noise / 3), np.where(z + noise > 0, "yes", "no"), noise)
+        columns[f"measure {i:03d}"] = kinds[i // causes % len(kinds)]
+    return pd.DataFrame(columns)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--slower", type=float, default=4)
+    parser.add_argument("--visits", type=int, default=5)
+    options = parser.parse_args()
+    page = fg.explore(table(options.columns), verbose=0).to_html("Benchmark")
+    times: dict[str, list[float]] = {"first paint": [], "matrix": [], "pair": []}
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        path = Path(folder) / "report.html"
+        path.write_text(page, encoding="utf-8")
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for _ in range(options.visits):
+            context = browser.new_context(viewport={"width": 1400, "height": 900})
+            tab = context.new_page()
+            context.new_cdp_session(tab).send("Emulation.setCPUThrottlingRate", {"rate": options.slower})
+            tab.goto(path.as_uri())
+            tab.wait_for_selector(".findings")
+            links = "all => all.slice(0, 5).map(one => one.getAttribute('href'))"
+            pairs = tab.eval_on_selector_all(".findings .head a", links)
+            paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+            tab.wait_for_function(f"{paint} > 0")
+            times["first paint"].append(tab.evaluate(paint))
+            times["matrix"].append(tab.evaluate(OPENED, "matrix"))
+            times["pair"] += [tab.evaluate(OPENED, pair) for pair in pairs]
+            context.close()
+        browser.close()
+    print(f"{options.columns} columns, {len(page.encode()) / 1e6:.2f} MB, CPU {options.slower:g} times slower")
+    for name, values in times.items():
+        print(f"{name}: {median(values):.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
