@@ -1,4 +1,4 @@
-"""First paint of a page of `explore`, and the time to open the matrix and a pair, in a browser whose CPU is slowed down.
+"""First paint of a page of `explore`, and the time to open the matrix and a pair, in a browser on a slow CPU.
 
     python benchmarks/page.py --columns 50 --slower 4
 
@@ -19,7 +19,8 @@ import featgeo as fg
 
 OPENED = """address => new Promise(done => {
     const start = performance.now();
-    addEventListener("hashchange", () => requestAnimationFrame(() => setTimeout(() => done(performance.now() - start))), {once: true});
+    const painted = () => setTimeout(() => done(performance.now() - start));
+    addEventListener("hashchange", () => requestAnimationFrame(painted), {once: true});
     location.hash = address;
 })"""
 

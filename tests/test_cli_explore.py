@@ -103,10 +103,9 @@ def test_a_folder_holds_all_tables_and_what_can_be_asked_again(file, tmp_path):
     assert (folder / "exploration.fg").is_file()
     assert json.loads((folder / "explore.json").read_text())["title"] == "file.csv"
     assert (folder / "report.html").read_text() == known.to_html("file.csv")
-    again = subprocess.run(
-        [sys.executable, "-c", "import sys, featgeo; print(featgeo.load(sys.argv[1]).n_rows)", folder / "exploration.fg"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    program = "import sys, featgeo; print(featgeo.load(sys.argv[1]).n_rows)"
+    words = [sys.executable, "-c", program, folder / "exploration.fg"]
+    again = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603
     assert again.stdout.strip() == "500", "a program that has not explored anything yet can read it"
 
 

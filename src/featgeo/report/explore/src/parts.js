@@ -5,15 +5,23 @@ import { columns, data, isFound, pairs } from "./data.js";
 import { pvalue, quoted, short, strength } from "./format.js";
 import { href, pairHref } from "./route.js";
 
-/** The width that an element has, in pixels. @returns {[import("preact").RefObject<HTMLDivElement | null>, number]} */
-export function useWidth(first = 600) {
+/** @type {Map<string, number>} widths that drawings of a kind had, so that the next one need not be measured first */
+const widths = new Map();
+
+/** The width that an element has, in pixels. @param {string} kind of drawing @returns {[import("preact").RefObject<HTMLDivElement | null>, number]} */
+export function useWidth(kind) {
   const ref = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const [width, setWidth] = useState(0);
+  const [width, setWidth] = useState(widths.get(`${kind} ${innerWidth}`) ?? 0);
   useLayoutEffect(() => {
-    if (!ref.current) return undefined;
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry.contentRect.width)));
-    observer.observe(ref.current);
-    setWidth(Math.floor(ref.current.getBoundingClientRect().width) || first);
+    const element = ref.current;
+    if (!element) return undefined;
+    const measured = (/** @type {number} */ size) => {
+      widths.set(`${kind} ${innerWidth}`, Math.floor(size));
+      setWidth(Math.floor(size));
+    };
+    const observer = new ResizeObserver(([entry]) => measured(entry.contentRect.width));
+    observer.observe(element);
+    if (!width) measured(element.getBoundingClientRect().width);
     return () => observer.disconnect();
   }, []);
   return [ref, width];

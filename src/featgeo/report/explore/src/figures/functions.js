@@ -48,7 +48,7 @@ function described(column, points, values) {
 
 /** @param {{column: Column, values: (number | null)[], points: number[], mode: import("../axis.js").Mode}} props */
 function Curve({ column, values, points, mode }) {
-  const [ref, width] = useWidth();
+  const [ref, width] = useWidth("functions Curve");
   const range = /** @type {[number, number]} */ ([LEFT, Math.max(width - 8, LEFT + 40)]);
   const axis = axisOf(column, range, mode);
   const sizes = values.filter((value) => value !== null).map((value) => value / 1000);
@@ -77,7 +77,7 @@ function Curve({ column, values, points, mode }) {
 
 /** Labels from the lowest value to the highest; the more rows, the broader the bar. @param {{column: Column, values: (number | null)[]}} props */
 function LabelBars({ column, values }) {
-  const [ref, width] = useWidth();
+  const [ref, width] = useWidth("functions LabelBars");
   const rows = column.cells?.rows ?? [];
   const seen = values.map((value, cell) => ({ cell, value, rows: rows[cell] })).filter((one) => one.value !== null);
   const shown = seen
@@ -121,7 +121,7 @@ export function Distribution({ column, mode }) {
 
 /** @param {{column: Column, mode: import("../axis.js").Mode}} props */
 function Histogram({ column, mode }) {
-  const [ref, width] = useWidth();
+  const [ref, width] = useWidth("functions Histogram");
   const range = /** @type {[number, number]} */ ([12, Math.max(width - 12, 60)]);
   const axis = axisOf(column, range, mode);
   const bins = densityOf(column, axis, range);

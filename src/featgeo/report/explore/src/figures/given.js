@@ -78,7 +78,7 @@ function drawn(own, there) {
 
 /** @param {Props} props */
 function Bands({ own, other, given, mode }) {
-  const [ref, width] = useWidth();
+  const [ref, width] = useWidth("given Bands");
   const cells = drawn(own, (i) => given.q50?.[i] !== null && given.q50?.[i] !== undefined);
   const values = cells.flatMap(({ i }) => [given.q05?.[i], given.q95?.[i], given.mean?.[i]]).filter((v) => v !== null).map(Number);
   const domain = /** @type {[number, number]} */ ([Math.min(...values), Math.max(...values)]);
@@ -146,7 +146,7 @@ function Ranges({ cells, own, other, given, width, domain, scaled }) {
 
 /** @param {Props} props */
 function Shares({ own, other, given, mode }) {
-  const [ref, width] = useWidth();
+  const [ref, width] = useWidth("given Shares");
   const cells = drawn(own, (i) => Boolean(given.share?.[i]));
   const labels = given.labels ?? [];
   const rest = (other.cells?.rows.filter((n) => n > 0).length ?? 0) > labels.length;

@@ -54,7 +54,7 @@ function Group({ id, title, pairs: some }) {
 
 /** @param {{pairs: number[]}} props */
 function Dumbbells({ pairs: some }) {
-  const [ref, width] = useWidth();
+  const [ref, width] = useWidth("given Dumbbells");
   const names = Math.min(Math.max(width * 0.4, 130), 300);
   const x = scaleLinear([0, 1], [names + 12, Math.max(width - 16, names + 60)]);
   const step = width < 500 ? 34 : 24;

@@ -58,7 +58,7 @@ function labelled(nodes, width, height) {
 
 /** @param {{graph: import("../data.js").Graph, drawn: number}} props lines */
 function Net({ graph, drawn }) {
-  const [ref, width] = useWidth();
+  const [ref, width] = useWidth("graph Net");
   const [at, setAt] = useState(-1);
   const { nodes, at: points, a, b, strength: own } = graph;
   const wide = Math.max(...points.map((point) => point[0]), 0.05);

@@ -82,7 +82,7 @@ function cellSize(width, cols, step) {
 }
 
 function Grid() {
-  const [ref, width] = useWidth();
+  const [ref, width] = useWidth("matrix Grid");
   const rows = shownRows.value;
   const cols = shownCols.value;
   const names = width < 500 ? 84 : 136;

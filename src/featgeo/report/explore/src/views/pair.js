@@ -26,7 +26,7 @@ export function Pair({ names }) {
   const [a, b] = [pairs.a[k], pairs.b[k]];
   return html`
     <h1 tabindex="-1" class="pair-title"><${ColumnLink} column=${a} /> <span class="times">×</span> <${ColumnLink} column=${b} /></h1>
-    <${Chooser} a=${a} b=${b} />
+    <${Chooser} key=${k} a=${a} b=${b} />
     ${isFound(k) ? null : html`<${ChanceNote} />`}
     ${detail ? html`<p class="lead">${detail.words.join(" ")}</p>` : null}
     <${Facts} k=${k} />
@@ -43,10 +43,12 @@ export function Pair({ names }) {
 /** @param {{a: number, b: number}} props */
 function Chooser({ a, b }) {
   const choose = (/** @type {number} */ first, /** @type {number} */ second) => pairOf(first, second) >= 0 && go(href("pair", first, second));
-  const options = (/** @type {number} */ other) => [...data.order].sort((i, j) => i - j).map((i) => html`<option key=${i} value=${i} disabled=${pairOf(i, other) < 0}>${short(columns[i].name, 50)}</option>`);
+  const isLater = useLater(); // hundreds of names can wait
+  const names = isLater ? [...data.order].sort((i, j) => i - j) : null;
+  const options = (/** @type {number} */ own, /** @type {number} */ other) => (names ?? [own]).map((i) => html`<option key=${i} value=${i} disabled=${pairOf(i, other) < 0}>${short(columns[i].name, 50)}</option>`);
   return html`<div class="controls">
-    <label>First column <select value=${a} onChange=${(/** @type {any} */ event) => choose(Number(event.target.value), b)}>${options(b)}</select></label>
-    <label>Second column <select value=${b} onChange=${(/** @type {any} */ event) => choose(a, Number(event.target.value))}>${options(a)}</select></label>
+    <label>First column <select value=${a} onChange=${(/** @type {any} */ event) => choose(Number(event.target.value), b)}>${options(a, b)}</select></label>
+    <label>Second column <select value=${b} onChange=${(/** @type {any} */ event) => choose(a, Number(event.target.value))}>${options(b, a)}</select></label>
   </div>`;
 }
 

@@ -57,7 +57,7 @@ function Ranking({ about }) {
 
 /** @param {{about: NonNullable<typeof data.about_target>, order: number[]}} props */
 function Dumbbells({ about, order }) {
-  const [ref, width] = useWidth();
+  const [ref, width] = useWidth("target Dumbbells");
   const names = Math.min(Math.max(width * 0.34, 96), 190);
   const top = Math.max(...order.map((i) => Number(about.alone[i]) + 2 * Number(about.alone_error[i])), 1e-6);
   const x = scaleLinear([0, top], [names + 12, Math.max(width - 14, names + 60)]).nice(4);
@@ -84,7 +84,7 @@ function Dumbbells({ about, order }) {
 
 /** @param {{about: NonNullable<typeof data.about_target>, steps: {column: number, i: number, step: number}[]}} props */
 function Forward({ about, steps }) {
-  const [ref, width] = useWidth();
+  const [ref, width] = useWidth("target Forward");
   const held = steps.map((one) => Number(about.held[one.i]));
   const height = 230;
   const x = scaleLinear([1, Math.max(steps.length, 2)], [48, Math.max(width - 16, 80)]);
