@@ -97,10 +97,7 @@ def test_a_folder_holds_all_tables_and_what_can_be_asked_again(file, tmp_path):
     run(file, "-o", folder)
     known = explore(file, verbose=0)
     pd.testing.assert_frame_equal(pd.read_csv(folder / "pairs.csv"), known.pairs.to_frame(), check_dtype=False)
-<<<<<<< HEAD
     assert load(folder / "exploration.fg").pairs.to_dict() == known.pairs.to_dict()
-=======
-    assert (folder / "exploration.fg").is_file()
     assert json.loads((folder / "explore.json").read_text())["title"] == "file.csv"
     assert (folder / "report.html").read_text() == known.to_html("file.csv")
     program = "import sys, featgeo; print(featgeo.load(sys.argv[1]).n_rows)"
@@ -115,7 +112,6 @@ def test_the_page_is_opened_where_it_was_written_and_refused_without_a_folder(fi
     run(file, "-o", tmp_path / "folder", "--open")
     assert opened == [(tmp_path / "folder" / "report.html").as_uri()]
     assert "--output" in run(file, "--open", code=2).stderr
->>>>>>> 14cc52a (The page: guide, benchmark, tests of the command)
 
 
 @pytest.mark.parametrize(

@@ -156,8 +156,11 @@ class Cells:
 
 
 def _numbers(values: Sequence[float] | Array, digits: int) -> list[str]:
+    # Digits before the point are all written: 1813, not 1.81e+03.
     return [
-        f"{value:.0f}" if value == np.rint(value) and abs(value) < _WHOLE_UP_TO else f"{value:.{digits}g}"
+        f"{value:.0f}"
+        if abs(value) < _WHOLE_UP_TO and (value == np.rint(value) or abs(value) >= 10**digits)
+        else f"{value:.{digits}g}"
         for value in map(float, values)
     ]
 
