@@ -85,10 +85,12 @@ def test_without_a_command_there_is_help_and_the_version_is_that_of_the_library(
 @pytest.mark.parametrize(("given", "folder"), [(["-o", "mine"], "mine"), ([], "demo")])
 def test_the_demo_writes_to_the_folder_that_is_named(monkeypatch, tmp_path, given, folder):
     asked = []
-    monkeypatch.setattr("featgeo.demo.demonstrate", lambda output: asked.append(output) or tmp_path / "index.html")
+    for what, page in (("explore_patients", "explore.html"), ("demonstrate", "index.html")):
+        monkeypatch.setattr(f"featgeo.demo.{what}", lambda output, page=page: asked.append(output) or tmp_path / page)
     found = CliRunner(env={"COLUMNS": "20"}).invoke(cli.main, ["demo", *given])
-    assert asked == [Path(folder)]
-    assert f"Open {(tmp_path / 'index.html').as_uri()}\n" in found.output
+    assert asked == [Path(folder)] * 2
+    for page in ("explore.html", "index.html"):
+        assert f"Open {(tmp_path / page).as_uri()}\n" in found.output
 
 
 def test_experiments_are_told_as_they_are_done(monkeypatch, tmp_path):

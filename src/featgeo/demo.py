@@ -1,4 +1,4 @@
-"""The demo: real data, decomposed, on one page."""
+"""The demo: a real table, explored, and real data, decomposed, on a page each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 
 from featgeo import datasets
+from featgeo.explore import explore
+from featgeo.files import make_folder, write_whole
 from featgeo.geometry import FiniteJoint
 from featgeo.models import ModalDecomposition
 from featgeo.report import figures
@@ -20,6 +22,29 @@ INTRODUCTION = (
     "there is, in all or in any part of it. Variables with finitely many values are decomposed exactly, others by "
     "functions learned from the rows."
 )
+
+
+# What scikit-learn's table calls s1, s2, ... in its description.
+BLOOD = {
+    "s1": "cholesterol",
+    "s2": "LDL",
+    "s3": "HDL",
+    "s4": "cholesterol / HDL",
+    "s5": "log triglycerides",
+    "s6": "glucose",
+}
+
+
+def explore_patients(folder: Path) -> Path:
+    """Write a page of all dependences between what is known of 442 patients with diabetes, and return its path."""
+    frame = load_diabetes(as_frame=True, scaled=False).frame.rename(
+        columns={**BLOOD, "bmi": "body mass", "bp": "blood pressure", "target": "progression"}
+    )
+    # The table says 1 and 2, and not which is which.
+    found = explore(frame, target="progression", given=["age", "sex"], types={"sex": "label"})
+    page = make_folder(folder) / "explore.html"
+    write_whole(page, found.to_html("Diabetes: what depends on what in 442 patients"))
+    return page
 
 
 def demonstrate(folder: Path) -> Path:

@@ -16,6 +16,7 @@ def page(tmp_path_factory):
     result = CliRunner().invoke(main, ["demo", "--output", str(folder)])
     assert result.exit_code == 0, result.output
     assert "index.html" in result.output.replace("\n", "")
+    assert "progression" in (folder / "explore.html").read_text()
     return folder, Reader((folder / "index.html").read_text())
 
 

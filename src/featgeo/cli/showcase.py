@@ -23,12 +23,12 @@ VERDICTS = {"pass": "green", "FAIL": "bold red"}
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the page and its figures.")] = Path("demo"),
 ) -> None:
-    """Decompose real data, and write a page to look at."""
-    from featgeo.demo import demonstrate
+    """Explore a real table and decompose real data, and write pages to look at."""
+    from featgeo.demo import demonstrate, explore_patients
 
-    with Console(stderr=True).status("Decomposing ..."):
-        page = demonstrate(output)
-    print_parts([_where(page)])
+    with Console(stderr=True).status("Exploring and decomposing ..."):
+        pages = explore_patients(output), demonstrate(output)
+    print_parts([_where(page) for page in pages])
 
 
 @polite
