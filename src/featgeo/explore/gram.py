@@ -18,7 +18,7 @@ from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
 MANY_FUNCTIONS = 400  # of all columns together, up to which each has as many as its finest resolution: time
-MOST_FUNCTIONS = 2000  # of all columns together: memory and time of matrices of that size
+MOST_FUNCTIONS = 1000  # of all columns together: memory and time of matrices of that size
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,6 +140,9 @@ def direct_dependence(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Parti
     moments = Moments.of(counts)
     ridge = np.diag(min(in_force.get().ridges) * moments.roughness)
     precision = np.linalg.inv(moments.seen + ridge)
+    # What all functions but those of a pair, S, leave of these is P_SS^-1 P_S x, with P the precision of all of them:
+    # so its covariance is P_SS^-1 (P A P)_SS P_SS^-1, for the covariance A of any rows.
+    inside = [precision @ moments.seen @ precision, precision[1:] @ moments.held @ precision[1:]]
     few = [own[: column.resolutions[0]] for own, column in zip(moments.values, counts.columns, strict=True)]
     sizes = [max(len(few[pair[side]]) for pair in pairs) for side in (0, 1)]
     n_folds = len(moments.shares)
@@ -147,14 +150,14 @@ def direct_dependence(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Parti
     held = np.zeros((len(pairs), n_folds, sum(sizes), sum(sizes)))
     there = np.zeros((len(pairs), sum(sizes)), dtype=bool)
     for place, (i, j) in enumerate(pairs):
-        own = np.concatenate([few[i], few[j]])
-        at = np.concatenate([np.arange(len(few[i])), sizes[0] + np.arange(len(few[j]))])
-        # What all functions but those of this pair leave of these: P_SS^-1 P_S x, with P the precision of all.
         both = np.concatenate([moments.places[i], moments.places[j]])
-        residual = np.linalg.solve(precision[:, both[:, None], both], precision[:, both])
-        residual = residual[:, np.isin(both, own)]
-        seen[place, :, at[:, None], at] = (residual @ moments.seen @ residual.swapaxes(1, 2)).transpose(1, 2, 0)
-        held[place, :, at[:, None], at] = (residual[1:] @ moments.held @ residual[1:].swapaxes(1, 2)).transpose(1, 2, 0)
+        block = both[:, None], both
+        at = np.concatenate([np.arange(len(few[i])), sizes[0] + np.arange(len(few[j]))])
+        own = np.isin(both, np.concatenate([few[i], few[j]]))
+        back = np.linalg.inv(precision[:, *block])[:, own]
+        seen[place, :, at[:, None], at] = (back @ inside[0][:, *block] @ back.swapaxes(1, 2)).transpose(1, 2, 0)
+        back = back[1:]
+        held[place, :, at[:, None], at] = (back @ inside[1][:, *block] @ back.swapaxes(1, 2)).transpose(1, 2, 0)
         there[place, at] = np.diagonal(seen[place, 0])[at] > in_force.get().determined
     first = slice(None, sizes[0]), slice(sizes[0], None)
     x, y = (_Side(seen[:, :, part, part], held[:, :, part, part], there[:, part]) for part in first)

@@ -19,6 +19,8 @@ from featgeo.features.variables import preferred_places
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
+LEAST_GAIN = 1e-3  # over what those before hold, for a column to be taken: bounds the time of wide tables
+
 
 @dataclass(frozen=True, eq=False)
 class About:
@@ -32,7 +34,7 @@ class About:
         added: What each adds to all others there, (p, F).
         pvalue: That a column adds nothing to all others, (p,).
         order: Columns, by their place in `columns`, in the order in which they add most to those before; those that add
-            nothing are not there.
+            next to nothing are not there.
         curve: Energy of the first 1, 2, ... of them on held-out rows, (steps,).
     """
 
@@ -195,7 +197,7 @@ def _forward(
             for place, some in zip(own, penalties, strict=True)
         ]
         best = int(np.argmax(gains))
-        if gains[best] <= 0:
+        if gains[best] <= LEAST_GAIN * (curve[-1] if curve else 0.0):
             break
         residuals = [one.swept(own[best], penalty) for one, penalty in zip(residuals, penalties[best], strict=True)]
         order.append(left.pop(best))
