@@ -70,13 +70,17 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_written_is_refused_with_the_way_out(tmp_path, case):
+def test_what_cannot_be_written_is_refused_before_the_work_with_the_way_out(tmp_path, case):
     (tmp_path / "mine").write_text("mine")
     make, kind, message = REFUSED[case]
     path = make(tmp_path)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(kind, match=re.escape(message)):
         files.write_whole(path, "new")
+    with pytest.raises(kind, match=re.escape(message)):
+        files.check_can_be_written(path)
+    with pytest.raises(kind, match=re.escape(message)), files.writing_whole(path):
+        pytest.fail("the work began")
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / "mine").read_text() == "mine"
 
@@ -263,19 +267,6 @@ def test_work_that_fails_leaves_what_was_there_and_keeps_its_own_error(tmp_path,
     assert raised.value is error
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_written_is_known_before_the_work(tmp_path, case):
-    (tmp_path / "mine").write_text("mine")
-    make, kind, message = REFUSED[case]
-    path = make(tmp_path)
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(kind, match=re.escape(message)):
-        files.check_can_be_written(path)
-    with pytest.raises(kind, match=re.escape(message)), files.writing_whole(path):
-        pytest.fail("the work began")
-    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_asking_whether_a_file_can_be_written_changes_nothing(tmp_path):

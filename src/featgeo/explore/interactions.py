@@ -20,7 +20,7 @@ from featgeo.evidence.shuffling import less_spread, weighted_chi_square_tail
 from featgeo.explore.cells import OTHERS, Cells, places_in
 from featgeo.explore.counting import Counts
 from featgeo.explore.discoveries import benjamini_hochberg
-from featgeo.explore.pairs import joined_tail
+from featgeo.explore.tails import joined_pvalues
 from featgeo.explore.three_way import Interactions
 from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR
@@ -195,7 +195,7 @@ def finding_of(sums: Interactions, counts: Counts, place: int) -> Finding:
     for scale, (unit, noise) in enumerate(zip(units, noises, strict=True)):
         total = products.moments(sums, place, scale).sum(axis=0) @ unit
         tails.append([block.tail(total, noise, spread) for block in blocks])
-    pvalue = max(joined_tail(np.array(own)) for own in tails) if blocks else 1.0
+    pvalue = max(float(joined_pvalues(*own)) for own in tails) if blocks else 1.0
     energy, fitted, coefficients = _strength(sums, products, place, units[0])
     added = np.moveaxis(products.values @ coefficients, 2, 0)
     effects = np.column_stack([products.by_coarse(one) for one in added]) / np.maximum(rows, 1.0)[:, None]

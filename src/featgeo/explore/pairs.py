@@ -174,11 +174,6 @@ def missing_function(rows: np.ndarray) -> Array:
     return result
 
 
-def joined_tail(tails: Array) -> float:
-    """Several tail probabilities, however they depend, as one: the mean of their Cauchy scores."""
-    return float(cauchy_tail(cauchy_score(tails).mean()))
-
-
 @dataclass(frozen=True, eq=False)
 class Modes:
     """Modes of many pairs, and the same from all rows but those of a fold.

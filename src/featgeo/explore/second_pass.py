@@ -22,7 +22,6 @@ TABLE_BYTES = 2**27  # of the tables of all pairs, about: memory
 FEWEST_NAMED = 3  # rows that a column must have to be called an identifier: two always count up
 SAME_SPREAD = 1e-6  # by which a standard deviation may be off in rounding
 FEWEST_CELLS = 8  # of a number, however many columns there are
-MOST_EQUAL = 4  # rows that are equal to a row, on average, for folds to be dealt by what rows hold
 ROWS_AT_ONCE = 2**18  # that are counted together: tables are added up once for so many
 
 
@@ -176,7 +175,7 @@ def are_rows_apart(coder: Coder, sample: Mapping[str, Any], n_rows: int) -> bool
     _, counts = np.unique(hashes, return_counts=True)
     n = len(hashes)
     equal = float(np.sum(counts * (counts - 1.0))) / max(n * (n - 1.0), 1.0)  # of two rows
-    return equal * n_rows <= MOST_EQUAL
+    return equal * n_rows <= in_force.get().equal_rows
 
 
 def repeated_rows(sketch: Sketch) -> tuple[int, int]:

@@ -82,7 +82,7 @@ def cauchy_tail(scores: Array) -> Array:
     return np.where(scores > 1, np.arctan(1 / np.where(scores > 1, scores, 1)) / np.pi, 0.5 - np.arctan(scores) / np.pi)
 
 
-def joined_pvalues(*several: Array) -> Array:
+def joined_pvalues(*several: Array | float) -> Array:
     """One p-value from several, (P,) each, however they depend; those that are NaN do not count."""
     values = np.array(several)
     known = ~np.isnan(values)

@@ -19,8 +19,6 @@ from featgeo.features.variables import preferred_places
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
-LEAST_GAIN = 1e-3  # over what those before hold, for a column to be taken: bounds the time of wide tables
-
 
 @dataclass(frozen=True, eq=False)
 class About:
@@ -197,7 +195,7 @@ def _forward(
             for place, some in zip(own, penalties, strict=True)
         ]
         best = int(np.argmax(gains))
-        if gains[best] <= LEAST_GAIN * (curve[-1] if curve else 0.0):
+        if gains[best] <= in_force.get().least_gain * (curve[-1] if curve else 0.0):
             break
         residuals = [one.swept(own[best], penalty) for one, penalty in zip(residuals, penalties[best], strict=True)]
         order.append(left.pop(best))
