@@ -35,6 +35,7 @@ from featgeo.models import (
     export,
 )
 from featgeo.models.export import as_module, encode_inputs, to_onnx, to_torch
+from featgeo.tuning import options
 
 N = 120
 
@@ -322,7 +323,8 @@ def test_trees_and_indices(space: Any) -> None:
 
 
 def test_files_of_trees(tmp_path: Path) -> None:
-    model = ModalDecomposition(2, x_space="trees", y_space="linear", random_state=0).fit(frame(), target())
+    with options(forest_trees=40):  # graphs of more trees take longer to write, and are no other
+        model = ModalDecomposition(2, x_space="trees", y_space="linear", random_state=0).fit(frame(), target())
     for values in in_files(model, "f", encode_inputs(model, new_frame()), tmp_path):
         np.testing.assert_allclose(values, model.transform(new_frame()), rtol=0, atol=1e-12)
 
