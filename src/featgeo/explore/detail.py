@@ -12,9 +12,11 @@ from scipy.special import ndtri
 
 from featgeo.card import Card, Shown
 from featgeo.explore import given_cells, regions, wording
+from featgeo.explore.batches import Batch
 from featgeo.explore.cells import Cells
 from featgeo.explore.counting import Counts
-from featgeo.explore.pairs import MOST_MODES, Batch, chosen_modes, standard_error
+from featgeo.explore.modes import MOST_MODES, chosen_modes
+from featgeo.explore.pairs import standard_error
 from featgeo.explore.regions import Regions
 from featgeo.geometry.spans import COLLINEAR, Modes, sign_of_columns
 from featgeo.geometry.validation import Array

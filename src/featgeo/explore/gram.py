@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from featgeo.explore.batches import missing_function
 from featgeo.explore.counting import Counts
-from featgeo.explore.pairs import contrasts, missing_function
+from featgeo.explore.steps import contrasts
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 

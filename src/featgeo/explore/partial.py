@@ -10,7 +10,7 @@ import numpy as np
 
 from featgeo.explore.counting import Counts
 from featgeo.explore.gram import Moments, bases_of
-from featgeo.explore.pairs import judged, leading
+from featgeo.explore.modes import judged, leading
 from featgeo.explore.tails import are_new, at_rungs, block_tail, rungs
 from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR

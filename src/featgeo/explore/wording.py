@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featgeo.explore.given_cells import quantiles
-from featgeo.explore.pairs import MOST_MODES
+from featgeo.explore.modes import MOST_MODES
 from featgeo.explore.regions import SHORT
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force

@@ -1,0 +1,165 @@
+"""Tables of many pairs of columns at once, and functions on their cells.
+
+With orthonormal functions on the cells of either column, the table of a pair is a small matrix, its core: everything
+that is told of the pair comes from it, and from the same by fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from featgeo.explore.counting import Counts
+from featgeo.explore.tails import RUNGS, ample_sizes, are_new, at_rungs, block_tail, kurtosis_so_far, rungs
+from featgeo.geometry.validation import Array
+
+MOST_ENTRIES = 2**21  # of the tables of a batch: memory
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Tables of some pairs, padded to one shape, and functions on their cells.
+
+    Attributes:
+        tables: Rows in each pair of cells that hold values, by fold, (P, F, a, b).
+        f: Orthonormal functions on the cells of the first columns, from smooth to rough, (P, a, k); 0 beyond theirs.
+        g: On those of the second, (P, b, l).
+    """
+
+    tables: Array
+    f: Array
+    g: Array
+
+    @classmethod
+    def of(cls, counts: Counts, pairs: Sequence[tuple[int, int]]) -> Batch:
+        """The tables of some pairs of columns, whatever misses either left out."""
+        several = [[counts.columns[pair[side]] for pair in pairs] for side in (0, 1)]
+        sizes = [max(column.n_values for column in columns) for columns in several]
+        widths = [max(column.resolutions[-1] for column in columns) for columns in several]
+        tables = np.zeros((len(pairs), counts.folds, *sizes))
+        f, g = (np.zeros((len(pairs), size, width)) for size, width in zip(sizes, widths, strict=True))
+        for place, (i, j) in enumerate(pairs):
+            table = counts.table(i, j)[:, :-1, :-1]
+            tables[place, :, : table.shape[1], : table.shape[2]] = table
+            for functions, column, own in ((f, i, table.sum(axis=(0, 2))), (g, j, table.sum(axis=(0, 1)))):
+                basis = counts.functions(column, own)
+                functions[place, : len(basis), : basis.shape[1]] = basis
+        return cls(tables, f, g)
+
+    @classmethod
+    def of_missing(cls, counts: Counts, pairs: Sequence[tuple[int, int]]) -> Batch:
+        """The same with one function of the first columns: whether they are missing; of the second also whether."""
+        several = [[counts.columns[pair[side]] for pair in pairs] for side in (0, 1)]
+        sizes = [max(column.size for column in columns) for columns in several]
+        tables = np.zeros((len(pairs), 1, *sizes))
+        f = np.zeros((len(pairs), sizes[0], 1))
+        g = np.zeros((len(pairs), sizes[1], 1 + max(column.resolutions[-1] for column in several[1])))
+        for place, (i, j) in enumerate(pairs):
+            table = counts.table(i, j).sum(axis=0)
+            tables[place, 0, : table.shape[0], : table.shape[1]] = table
+            f[place, : table.shape[0], 0] = missing_function(table.sum(axis=1))
+            both = np.column_stack(
+                [missing_function(table.sum(axis=0)), counts.columns[j].functions(table.sum(axis=0))]
+            )
+            varies = np.square(both).T @ table.sum(axis=0) / table.sum()
+            both = both[:, varies > 0] / np.sqrt(varies[varies > 0])
+            g[place, : table.shape[1], : both.shape[1]] = both
+        return cls(tables, f, g)
+
+    def taken(self, index: np.ndarray) -> Batch:
+        """Some of the pairs."""
+        return self if len(index) == len(self.tables) else Batch(self.tables[index], self.f[index], self.g[index])
+
+    @cached_property
+    def n_rows(self) -> Array:
+        """Rows of each pair, by fold, (P, F)."""
+        return self.tables.sum(axis=(2, 3))
+
+    @cached_property
+    def margins(self) -> tuple[Array, Array]:
+        """Rows in each cell of either column, by fold, (P, F, a) and (P, F, b)."""
+        return self.tables.sum(axis=3), self.tables.sum(axis=2)
+
+    @cached_property
+    def sums(self) -> tuple[Array, Array, Array]:
+        """Over the rows of each fold, of f g^T, (P, F, n_f, n_g), f, (P, F, k), and g, (P, F, l)."""
+        left = self.f.transpose(0, 2, 1)[:, None]
+        of_f, of_g = self.margins
+        return left @ self.tables @ self.g[:, None], of_f @ self.f, of_g @ self.g
+
+    @cached_property
+    def core(self) -> Array:
+        """The dependence in orthonormal coordinates, (P, n_f, n_g)."""
+        return self.sums[0].sum(axis=1) / self._total[:, None, None]
+
+    @cached_property
+    def _total(self) -> Array:
+        return np.maximum(self.n_rows.sum(axis=1), 1.0)
+
+    def left_out(self, n_f: int, n_g: int) -> Array:
+        """The core of all rows but those of each fold, for the first functions, (P, F, n_f, n_g)."""
+        products, of_f, of_g = (total.sum(axis=1, keepdims=True) - total for total in self.sums)
+        n = np.maximum(self._total[:, None] - self.n_rows, 1.0)
+        means = of_f[..., :n_f, None] * of_g[..., None, :n_g] / n[..., None, None]
+        return (products[..., :n_f, :n_g] - means) / n[..., None, None]
+
+    def moments_of(self, f: Array, g: Array) -> tuple[Array, Array, Array]:
+        """Covariances of functions on the rows of each fold: of f and g, of f, of g, each (P, F, m, m).
+
+        Args:
+            f: Values of m functions on the cells of the first columns, by fold, (P, F, a, m).
+            g: On those of the second, (P, F, b, m).
+        """
+        n = np.maximum(self.n_rows, 1.0)[..., None, None]
+        rows, columns = self.margins
+        mean_f, mean_g = (np.einsum("pfa,pfam->pfm", margin, h) / n[..., 0] for margin, h in ((rows, f), (columns, g)))
+        result = [f.swapaxes(2, 3) @ self.tables @ g / n - mean_f[..., :, None] * mean_g[..., None, :]]
+        for margin, h, mean in ((rows, f, mean_f), (columns, g, mean_g)):
+            result.append((h * margin[..., None]).swapaxes(2, 3) @ h / n - mean[..., :, None] * mean[..., None, :])
+        return result[0], result[1], result[2]
+
+    def pvalues(self) -> Array:
+        """That the two columns are independent, (P,)."""
+        n = self._total
+        rows, columns = (margin.sum(axis=1) / n[:, None] for margin in self.margins)
+        most = int(RUNGS[-1])
+        f, g = self.f[..., :most], self.g[..., :most]
+        n_f, n_g = ample_sizes(kurtosis_so_far(f, rows), kurtosis_so_far(g, columns), n)
+        energy = (n - 1)[:, None, None] * np.square(self.core[:, :most, :most])
+        energy = energy.cumsum(axis=1).cumsum(axis=2)
+        fourth = [
+            np.einsum("pa,pak->pk", margin, np.square(np.square(h).cumsum(axis=2)))
+            for margin, h in ((rows, f), (columns, g))
+        ]
+        a, b = rungs(n_f), rungs(n_g)
+        place = np.arange(len(n))[:, None]
+        of_f, of_g = (each[place, np.maximum(sizes - 1, 0)] for each, sizes in zip(fourth, (a, b), strict=True))
+        size = (a[:, :, None] * b[:, None, :]).astype(np.float64)
+        added = (of_f[:, :, None] * of_g[:, None, :] - size**2 - 2 * size) / n[:, None, None]
+        spreads = 2 * size + np.maximum(added, -size)  # no less than half of what chi-square has
+        return block_tail(at_rungs(energy, a, b), size, spreads, (are_new(a), are_new(b)))
+
+
+def missing_function(rows: np.ndarray) -> Array:
+    """Whether a row is missing, of mean 0 and variance 1 under the rows of all cells, (size,); 0 where all agree."""
+    share = rows[-1] / max(rows.sum(), 1)
+    result = np.zeros(len(rows))
+    if 0 < share < 1:
+        result[:] = -np.sqrt(share / (1 - share))
+        result[-1] = np.sqrt((1 - share) / share)
+    return result
+
+
+def alike(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
+    """Pairs, by place, whose tables are of about the same shape (the same powers of two), as many as go together."""
+    same: dict[tuple[int, int], list[int]] = {}
+    for place, (i, j) in enumerate(pairs):
+        a, b = (2 ** (column.n_values - 1).bit_length() for column in (counts.columns[i], counts.columns[j]))
+        same.setdefault((a, b), []).append(place)
+    for (a, b), places in same.items():
+        at_once = max(1, MOST_ENTRIES // (a * b * counts.folds))
+        for start in range(0, len(places), at_once):
+            yield places[start : start + at_once]
