@@ -36,17 +36,14 @@ class Batch:
     @classmethod
     def of(cls, counts: Counts, pairs: Sequence[tuple[int, int]]) -> Batch:
         """The tables of some pairs of columns, whatever misses either left out."""
-        several = [[counts.columns[pair[side]] for pair in pairs] for side in (0, 1)]
-        sizes = [max(column.n_values for column in columns) for columns in several]
-        widths = [max(column.resolutions[-1] for column in columns) for columns in several]
+        columns = [[pair[side] for pair in pairs] for side in (0, 1)]
+        sizes = [max(counts.columns[i].n_values for i in own) for own in columns]
         tables = np.zeros((len(pairs), counts.folds, *sizes))
-        f, g = (np.zeros((len(pairs), size, width)) for size, width in zip(sizes, widths, strict=True))
         for place, (i, j) in enumerate(pairs):
             table = counts.table(i, j)[:, :-1, :-1]
             tables[place, :, : table.shape[1], : table.shape[2]] = table
-            for functions, column, own in ((f, i, table.sum(axis=(0, 2))), (g, j, table.sum(axis=(0, 1)))):
-                basis = counts.functions(column, own)
-                functions[place, : len(basis), : basis.shape[1]] = basis
+        rows = tables.sum(axis=1)
+        f, g = (_functions(counts, own, rows.sum(axis=axis)) for own, axis in zip(columns, (2, 1), strict=True))
         return cls(tables, f, g)
 
     @classmethod
@@ -61,11 +58,10 @@ class Batch:
             table = counts.table(i, j).sum(axis=0)
             tables[place, 0, : table.shape[0], : table.shape[1]] = table
             f[place, : table.shape[0], 0] = missing_function(table.sum(axis=1))
-            both = np.column_stack(
-                [missing_function(table.sum(axis=0)), counts.columns[j].functions(table.sum(axis=0))]
-            )
-            varies = np.square(both).T @ table.sum(axis=0) / table.sum()
-            both = both[:, varies > 0] / np.sqrt(varies[varies > 0])
+            of_j = table.sum(axis=0)
+            there = np.sqrt(of_j.sum() / max(of_j[:-1].sum(), 1))  # by which functions of unit variance there grow
+            both = np.column_stack([missing_function(of_j), there * counts.functions[j]])
+            both = both[:, 0 if both[-1, 0] else 1 :]
             g[place, : table.shape[1], : both.shape[1]] = both
         return cls(tables, f, g)
 
@@ -94,6 +90,11 @@ class Batch:
     def core(self) -> Array:
         """The dependence in orthonormal coordinates, (P, n_f, n_g)."""
         return self.sums[0].sum(axis=1) / self._total[:, None, None]
+
+    @cached_property
+    def energy(self) -> Array:
+        """The energy of each leading block of the core, (P, n_f, n_g)."""
+        return np.square(self.core).cumsum(axis=1).cumsum(axis=2)
 
     @cached_property
     def _total(self) -> Array:
@@ -128,8 +129,7 @@ class Batch:
         most = int(RUNGS[-1])
         f, g = self.f[..., :most], self.g[..., :most]
         n_f, n_g = ample_sizes(kurtosis_so_far(f, rows), kurtosis_so_far(g, columns), n)
-        energy = (n - 1)[:, None, None] * np.square(self.core[:, :most, :most])
-        energy = energy.cumsum(axis=1).cumsum(axis=2)
+        energy = (n - 1)[:, None, None] * self.energy[:, :most, :most]
         fourth = [
             np.einsum("pa,pak->pk", margin, np.square(np.square(h).cumsum(axis=2)))
             for margin, h in ((rows, f), (columns, g))
@@ -141,6 +141,43 @@ class Batch:
         added = (of_f[:, :, None] * of_g[:, None, :] - size**2 - 2 * size) / n[:, None, None]
         spreads = 2 * size + np.maximum(added, -size)  # no less than half of what chi-square has
         return block_tail(at_rungs(energy, a, b), size, spreads, (are_new(a), are_new(b)))
+
+
+def _functions(counts: Counts, columns: Sequence[int], rows: Array) -> Array:
+    """Orthonormal functions on the cells of columns that hold values, under some of their rows, (P, a, k).
+
+    They are those of all rows of a column, made orthonormal again; where some cells have no rows, they are made anew.
+
+    Args:
+        counts: Of the table.
+        columns: By place.
+        rows: In each of these cells, (P, a).
+    """
+    result = np.zeros((*rows.shape, max(counts.columns[i].resolutions[-1] for i in columns)))
+    every = np.zeros(rows.shape)
+    for place, i in enumerate(columns):
+        size, width = counts.columns[i].n_values, counts.functions[i].shape[1]
+        result[place, :size, :width] = counts.functions[i][:-1]
+        every[place, :size] = counts.single(i).sum(axis=0)[:-1]
+    lost = ((rows == 0) & (every > 0)).any(axis=1)
+    for place in np.flatnonzero(lost).tolist():
+        column = counts.columns[columns[place]]
+        own = column.functions(rows[place, : column.n_values])[:-1]
+        result[place] = 0.0
+        result[place, : own.shape[0], : own.shape[1]] = own
+    others = np.flatnonzero(~lost & (rows != every).any(axis=1))
+    if len(others):
+        result[others] = _orthonormal(result[others], rows[others])
+    return result
+
+
+def _orthonormal(functions: Array, rows: Array) -> Array:
+    """Functions on cells, (P, a, k), less their means and made orthonormal under these rows, (P, a), in order."""
+    root = np.sqrt(rows / rows.sum(axis=1, keepdims=True))[..., None]
+    basis, triangle = np.linalg.qr(np.concatenate([root, functions * root], axis=2))
+    sign = np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None, 1:]
+    there = np.abs(functions).sum(axis=1, keepdims=True) > 0  # a matrix is padded by functions that are 0
+    return np.divide(basis[..., 1:] * sign * there, root, out=np.zeros_like(functions), where=root > 0)
 
 
 def missing_function(rows: np.ndarray) -> Array:

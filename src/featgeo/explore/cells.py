@@ -97,7 +97,7 @@ class Cells:
 
     def of_numbers(self, values: Array) -> np.ndarray:
         """The cell of each number, (n,); NaN is missing."""
-        cells = np.searchsorted(self.edges, values)
+        cells = np.searchsorted(self.edges, values).astype(np.int32)
         cells[np.isnan(values)] = self.n_values
         return cells
 
@@ -105,7 +105,7 @@ class Cells:
         """The cell of each label, (n,), from its place among `texts`; -1 is missing."""
         cell = {label: i for i, label in enumerate(self.labels)}
         others = len(self.labels)
-        cells = np.array([*(cell.get(text, others) for text in texts), self.n_values], dtype=np.int64)
+        cells = np.array([*(cell.get(text, others) for text in texts), self.n_values], dtype=np.int32)
         return cells[codes]
 
     def names(self) -> list[str]:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from featgeo.explore.cells import Cells
 from featgeo.geometry.validation import Array
@@ -186,23 +188,9 @@ class Counts:
         return self._of(i, j)
 
     @cached_property
-    def _functions(self) -> list[Array]:
+    def functions(self) -> list[Array]:
+        """Orthonormal functions on the cells of each column, under all of its rows, (size, d); 0 where missing."""
         return [column.functions(self.single(i).sum(axis=0)) for i, column in enumerate(self.columns)]
-
-    @cached_property
-    def _totals(self) -> list[np.ndarray]:
-        return [self.single(i).sum(axis=0)[:-1] for i in range(len(self.columns))]
-
-    def functions(self, i: int, counts: np.ndarray) -> Array:
-        """Orthonormal functions on the cells of a column that hold values, under some of its rows, (n_values, d).
-
-        Args:
-            i: The column.
-            counts: Rows in each of these cells; where they are all the rows there are, functions are made once.
-        """
-        if np.array_equal(counts, self._totals[i]):
-            return self._functions[i][:-1]
-        return self.columns[i].functions(counts)[:-1]
 
     def add(self, cells: Sequence[np.ndarray], folds: np.ndarray) -> None:
         """Count some rows.
@@ -213,32 +201,38 @@ class Counts:
         """
         joint = []
         for group in self.groups:
-            place = cells[group[0]]
+            place = cells[group[0]].astype(np.int64)
             for i in group[1:]:
-                place = place * self.columns[i].size + cells[i]
+                place *= self.columns[i].size
+                place += cells[i]
             joint.append(place)
-        place = np.empty(len(folds), dtype=np.int64)
+        place, one = np.empty(len(folds), dtype=np.int64), torch.ones(len(folds), dtype=torch.int32)
         for a, own in enumerate(joint):
             with_fold = folds * self._sizes[a] + own
-            _count(self._group_table(a, a), with_fold)
-            scaled = {size: with_fold * size for size in set(self._sizes[a + 1 :])}  # many groups have the same size
+            self._group_sums(a, a).scatter_add_(0, torch.from_numpy(with_fold), one)
             for b in range(a + 1, len(joint)):
-                np.add(scaled[self._sizes[b]], joint[b], out=place)
-                _count(self._group_table(a, b), place)
+                np.add(np.multiply(with_fold, self._sizes[b], out=place), joint[b], out=place)
+                self._group_sums(a, b).scatter_add_(0, torch.from_numpy(place), one)
 
-    def add_values(self, numbers: Array) -> None:
-        """Sum some rows of all number columns, (n, q); NaN where missing, what is infinite does not count."""
-        there = np.isfinite(numbers)
+    def _group_sums(self, a: int, b: int) -> Tensor:
+        """The table of two groups as torch adds to it in place, one entry after the other."""
+        return torch.from_numpy(self._group_table(a, b).reshape(-1).view(np.int32))
+
+    def add_values(self, numbers: Sequence[Array]) -> None:
+        """Sum some rows of all number columns, (n,) each; NaN where missing, what is infinite does not count."""
+        z = np.empty((len(numbers), len(numbers[0])))
+        for own, values, centre, scale in zip(z, numbers, self.centre, self.scale, strict=True):
+            np.divide(np.subtract(values, centre, out=own), scale, out=own)
+        there = np.isfinite(z)
         if there.all():  # then all sums but one are of single columns
-            z = (numbers - self.centre) / self.scale
-            sums = np.stack([np.ones(z.shape[1]) * len(z), z.sum(axis=0), np.einsum("ni,ni->i", z, z)])
+            sums = np.stack([np.full(len(z), z.shape[1]), z.sum(axis=1), np.einsum("in,in->i", z, z)])
             self.values[:3] += sums[:, :, None]
-            self.values[3] += z.T @ z
+            self.values[3] += z @ z.T
             return
-        z = np.where(there, (numbers - self.centre) / self.scale, 0.0)
+        z[~there] = 0.0
         mask = there.astype(np.float64)
         for total, (a, b) in zip(self.values, ((mask, mask), (z, mask), (z * z, mask), (z, z)), strict=True):
-            total += a.T @ b
+            total += a @ b.T
 
     def pearson(self) -> dict[tuple[int, int], float]:
         """Pearson's correlation of number columns, by place; NaN where one does not vary."""
@@ -263,11 +257,6 @@ class Counts:
             raise ValueError(f"Counts hold up to {MOST_ROWS:,} rows, got {self.n_rows + other.n_rows:,}.")
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return replace(self, **sums)
-
-
-def _count(table: np.ndarray, places: np.ndarray) -> None:
-    """Add rows to a table, (a, b, c), each at its place."""
-    table += np.bincount(places, minlength=table.size).reshape(table.shape).astype(table.dtype)
 
 
 def content_hash(numbers: Iterable[Array], cells: Iterable[np.ndarray]) -> np.ndarray:

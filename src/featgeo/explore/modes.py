@@ -15,7 +15,7 @@ import numpy as np
 
 from featgeo.explore.batches import Batch
 from featgeo.explore.cells import Cells
-from featgeo.explore.steps import leading_sums, maybe_stepped
+from featgeo.explore.steps import n_steps, steps
 from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
@@ -57,28 +57,18 @@ class Modes:
         return cls(sigma, f @ left, g @ right, fold_sigma, f[:, None] @ fold_left, g[:, None] @ fold_right)
 
     @classmethod
-    def stepped(cls, batch: Batch, in_steps: np.ndarray) -> Modes:
-        """Of functions that are constant on a few intervals of a number.
+    def between(cls, tables: Array, f: Array, g: Array) -> Modes:
+        """Inside functions that differ from fold to fold.
 
         Args:
-            batch: The pairs.
-            in_steps: Which sides are in steps, (P, 2); the others have all their functions.
+            tables: Rows in each pair of cells, all of them, then without those of each fold, (P, 1 + F, a, b).
+            f: Functions on the cells of the first columns, orthonormal under these rows, (P, 1 + F or 1, a, k).
+            g: On those of the second, (P, 1 + F or 1, b, l).
         """
-        total = batch.tables.sum(axis=1, keepdims=True)
-        tables = np.concatenate([total, total - batch.tables], axis=1)  # of all rows, and of all but a fold
-        f, g = batch.f[:, None], batch.g[:, None]
         rows, columns = tables.sum(axis=3), tables.sum(axis=2)
-        few = in_force.get().explore_waves[1]
-        f_sums = leading_sums(tables @ g[..., :few], rows)
-        g_sums = leading_sums(tables.swapaxes(2, 3) @ f[..., :few], columns)
-        f, g = (
-            maybe_stepped(f, f_sums, rows, in_steps[:, 0]),
-            maybe_stepped(g, g_sums, columns, in_steps[:, 1]),
-        )
         n = np.maximum(rows.sum(axis=2), 1.0)[..., None, None]
-        mean_f, mean_g = (np.einsum("pfa,pfak->pfk", m, h) / n[..., 0] for m, h in ((rows, f), (columns, g)))
-        cores = f.swapaxes(2, 3) @ tables @ g / n - mean_f[..., :, None] * mean_g[..., None, :]
-        left, sigma, right = leading(cores)
+        mean_f, mean_g = ((margin[..., None, :] @ h) / n for margin, h in ((rows, f), (columns, g)))
+        left, sigma, right = leading(f.swapaxes(2, 3) @ tables @ g / n - mean_f.swapaxes(2, 3) * mean_g)
         f, g = f @ left, g @ right
         return cls(sigma[:, 0], f[:, 0], g[:, 0], sigma[:, 1:], f[:, 1:], g[:, 1:])
 
@@ -161,34 +151,49 @@ def _resolutions(
     """Each resolution: the pairs that it is for, their modes, and how many functions these are made of."""
     sizes = np.array([[column.resolutions for column in pair] for pair in columns])  # (P, 2, 3)
     functions = sizes.sum(axis=1)
-    yield np.arange(len(columns)), Modes.smooth(batch, sizes[..., 0]), functions[:, 0]
-    finer = np.flatnonzero((sizes[..., 1] > sizes[..., 0]).any(axis=1))
-    if len(finer):
-        yield finer, Modes.smooth(batch.taken(finer), sizes[finer, :, 1]), functions[finer, 1]
-    rough = finer[_is_rough(batch.taken(finer), sizes[finer])]
-    if len(rough):
-        yield rough, Modes.smooth(batch.taken(rough), sizes[rough, :, 2]), functions[rough, 2]
-    can = np.array([[column.kind != "label" and not column.is_finite for column in pair] for pair in columns])
-    for sides in ((True, True), (True, False), (False, True)):
-        in_steps = can & sides
-        # One side alone where both could be; both, or the only one that can, in the first round.
-        new = np.asarray(in_steps.any(axis=1) if all(sides) else can.all(axis=1))
-        index = rough[np.take(new, rough)]
+    index = np.arange(len(columns))
+    yield index, Modes.smooth(batch, sizes[..., 0]), functions[:, 0]
+    for level in (1, 2):
+        index = np.flatnonzero(_is_rougher(batch, sizes, level))
         if len(index):
-            cost = np.where(in_steps[index], sizes[index, :, 0], sizes[index, :, 1]).sum(axis=1)
-            yield index, Modes.stepped(batch.taken(index), in_steps[index]), cost
+            yield index, Modes.smooth(batch.taken(index), sizes[index, :, level]), functions[index, level]
+    can = np.array([[column.kind != "label" and not column.is_finite for column in pair] for pair in columns])
+    index = index[can[index].any(axis=1)]
+    if len(index):
+        for some, modes, in_steps in _stepped(batch.taken(index), can[index]):
+            cost = np.where(in_steps, sizes[index[some], :, 0], sizes[index[some], :, 1]).sum(axis=1)
+            yield index[some], modes, cost
 
 
-def _is_rough(batch: Batch, sizes: np.ndarray) -> np.ndarray:
-    """Whether functions beyond those of the second resolution hold more than chance, (P,).
+def _stepped(batch: Batch, can: np.ndarray) -> Iterator[tuple[np.ndarray, Modes, np.ndarray]]:
+    """Modes with both sides in steps, or one of them beside all functions of the other, where they can be, (P, 2)."""
+    total = batch.tables.sum(axis=1, keepdims=True)
+    tables = np.concatenate([total, total - batch.tables], axis=1)  # of all rows, and of all but a fold
+    every = batch.f[:, None], batch.g[:, None]
+    in_steps = []
+    for side, other in ((0, 1), (1, 0)):
+        some = np.flatnonzero(can[:, side])
+        own = tables[some] if side == 0 else tables[some].swapaxes(2, 3)
+        in_steps.append(np.zeros((len(can), *own.shape[1:3], n_steps(own.shape[2]))))
+        if len(some):
+            in_steps[side][some] = steps(own, every[other][some])
+    for sides in ((True, True), (True, False), (False, True)):
+        some = np.flatnonzero((can | ~np.array(sides)).all(axis=1))
+        if len(some):
+            f, g = ((in_steps if sides[side] else every)[side][some] for side in (0, 1))
+            yield some, Modes.between(tables[some], f, g), np.tile(sides, (len(some), 1))
 
-    Those of one column or of both are looked at, beside the few, more or all functions of the other.
+
+def _is_rougher(batch: Batch, sizes: np.ndarray, level: int) -> np.ndarray:
+    """Whether functions of a resolution hold more than chance beyond those of the one before, (P,).
+
+    Those of one column or of both are looked at, beside the functions of the other at any resolution up to that one.
     """
-    energy = np.square(batch.core).cumsum(axis=1).cumsum(axis=2)
+    energy = batch.energy
     place, rows = np.arange(len(sizes)), batch.n_rows.sum(axis=1)
     result = np.zeros(len(sizes), dtype=bool)
-    for i, j in ((2, 2), (2, 1), (1, 2), (2, 0), (0, 2)):
-        outer, inner = ((sizes[:, 0, a], sizes[:, 1, b]) for a, b in ((i, j), (min(i, 1), min(j, 1))))
+    for i, j in ((level, level), *((level, k) for k in range(level)), *((k, level) for k in range(level))):
+        outer, inner = ((sizes[:, 0, a], sizes[:, 1, b]) for a, b in ((i, j), (min(i, level - 1), min(j, level - 1))))
         more = (energy[place, outer[0] - 1, outer[1] - 1] - energy[place, inner[0] - 1, inner[1] - 1]) * rows
         freedom = outer[0] * outer[1] - inner[0] * inner[1]
         result |= more > freedom + in_force.get().doubt_errors * np.sqrt(2 * freedom)

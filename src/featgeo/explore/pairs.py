@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -111,9 +111,9 @@ def _told(batch: Batch, modes: Modes, kept: np.ndarray, columns: Sequence[Cells]
     any order, and the first of them need not hold the ranks.
     """
     other, own = (modes.fold_f, modes.fold_g) if side else (modes.fold_g, modes.fold_f)
-    centred, share = _centred(batch, columns, side)
-    weights = (modes.fold_sigma * kept[:, None])[..., None] * (own.swapaxes(2, 3) * share @ centred)  # (P, F, m, e)
-    result = _share_told(batch, side, other, weights, centred)
+    kernel = own.swapaxes(2, 3) * _shares_of_others(batch.margins[side])[:, :, None]
+    kernel *= (modes.fold_sigma * kept[:, None])[..., None]
+    result = _share_told(batch, columns, side, other, kernel)
     many = np.flatnonzero(kept.all(axis=1))
     if len(many):
         result[many] = np.maximum(result[many], _told_by_all(batch.taken(many), [columns[int(i)] for i in many], side))
@@ -124,57 +124,79 @@ def _told_by_all(batch: Batch, columns: Sequence[Cells], side: int) -> Array:
     """The same by all functions of the other column."""
     tables = batch.tables if side else batch.tables.swapaxes(2, 3)
     other = (batch.f if side else batch.g)[:, None]
-    centred, _ = _centred(batch, columns, side)
     rest = tables.sum(axis=1, keepdims=True) - tables
     n = np.maximum(rest.sum(axis=(2, 3)), 1.0)[..., None, None]
-    return _share_told(batch, side, other, other.swapaxes(2, 3) @ rest @ centred / n, centred)
+    return _share_told(batch, columns, side, other, other.swapaxes(2, 3) @ rest / n)
 
 
-def _centred(batch: Batch, columns: Sequence[Cells], side: int) -> tuple[Array, Array]:
-    """Codes less their means over all rows but a fold's, (P, F, own, e), and shares of cells there, (P, F, 1, own)."""
-    of_own = batch.margins[side]
-    coded = _coded(columns, of_own.sum(axis=1))[:, None]
-    rest = of_own.sum(axis=1, keepdims=True) - of_own
-    share = (rest / np.maximum(rest.sum(axis=2, keepdims=True), 1.0))[..., None, :]
-    return coded - share @ coded, share
+def _shares_of_others(rows: Array) -> Array:
+    """Shares of cells among the rows of all folds but one, (P, F, cells)."""
+    rest = rows.sum(axis=1, keepdims=True) - rows
+    return rest / np.maximum(rest.sum(axis=2, keepdims=True), 1.0)
 
 
-def _share_told(batch: Batch, side: int, other: Array, weights: Array, centred: Array) -> Array:
+def _share_told(batch: Batch, columns: Sequence[Cells], side: int, other: Array, kernel: Array) -> Array:
     """By how much held-out squared errors of codes are less than their variance, as a share of it, (P,).
 
     Args:
         batch: The pairs.
-        side: Which column is predicted.
+        columns: Those that are predicted: numbers as ranks, labels as indicators.
+        side: Which of the two they are.
         other: Functions of the other one, (P, F, other, m), or (P, 1, other, m).
-        weights: The prediction is these functions times them, (P, F, m, e).
-        centred: Codes less their means, (P, F, own, e).
+        kernel: Codes of the cells times it, summed over the cells, times these functions is the prediction,
+            (P, F, m, own).
     """
     tables = batch.tables if side else batch.tables.swapaxes(2, 3)  # (P, F, other, own)
-    seen = other.swapaxes(2, 3) @ tables @ centred
+    seen = other.swapaxes(2, 3) @ tables
     spread = other.swapaxes(2, 3) * batch.margins[1 - side][..., None, :] @ other
-    gain = np.einsum("pfme,pfme->p", weights, 2 * seen - spread @ weights)
-    total = np.einsum("pfb,pfbe->p", batch.margins[side], centred**2)
-    return np.divide(gain, total, out=np.zeros(len(gain)), where=total > 0)
-
-
-def _coded(columns: Sequence[Cells], margins: Array) -> Array:
-    """Cells as people think of them, (P, cells, e): numbers by their ranks, labels by indicators."""
-    ranks = (np.cumsum(margins, axis=1) - margins / 2) / np.maximum(margins.sum(axis=1, keepdims=True), 1.0)
     is_label = np.array([column.kind == "label" for column in columns])
-    if not is_label.any():
-        return ranks[..., None]
-    return np.where(is_label[:, None, None], np.eye(margins.shape[1]), np.eye(1, margins.shape[1]) * ranks[..., None])
+    result = np.zeros(len(columns))
+    for coded, some in ((_by_indicators, np.flatnonzero(is_label)), (_by_ranks, np.flatnonzero(~is_label))):
+        if len(some):
+            total, weights, found = coded(batch.margins[side][some], kernel[some], seen[some])
+            gain = np.einsum("pfme,pfme->p", weights, 2 * found - spread[some] @ weights)
+            result[some] = np.divide(gain, total, out=np.zeros(len(some)), where=total > 0)
+    return result
+
+
+def _by_indicators(rows: Array, *sums: Array) -> tuple[Array, Array, Array]:
+    """Variance of indicators of all cells about the shares of other folds, (P,), and sums over cells times these codes.
+
+    Args:
+        rows: Of each cell, by fold, (P, F, cells).
+        *sums: Two of them, (P, F, m, cells); they become (P, F, m, codes).
+    """
+    share = _shares_of_others(rows)
+    variance = np.sum(rows * (1 - 2 * share + np.square(share).sum(axis=2, keepdims=True)), axis=(1, 2))
+    first, second = (values - values.sum(axis=3, keepdims=True) * share[:, :, None] for values in sums)
+    return variance, first, second
+
+
+def _by_ranks(rows: Array, *sums: Array) -> tuple[Array, Array, Array]:
+    """The same for ranks of the cells, one code."""
+    every = rows.sum(axis=1)
+    ranks = (np.cumsum(every, axis=1) - every / 2) / np.maximum(every.sum(axis=1, keepdims=True), 1.0)
+    centred = ranks[:, None] - (_shares_of_others(rows) @ ranks[..., None])
+    first, second = (values @ centred[..., None] for values in sums)
+    return np.sum(rows * np.square(centred), axis=(1, 2)), first, second
 
 
 def estimates_of(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Estimates:
     """What the tables of some pairs of columns tell, in the order of the pairs."""
+    # The larger column comes first, so that more tables are of one shape.
+    turned = np.array([counts.columns[i].n_values < counts.columns[j].n_values for i, j in pairs], dtype=bool)
+    ordered = [(j, i) if turn else (i, j) for (i, j), turn in zip(pairs, turned, strict=True)]
     order, parts = [], []
-    for places in alike(counts, pairs):
-        few = [pairs[place] for place in places]
+    for places in alike(counts, ordered):
+        few = [ordered[place] for place in places]
         parts.append(Estimates.of(Batch.of(counts, few), [(counts.columns[i], counts.columns[j]) for i, j in few]))
         order += places
     joined, back = Estimates.joined(parts), np.argsort(order)
-    return Estimates(*(getattr(joined, one.name)[back] for one in fields(Estimates)))
+    found = Estimates(*(getattr(joined, one.name)[back] for one in fields(Estimates)))
+    forward, backward = (
+        np.where(turned, a, b) for a, b in ((found.backward, found.forward), (found.forward, found.backward))
+    )
+    return replace(found, forward=forward, backward=backward)
 
 
 def missing_pvalues(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Array:

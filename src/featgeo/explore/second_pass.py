@@ -221,7 +221,7 @@ def counted(
         if like is not None:
             np.add(counts.new_labels, coder.new_labels(batch), out=counts.new_labels)
         if numbers:
-            counts.add_values(np.column_stack([batch[column.name] for column in numbers]))
+            counts.add_values([batch[column.name] for column in numbers])
         first += len(cells[0])
         if sum(len(part[0]) for part in waiting) >= ROWS_AT_ONCE:
             _flush(counts, waiting, three_way)

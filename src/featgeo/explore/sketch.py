@@ -31,6 +31,7 @@ from featgeo.explore.values import (
     dates_of,
     labels_of,
     may_be_dates,
+    may_be_numbers,
     numbers_of,
 )
 from featgeo.geometry.validation import Array
@@ -331,6 +332,8 @@ class _Column:
     def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray:
         """Add a batch whose first row has number `start`; returns what is kept of it: values, or ids of labels."""
         array = as_plain(array)
+        if self.way == "number" and not may_be_numbers(array):
+            array = labels_of(array)  # each text that is different is looked at once, whatever it turns out to be
         part = None
         if self.way == "number":
             part = self._add_numbers(array, start)

@@ -11,17 +11,28 @@ from featgeo.tuning import in_force
 STEP_DIRECTIONS = 4  # of functions of the other column that steps are cut by: time
 
 
-def maybe_stepped(smooth: Array, sums: Array, rows: Array, in_steps: np.ndarray) -> Array:
-    """Functions in steps for some pairs, and all functions, (P, 1, a, k), for the others: (P, F, a, k)."""
-    n_steps = min(in_force.get().explore_steps, rows.shape[-1]) - 1
-    result = np.zeros((*rows.shape, max(n_steps, smooth.shape[3])))
-    result[~in_steps, :, :, : smooth.shape[3]] = smooth[~in_steps]
-    if in_steps.any():
-        result[in_steps, :, :, :n_steps] = _steps(sums[in_steps], rows[in_steps])
-    return result
+def n_steps(n_cells: int) -> int:
+    """How many functions in steps there are on so many cells."""
+    return min(in_force.get().explore_steps, n_cells) - 1
 
 
-def leading_sums(sums: Array, rows: Array) -> Array:
+def steps(tables: Array, other: Array) -> Array:
+    """Functions in steps on the cells of one column, cut by the few functions of the other that differ most there.
+
+    Args:
+        tables: Rows in each pair of cells, (P, F, a, b).
+        other: Functions on the cells of the other column, from smooth to rough, (P, 1, b, k).
+
+    Returns:
+        Orthonormal functions, (P, F, a, `n_steps`).
+    """
+    rows = tables.sum(axis=3)
+    sums = _leading_sums(tables @ other[..., : in_force.get().explore_waves[1]], rows)
+    n_cells = rows.shape[-1]
+    return _steps(sums.reshape(-1, *sums.shape[2:]), rows.reshape(-1, n_cells)).reshape(*rows.shape, n_steps(n_cells))
+
+
+def _leading_sums(sums: Array, rows: Array) -> Array:
     """Sums over the rows of each cell, (..., a, k), in the few directions in which cells differ most."""
     scaled = sums / np.sqrt(np.maximum(rows, 1.0))[..., None]
     directions = np.linalg.eigh(scaled.swapaxes(-1, -2) @ scaled)[1]
@@ -34,46 +45,65 @@ def _steps(sums: Array, rows: Array) -> Array:
     Intervals are split one after the other, each time the one, and where, that tells most.
 
     Args:
-        sums: Over the rows of each cell, of functions of the other column, (..., a, k).
-        rows: Of each cell, (..., a).
+        sums: Over the rows of each cell, of functions of the other column, (N, a, k).
+        rows: Of each cell, (N, a).
 
     Returns:
-        Shape (..., a, intervals - 1).
+        Shape (N, a, intervals - 1).
     """
-    n_steps = min(in_force.get().explore_steps, rows.shape[-1])
-    before = np.concatenate([np.zeros_like(sums[..., :1, :]), sums.cumsum(axis=-2)], axis=-2)
-    held = np.concatenate([np.zeros_like(rows[..., :1]), rows.cumsum(axis=-1)], axis=-1)
-    cuts = np.zeros((*rows.shape[:-1], n_steps + 1), dtype=np.int64)  # in order; those not made yet are at the end
-    cuts[..., 1:] = rows.shape[-1]
-    place = np.arange(1, rows.shape[-1])
-    for _ in range(n_steps - 1):
-        inside = (place[:, None] > cuts[..., None, :]).sum(axis=-1) - 1  # the interval that each place is in
-        ends = [np.take_along_axis(cuts, inside + side, axis=-1) for side in (0, 1)]
-        start, stop = (
-            (np.take_along_axis(before, end[..., None], axis=-2), np.take_along_axis(held, end, axis=-1))
-            for end in ends
-        )
-        left, right = before[..., 1:-1, :] - start[0], stop[0] - before[..., 1:-1, :]
-        n_left, n_right = held[..., 1:-1] - start[1], stop[1] - held[..., 1:-1]
-        gain = _energy(left, n_left) + _energy(right, n_right) - _energy(stop[0] - start[0], stop[1] - start[1])
-        gain = np.where((n_left > 0) & (n_right > 0), gain, 0.0)
-        best = gain.argmax(axis=-1)
-        cuts = np.sort(np.concatenate([cuts[..., :-1], place[best][..., None]], axis=-1), axis=-1)
-    leaf = (np.arange(rows.shape[-1])[:, None] >= cuts[..., None, 1:-1]).sum(axis=-1)
-    own = (leaf[..., None] == np.arange(n_steps)).astype(np.float64)
-    shares = np.einsum("...a,...as->...s", rows, own) / np.maximum(rows.sum(axis=-1), 1.0)[..., None]
+    n, n_cells = rows.shape
+    held, before = (
+        np.concatenate([np.zeros_like(values[..., :1]), values.cumsum(axis=-1)], axis=-1)
+        for values in (rows, sums.transpose(2, 0, 1))
+    )
+    first = (n_cells + 1) * np.arange(n)[:, None]  # where the cumulated sums of each begin
+    start, stop = (np.full((n, n_cells - 1), first + end) for end in (0, n_cells))  # of the interval of each cut
+    cuts = first + np.arange(1, n_cells)  # that can be made
+    is_first = np.zeros((n, n_cells), dtype=np.int64)  # whether an interval begins with a cell
+    for _ in range(n_steps(n_cells)):
+        best = _gains(before, held, (start, cuts, stop)).argmax(axis=1)[:, None]
+        made = np.take_along_axis(cuts, best, axis=1)
+        inside = start == np.take_along_axis(start, best, axis=1)
+        stop = np.where(inside & (cuts < made), made, stop)
+        start = np.where(inside & (cuts >= made), made, start)
+        np.put_along_axis(is_first, best + 1, 1, axis=1)
+    own = (is_first.cumsum(axis=1)[..., None] == np.arange(n_steps(n_cells) + 1)).astype(np.float64)
+    shares = (rows[:, None] @ own)[:, 0] / np.maximum(held[:, -1:], 1.0)
     return own @ contrasts(shares)
 
 
-def _energy(sums: Array, rows: Array) -> Array:
-    return np.square(sums).sum(axis=-1) / np.maximum(rows, 1.0)
+def _gains(before: Array, held: Array, interval: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Array:
+    """How much more the two parts of an interval tell than the whole does, for each cut, (N, a - 1).
+
+    Args:
+        before: Sums over all rows before each cell, in each direction, (k, N, a + 1).
+        held: How many rows these are, (N, a + 1).
+        interval: Where it begins, where it is cut and where it ends, as places in all of `held`.
+    """
+    start, cut, stop = interval
+    at_start, at_cut, at_stop = (held.take(place) for place in interval)
+    n_left, n_all = at_cut - at_start, at_stop - at_start
+    is_cut = (n_left > 0) & (n_left < n_all)
+    share = np.divide(n_left, n_all, out=np.zeros_like(n_all), where=is_cut)
+    told = np.zeros_like(n_all)
+    for values in before:
+        at_start = values.take(start)
+        told += np.square(values.take(cut) - at_start - share * (values.take(stop) - at_start))
+    return np.divide(told, share * (n_all - n_left), out=np.zeros_like(told), where=is_cut)
 
 
 def contrasts(shares: Array) -> Array:
-    """Orthonormal functions of parts that hold these shares, less their means, (..., s) to (..., s, s - 1)."""
-    root = np.sqrt(shares)
-    unit = np.broadcast_to(np.eye(shares.shape[-1])[:, 1:], (*shares.shape, shares.shape[-1] - 1))
-    vectors = np.concatenate([root[..., None], unit], axis=-1)
-    basis = np.linalg.qr(vectors)[0][..., 1:]
-    there = shares > COLLINEAR
-    return np.where(there[..., None], basis / np.where(there, root, 1.0)[..., None], 0.0)
+    """Orthonormal functions of parts that hold these shares, each of a part against those before, (..., s, s - 1)."""
+    own = np.where(shares > COLLINEAR, shares, 0.0)
+    so_far = own.cumsum(axis=-1)
+    earlier, upto = so_far[..., :-1], so_far[..., 1:]
+    own = own[..., 1:]
+    there = (own > 0) & (earlier > 0)
+    on_own, on_earlier = (
+        np.sqrt(np.divide(a, b * upto, out=np.zeros_like(upto), where=there))
+        for a, b in ((earlier, own), (own, earlier))
+    )
+    place = np.arange(shares.shape[-1])
+    signs = np.sign(1 + place[:-1] - place[:, None])  # of parts before the one that a function is of: 1
+    result = np.where(signs == 0, on_own[..., None, :], -on_earlier[..., None, :] * (signs > 0))
+    return result * (shares > COLLINEAR)[..., None]

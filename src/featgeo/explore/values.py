@@ -94,6 +94,17 @@ def dates_of(array: Any, form: str, missing: Missing) -> Numbers:
     return _spread(encoded, Numbers(_floats(found), _unread(texts, found)))
 
 
+def may_be_numbers(array: Any) -> bool:
+    """Whether the first values are numbers, or need not be read: words are refused one by one, slowly."""
+    if not pa.types.is_string(array.type):
+        return True
+    try:
+        array[:PROBE].cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def may_be_dates(array: Any, missing: Missing) -> bool:
     """Whether all texts look like dates of any form: a quick way to see that they are not."""
     texts = missing.out_of(array.dictionary if pa.types.is_dictionary(array.type) else array)
