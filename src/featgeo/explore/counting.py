@@ -24,6 +24,7 @@ from featgeo.schema import saved
 from featgeo.tuning import in_force
 
 GROUP_CELLS = 256  # of columns that are counted together: tables of two such groups stay in a processor's cache
+ROWS_SUMMED = 2**12  # at a time: they stay in a processor's cache
 MOST_ROWS = 2**32 - 1  # that a count holds
 _SUMS = ("tables", "values", "new_labels")  # what adds up
 _MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
@@ -79,7 +80,7 @@ class Counts:
             scale: The same.
         """
         folds = in_force.get().folds
-        most = min(GROUP_CELLS, int(np.sqrt(n_rows / folds)) + 1)
+        most = min(GROUP_CELLS, int(np.sqrt(n_rows / folds) / 2) + 1)  # tables have fewer cells than there are rows
         groups: list[list[int]] = []
         sizes: list[int] = []
         for i in sorted(range(len(columns)), key=lambda i: -columns[i].size):
@@ -201,14 +202,15 @@ class Counts:
         """
         joint = []
         for group in self.groups:
-            place = cells[group[0]].astype(np.int64)
+            place = cells[group[0]].copy()
             for i in group[1:]:
                 place *= self.columns[i].size
                 place += cells[i]
             joint.append(place)
-        place, one = np.empty(len(folds), dtype=np.int64), torch.ones(len(folds), dtype=torch.int32)
+        one = torch.ones(len(folds), dtype=torch.int32)
+        with_fold, place = np.empty((2, len(folds)), dtype=np.int64)
         for a, own in enumerate(joint):
-            with_fold = folds * self._sizes[a] + own
+            np.add(np.multiply(folds, self._sizes[a], out=with_fold), own, out=with_fold)
             self._group_sums(a, a).scatter_add_(0, torch.from_numpy(with_fold), one)
             for b in range(a + 1, len(joint)):
                 np.add(np.multiply(with_fold, self._sizes[b], out=place), joint[b], out=place)
@@ -220,19 +222,15 @@ class Counts:
 
     def add_values(self, numbers: Sequence[Array]) -> None:
         """Sum some rows of all number columns, (n,) each; NaN where missing, what is infinite does not count."""
-        z = np.empty((len(numbers), len(numbers[0])))
-        for own, values, centre, scale in zip(z, numbers, self.centre, self.scale, strict=True):
-            np.divide(np.subtract(values, centre, out=own), scale, out=own)
-        there = np.isfinite(z)
-        if there.all():  # then all sums but one are of single columns
-            sums = np.stack([np.full(len(z), z.shape[1]), z.sum(axis=1), np.einsum("in,in->i", z, z)])
-            self.values[:3] += sums[:, :, None]
-            self.values[3] += z @ z.T
-            return
-        z[~there] = 0.0
-        mask = there.astype(np.float64)
-        for total, (a, b) in zip(self.values, ((mask, mask), (z, mask), (z * z, mask), (z, z)), strict=True):
-            total += a @ b.T
+        for start in range(0, len(numbers[0]), ROWS_SUMMED):
+            z = np.stack([values[start : start + ROWS_SUMMED] for values in numbers])
+            z -= self.centre[:, None]
+            z /= self.scale[:, None]
+            there = np.isfinite(z)
+            z[~there] = 0.0
+            mask = there.astype(np.float64)
+            for total, (a, b) in zip(self.values, ((mask, mask), (z, mask), (z * z, mask), (z, z)), strict=True):
+                total += a @ b.T
 
     def pearson(self) -> dict[tuple[int, int], float]:
         """Pearson's correlation of number columns, by place; NaN where one does not vary."""

@@ -22,7 +22,8 @@ TABLE_BYTES = 2**27  # of the tables of all pairs, about: memory
 FEWEST_NAMED = 3  # rows that a column must have to be called an identifier: two always count up
 SAME_SPREAD = 1e-6  # by which a standard deviation may be off in rounding
 FEWEST_CELLS = 8  # of a number, however many columns there are
-ROWS_AT_ONCE = 2**18  # that are counted together: tables are added up once for so many
+ROWS_AT_ONCE = 2**18  # that are counted together: all tables go through a processor's cache once for so many
+CELLS_AT_ONCE = 2**25  # of these rows and all columns: memory
 
 
 def cells_of(sketch: Sketch, kept: Collection[str] = ()) -> tuple[Cells, ...]:
@@ -140,13 +141,16 @@ class Coder:
 
     def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int, n_folds: int) -> np.ndarray:
         """The fold of each row, (n,): one of so many."""
-        hashes = number_hash(first, len(cells[0])) if self.by_number else self.hashes(batch, cells)
+        if self.by_number:
+            hashes = number_hash(first, len(cells[0]))
+        else:
+            labels = [own for column, own in zip(self.columns, cells, strict=True) if column.kind == "label"]
+            hashes = self.hashes(batch, labels)
         return (hashes % np.uint64(n_folds)).astype(np.int64)
 
-    def hashes(self, batch: Mapping[str, Any], cells: list[np.ndarray]) -> np.ndarray:
-        """What each row holds as a number, (n,)."""
+    def hashes(self, batch: Mapping[str, Any], labels: Sequence[np.ndarray]) -> np.ndarray:
+        """What each row holds as a number, (n,), from its numbers and the cells of its labels."""
         numbers = [batch[column.name] for column in self.columns if column.kind != "label" and not column.parent]
-        labels = [own for column, own in zip(self.columns, cells, strict=True) if column.kind == "label"]
         return content_hash(numbers, labels)
 
 
@@ -169,7 +173,8 @@ def are_rows_apart(coder: Coder, sample: Mapping[str, Any], n_rows: int) -> bool
     Where they do have many, as in tables of few labels or where most rows hold the same number, a fold would hold all
     rows of a kind, and the others none.
     """
-    hashes = coder.hashes(sample, coder.cells(sample))
+    labels = replace(coder, columns=tuple(column for column in coder.columns if column.kind == "label"))
+    hashes = coder.hashes(sample, labels.cells(sample))
     if not hashes.ndim:
         return False
     _, counts = np.unique(hashes, return_counts=True)
@@ -214,6 +219,7 @@ def counted(
     if not coder.columns:
         return counts
     waiting: list[list[np.ndarray]] = []  # cells of each column, then the folds
+    at_once = min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(coder.columns))
     first = 0
     for batch in sketch.typed_batches(source):
         cells = coder.cells(batch)
@@ -223,7 +229,7 @@ def counted(
         if numbers:
             counts.add_values([batch[column.name] for column in numbers])
         first += len(cells[0])
-        if sum(len(part[0]) for part in waiting) >= ROWS_AT_ONCE:
+        if sum(len(part[0]) for part in waiting) >= at_once:
             _flush(counts, waiting, three_way)
         tell(f"second pass, {first:,} rows counted")
     _flush(counts, waiting, three_way)
