@@ -323,8 +323,8 @@ def test_trees_and_indices(space: Any) -> None:
 
 
 def test_files_of_trees(tmp_path: Path) -> None:
-    with options(forest_trees=40):  # graphs of more trees take longer to write, and are no other
-        model = ModalDecomposition(2, x_space="trees", y_space="linear", random_state=0).fit(frame(), target())
+    with options(forest_trees=40, averaged_forests=2):  # graphs of more take longer to write, and are no other
+        model = ModalDecomposition(1, x_space="trees", y_space="linear", random_state=0).fit(frame(), target())
     for values in in_files(model, "f", encode_inputs(model, new_frame()), tmp_path):
         np.testing.assert_allclose(values, model.transform(new_frame()), rtol=0, atol=1e-12)
 
@@ -334,9 +334,9 @@ def test_files_of_sums_windows_and_given_columns(tmp_path: Path) -> None:
     steps = rng.integers(0, 2, (N, 6)).astype(float)
     y = steps[:, 0] + steps[:, 1] * steps[:, 2] + rng.normal(size=N)
     for space, given in ((Sum([(0, "table"), ([1, 2], "spline")]), [0, 3]), ("windows", None)):
-        model = ModalDecomposition(1, x_space=space, y_space="linear", orthogonal_to=given, random_state=0).fit(
-            steps, y
-        )
+        model = ModalDecomposition(1, x_space=space, y_space="linear", orthogonal_to=given, random_state=0)
+        with options(averaged_forests=2):  # graphs of more take longer to write, and are no other
+            model.fit(steps, y)
         for values in in_files(model, "f", encode_inputs(model, steps), tmp_path):
             np.testing.assert_allclose(values, model.transform(steps), rtol=0, atol=1e-9)
 
