@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -31,6 +31,19 @@ from featgeo.geometry.validation import Array, check_choice, check_flag, check_t
 from featgeo.nesting.nesting import Nesting
 
 Mode = Literal["joint", "sequential"]
+
+
+def _not_compiled(function: Any) -> Any:
+    """A function whose results torch.compile takes as they are: it does not look into caches.
+
+    That is `torch.compiler.disable`, by the mark that it makes; it would import the compiler for those who never use it.
+    """
+
+    def called(*args: Any) -> Any:
+        return function(*args)
+
+    called._torchdynamo_disable = True  # type: ignore[attr-defined]
+    return called
 
 
 def h_score(f: torch.Tensor, g: torch.Tensor, unbiased: bool = False) -> torch.Tensor:
@@ -175,7 +188,7 @@ def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "
     return float(np.diag(weights) @ np.diag(moments.covariance(f, g)) - quadratic / 2)
 
 
-@torch.compiler.disable  # torch.compile takes the weights as they are, without looking into the cache
+@_not_compiled
 @lru_cache(maxsize=32)
 def _weights(nesting: Nesting, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
     """W, (k, k); the weight of each level, (l,); and for a, b that of the level that adds a, 0 where b comes later."""
@@ -185,7 +198,7 @@ def _weights(nesting: Nesting, dtype: torch.dtype, device: torch.device) -> tupl
         return tuple(torch.tensor(w, dtype=dtype, device=device) for w in (nesting.pair_weights, level, owned))
 
 
-@torch.compiler.disable
+@_not_compiled
 @lru_cache(maxsize=32)
 def _plain(k: int) -> Nesting:
     return Nesting([k])
