@@ -36,7 +36,7 @@ Mode = Literal["joint", "sequential"]
 def _not_compiled(function: Any) -> Any:
     """A function whose results torch.compile takes as they are: it does not look into caches.
 
-    That is `torch.compiler.disable`, by the mark that it makes; it would import the compiler for those who never use it.
+    That is `torch.compiler.disable`, by the mark that it makes: it would import the compiler for all who never use it.
     """
 
     def called(*args: Any) -> Any:
