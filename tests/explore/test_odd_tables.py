@@ -43,6 +43,14 @@ def test_everything_has_an_answer(name):
         assert detail.negative_mass >= 0
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_every_pair_has_an_answer_given_a_column_and_given_all_others(name):
+    frame = pd.DataFrame(TABLES[name])
+    explored = explore(frame.assign(s=RNG.integers(0, 2, len(frame))), given=["s"])
+    assert len(explored.direct) == len(explored.pairs)
+    assert explored.to_html()
+
+
 def test_numbers_near_the_largest_correlate():
     x = RNG.normal(size=N)
     explored = explore(pd.DataFrame({"x": x, "huge": x * 1e300}))
