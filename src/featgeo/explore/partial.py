@@ -61,7 +61,9 @@ class _Side:
     def root(self) -> Array:
         """Coefficients of orthonormal functions in their order, (P, 1 + F, m, m); none of those that are not alive."""
         there = self.alive[:, None, :, None] & self.alive[:, None, None, :]
-        idle = np.eye(self.alive.shape[1]) * np.where(self.alive, COLLINEAR, 1.0)[:, None, None, :]
+        # What is left after a regression has the rounding of its inverse, which a ridge bounds.
+        rounding = self.alive.shape[1] * np.finfo(np.float64).eps / min(in_force.get().ridges)
+        idle = np.eye(self.alive.shape[1]) * np.where(self.alive, max(COLLINEAR, rounding), 1.0)[:, None, None, :]
         return np.linalg.inv(np.linalg.cholesky(np.where(there, self.seen, 0.0) + idle)).swapaxes(2, 3) * there
 
     @property
