@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from itertools import combinations, pairwise, permutations
 from pathlib import Path
 
 import pytest
@@ -176,11 +177,11 @@ def test_what_a_document_may_hold_leaves_room_for_the_program(columns, most):
 
 def test_every_view_opens_from_every_other_and_back_and_forward_lead_there_again(visit):
     page = visit()
-    for first in VIEWS:
-        for second in VIEWS:
-            page.locator(f"nav a[href^='#{first}']").click()
-            page.locator(f"nav a[href^='#{second}']").click()
-            page.wait_for_selector(f"nav a[aria-current=page][href^='#{second}']")
+    walk = [*(view for pair in combinations(VIEWS, 2) for view in pair), VIEWS[0]]
+    assert set(pairwise(walk)) >= set(permutations(VIEWS, 2))
+    for view in walk:
+        page.locator(f"nav a[href^='#{view}']").click()
+        page.wait_for_selector(f"nav a[aria-current=page][href^='#{view}']")
     open_view(page, "pair/age/rating")
     page.locator(".pair-title a").first.click()
     page.wait_for_function("location.hash === '#column/age'")
@@ -409,7 +410,7 @@ def test_nothing_of_the_data_is_ever_executed_or_breaks_the_layout(visit, tmp_pa
     page = visit(path=path)
     addresses = page.evaluate("[...document.querySelectorAll('main a')].map(one => one.getAttribute('href').slice(1))")
     assert len(addresses) > 10
-    for address in [*VIEWS, *dict.fromkeys(addresses)][:40]:
+    for address in [*VIEWS, *dict.fromkeys(addresses)][:24]:
         page.evaluate("address => { location.hash = address; }", address)
         page.wait_for_function(
             "view => document.querySelector(`nav a[aria-current=page][href^='#${view}']`)",

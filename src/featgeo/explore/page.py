@@ -34,6 +34,7 @@ LONGEST = 80  # characters of a label or a name inside a sentence; whole names o
 MOST_DIRECT = 300  # columns, each of which is looked at given all others: up to here less time than all pairs take
 MOST_LINES = 120  # of the graph: the strongest; a table has all
 GAP = 0.8  # between parts of the graph, about the length of a line
+WIDER = 1.6  # than high is a graph of many parts, as screens are
 MOST_INTERACTIONS = 8  # whose cells are shown
 ROUNDED = ("strength", "low", "high", "classic", "sigma1", "energy", "held_out_energy", "mutual_information")
 PAIR_NUMBERS = (
@@ -214,16 +215,24 @@ def _graph(exploration: Exploration, columns: _Columns) -> dict[str, Any]:
 
 
 def _side_by_side(n: int, lines: np.ndarray, strength: Array) -> Array:
-    """Points of a graph, (n, 2), between 0 and 1: parts that no line joins stand side by side, the largest first."""
+    """Points of a graph, (n, 2), at most 1: parts that no line joins stand in rows, the largest first."""
     joined = coo_array((np.ones(len(lines)), (lines[:, 0], lines[:, 1])), shape=(n, n))
     part = connected_components(joined, directed=False)[1]
-    result, left = np.zeros((n, 2)), 0.0
-    for own in sorted((np.flatnonzero(part == one) for one in np.unique(part)), key=len, reverse=True):
+    parts = sorted((np.flatnonzero(part == one) for one in np.unique(part)), key=len, reverse=True)
+    drawn = []
+    for own in parts:
         inside = np.isin(lines[:, 0], own)
         at = placed(len(own), np.searchsorted(own, lines[inside]), strength[inside])
-        at = (at - at.min(axis=0)) / max(float(np.ptp(at, axis=0).max()), 1e-9) * np.sqrt(len(own))
-        result[own] = at + np.array([left, 0.0])
-        left += float(np.ptp(at[:, 0])) + GAP
+        at -= at.min(axis=0)
+        drawn.append(at / max(float(at.max()), 1e-9) * np.sqrt(len(own)))
+    sizes = np.array([at.max(axis=0) + GAP for at in drawn]).reshape(-1, 2)
+    width = max(np.sqrt(WIDER * sizes.prod(axis=1).sum()), sizes[:, 0].max(initial=0.0))
+    result, corner, tall = np.zeros((n, 2)), np.zeros(2), 0.0
+    for own, at, size in zip(parts, drawn, sizes, strict=True):
+        if corner[0] + size[0] > width:
+            corner, tall = np.array([0.0, corner[1] + tall]), 0.0
+        result[own] = at + corner
+        corner, tall = corner + np.array([size[0], 0.0]), max(tall, float(size[1]))
     return result / max(float(result.max(initial=0.0)), 1e-9)
 
 

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { columns, data, isFound, nPairs, pairs } from "./data.js";
 import { count, pvalue, quoted, short, strength } from "./format.js";
 import { href } from "./route.js";
-import { isPrinting } from "./scheme.js";
+import { PAPER, isPrinting } from "./scheme.js";
 
 /** @type {Map<string, number>} widths that drawings of a kind had, so that the next one need not be measured first */
 const widths = new Map();
@@ -25,7 +25,7 @@ export function useWidth(kind) {
     if (!width) measured(element.getBoundingClientRect().width);
     return () => observer.disconnect();
   }, []);
-  return [ref, width];
+  return [ref, isPrinting.value ? Math.min(width, PAPER) : width];
 }
 
 /** Whether what comes first has been painted: what stands below it is made only then. */

@@ -23,13 +23,13 @@ export function RegionsTable({ a, b, regions }) {
         <thead>
           <tr>
             <td><span class="corner"><bdi>${short(a, 24)}</bdi> ↓ <bdi>${short(b, 24)}</bdi> →</span></td>
-            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${short(regions.b[j], 28)}</bdi></th>`)}
+            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${short(regions.b[j], 44)}</bdi></th>`)}
           </tr>
         </thead>
         <tbody>
           ${shownRows.map(
             ({ i }) => html`<tr>
-              <th scope="row"><bdi>${short(regions.a[i], 26)}</bdi></th>
+              <th scope="row"><bdi>${short(regions.a[i], 44)}</bdi></th>
               ${shownCols.map(({ j }) => {
                 const expected = (rows[i] * cols[j]) / total;
                 const ratio = expected ? observed[i][j] / expected : 0;

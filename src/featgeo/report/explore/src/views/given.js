@@ -21,7 +21,7 @@ export function Given() {
   const known = [...Array(nPairs).keys()].filter((k) => pairs.strength_given[k] !== null);
   const groups = /** @type {[string, string, number[]][]} */ ([
     ["vanished", "Depended before, and may be chance given the controls", known.filter((k) => isFound(k) && !left(k))],
-    ["left", "Depend before and after", known.filter((k) => isFound(k) && left(k))],
+    ["remain", "Depend before and after", known.filter((k) => isFound(k) && left(k))],
     ["appeared", "Depend only given the controls", known.filter((k) => !isFound(k) && left(k))],
   ]);
   const neither = known.length - groups.reduce((sum, group) => sum + group[2].length, 0);

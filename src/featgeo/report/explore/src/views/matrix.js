@@ -7,7 +7,7 @@ import { count, quoted, short } from "../format.js";
 import { MEASURES } from "../measures.js";
 import { Switch, useWidth } from "../parts.js";
 import { go, pairHref } from "../route.js";
-import { dark } from "../scheme.js";
+import { dark, isPrinting } from "../scheme.js";
 import { draw } from "./matrix_drawing.js";
 import { PairList } from "./pair_list.js";
 
@@ -86,7 +86,8 @@ function Grid() {
   const rows = shownRows.value;
   const cols = shownCols.value;
   const names = width < 500 ? 84 : 136;
-  const size = cellSize(width - names - 18, cols.length, zoom.value);
+  const room = width - names - 18;
+  const size = isPrinting.value ? Math.min(Math.max(Math.floor(room / cols.length), 2), 24) : cellSize(room, cols.length, zoom.value);
   const readable = size >= READABLE;
   const head = readable ? 118 : 0;
   const side = readable ? names : 0;

@@ -6,20 +6,20 @@ import { count, percent, short, strength } from "../format.js";
 import { ColumnLink, Meter, Name, PairLink, useLater, useSteps } from "../parts.js";
 import { href } from "../route.js";
 
-const KINDS = { number: "numbers", label: "labels", date: "dates" };
+const KINDS = /** @type {const} */ (["number", "label", "date"]);
 
 export function Overview() {
   const own = columns.filter((column) => column.original !== undefined);
   const { found, pairs, strongest, missed } = data.findings;
   const cells = own.reduce((sum, column) => sum + (column.missing ?? 0), 0);
   const isLater = useLater();
-  const kinds = Object.entries(KINDS).map(([kind, word]) => [own.filter((column) => column.kind === kind).length, word]).filter(([n]) => n);
+  const kinds = KINDS.map((kind) => ({ kind, n: own.filter((column) => column.kind === kind).length })).filter(({ n }) => n);
   return html`
     <h1 tabindex="-1"><bdi>${data.title}</bdi></h1>
     <dl class="facts">
       <div><dt>rows</dt><dd>${count(data.rows)}</dd></div>
-      <div><dt>columns</dt><dd>${count(own.length)} <small>${kinds.map(([n, word]) => `${n} ${word}`).join(", ")}</small></dd></div>
-      <div><dt>missing</dt><dd>${percent(cells / Math.max(data.rows * own.length, 1), 1)} <small>of all values</small></dd></div>
+      <div><dt>columns</dt><dd>${count(own.length)} <small>${kinds.map(({ kind, n }) => `${n} ${n === 1 ? kind : `${kind}s`}`).join(", ")}</small></dd></div>
+      <div><dt>missing</dt><dd>${cells ? percent(cells / Math.max(data.rows * own.length, 1), 1) : "none"} <small>of all values</small></dd></div>
       <div><dt>pairs that depend</dt><dd>${count(found)} <small>of ${count(pairs)}, at a false-discovery rate of ${percent(data.rate)}</small></dd></div>
       ${data.target === null ? null : html`<div><dt>target</dt><dd class="word"><a href=${href("target")}><${Name} column=${data.target} /></a></dd></div>`}
       ${data.given.length ? html`<div><dt>given</dt><dd class="word"><a href=${href("given")}>${data.given.map((i, n) => html`${n ? ", " : ""}<${Name} column=${i} />`)}</a></dd></div>` : null}
@@ -27,7 +27,7 @@ export function Overview() {
     <section aria-labelledby="strongest">
       <h2 id="strongest">Strongest dependences</h2>
       <${Findings} some=${strongest} wide=${true} none="No pair depends beyond what chance gives." />
-      ${found > strongest.length ? html`<p><a href=${href("matrix")}>All ${count(pairs)} pairs</a></p>` : null}
+      ${found > strongest.length ? html`<p class="onward"><a href=${href("matrix")}>All ${count(pairs)} pairs</a></p>` : null}
     </section>
     <div class="columns-two">
       <section aria-labelledby="missed">
@@ -42,7 +42,7 @@ export function Overview() {
     <section aria-labelledby="columns">
       <h2 id="columns">Columns</h2>
       ${isLater ? html`<${ColumnsTable} most=${AT_ONCE} />` : null}
-      ${own.length > AT_ONCE ? html`<p><a href=${href("column")}>All ${count(own.length)} columns</a></p>` : null}
+      ${own.length > AT_ONCE ? html`<p class="onward"><a href=${href("column")}>All ${count(own.length)} columns</a></p>` : null}
     </section>
   `;
 }
@@ -79,7 +79,7 @@ export function ColumnsTable({ most = Infinity }) {
   const shown = useSteps(Math.min(own.length, most), AT_ONCE);
   const rows = useRef(/** @type {any[]} */ ([])); // as they were made: what is there already need not be compared
   while (rows.current.length < Math.min(shown, own.length)) rows.current.push(html`<${ColumnRow} key=${rows.current.length} i=${own[rows.current.length]} />`);
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Columns">
+  return html`<div class="scroll tall" tabindex="0" role="group" aria-label="Columns">
     <table class="columns-table">
       <caption class="unseen">Columns of the table</caption>
       <thead>
