@@ -210,7 +210,7 @@
     <${_e} ticks=${i.ticks(n<500?3:6).map(f=>({at:i(f),text:je(f)}))} y=${o-24} from=${r+12} to=${Math.max(n-16,r+60)} />
   </svg>`:null}
   <p class="legend"><span><span class="key before"></span> before</span> <span><span class="key after"></span> given the controls</span> <span><span class="key hollow"></span> may be chance</span></p></div>`}function mc(){let e=y.graph;return e?m`<${kh} graph=${e} />`:m`<h1 tabindex="-1">Direct dependences</h1>
-      <p>With so many columns it takes minutes to look at each pair given all others, and this page was written without. These lines do it.</p>
+      <p>With so many columns it takes long to look at each pair given all others, and this page was written without. These lines do it.</p>
       <${we} lines=${[...Pe(),"found.direct.to_frame()"]} />`}function kh({graph:e}){let{a:t,b:n,strength:r,pvalue:i,nodes:a}=e,o=e.drawn,[s,f]=ce(Math.min(o,innerWidth<500?20:2*a.length)),c=()=>m`<${be} caption="Direct dependences" numbers=${3} heads=${["column","column","strength","p","pair"]}
     rows=${t.map((l,u)=>[m`<${ee} column=${l} most=${32} />`,m`<${ee} column=${n[u]} most=${32} />`,O(r[u]),K(i[u]),fe(l,n[u])<0?"":m`<a href=${V("pair",l,n[u])} aria-label=${`open ${M(w[l].name,40)} and ${M(w[n[u]].name,40)}`}>open</a>`])} />`;return m`
     <h1 tabindex="-1">Direct dependences</h1>
@@ -367,7 +367,7 @@
     </g>`)}
     <${_e} ticks=${(n<460?[0,.5,1]:Dc).map(f=>({at:a(f),text:Z(f)}))} y=${s-rt} from=${i+12} to=${n-18} />
   </svg>`}var Lc=16;function qc({a:e,b:t,regions:n}){let{observed:r,residual:i,sure:a}=n,o=Math.max(r.flat().reduce((h,p)=>h+p,0),1),s=r.map(h=>h.reduce((p,g)=>p+g,0)),f=n.b.map((h,p)=>r.reduce((g,b)=>g+b[p],0)),c=s.map((h,p)=>({n:h,i:p})).filter(h=>h.n).slice(0,Lc),l=f.map((h,p)=>({n:h,j:p})).filter(h=>h.n).slice(0,Lc),u=s.filter(Boolean).length-c.length+f.filter(Boolean).length-l.length,d=Math.max(...i.flat().map(Math.abs),1);return m`
-    <div class="scroll" tabindex="0" role="group" aria-label="Rows observed and expected">
+    <div class="scroll tall" tabindex="0" role="group" aria-label="Rows observed and expected">
       <table class="regions">
         <caption class="unseen">Rows observed, and times as many as expected, in regions of both columns</caption>
         <thead>

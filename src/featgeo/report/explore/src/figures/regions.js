@@ -17,7 +17,7 @@ export function RegionsTable({ a, b, regions }) {
   const left = rows.filter(Boolean).length - shownRows.length + cols.filter(Boolean).length - shownCols.length;
   const top = Math.max(...residual.flat().map(Math.abs), 1);
   return html`
-    <div class="scroll" tabindex="0" role="group" aria-label="Rows observed and expected">
+    <div class="scroll tall" tabindex="0" role="group" aria-label="Rows observed and expected">
       <table class="regions">
         <caption class="unseen">Rows observed, and times as many as expected, in regions of both columns</caption>
         <thead>

@@ -10,7 +10,7 @@ export function Graph() {
   const graph = data.graph;
   if (!graph) {
     return html`<h1 tabindex="-1">Direct dependences</h1>
-      <p>With so many columns it takes minutes to look at each pair given all others, and this page was written without. These lines do it.</p>
+      <p>With so many columns it takes long to look at each pair given all others, and this page was written without. These lines do it.</p>
       <${Code} lines=${[...loading(), "found.direct.to_frame()"]} />`;
   }
   return html`<${Drawn} graph=${graph} />`;
