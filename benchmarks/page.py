@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 from statistics import median
+from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,10 @@ def main() -> None:
     parser.add_argument("--slower", type=float, default=4)
     parser.add_argument("--visits", type=int, default=5)
     options = parser.parse_args()
-    page = fg.explore(table(options.columns), verbose=0).to_html("Benchmark")
+    found = fg.explore(table(options.columns), verbose=0)
+    start = perf_counter()
+    page = found.to_html("Benchmark")
+    written = perf_counter() - start
     times: dict[str, list[float]] = {"first paint": [], "matrix": [], "pair": []}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = Path(folder) / "report.html"
@@ -60,12 +64,14 @@ def main() -> None:
             pairs = tab.eval_on_selector_all(".findings .head a", links)
             paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
             tab.wait_for_function(f"{paint} > 0")
+            tab.wait_for_load_state()
             times["first paint"].append(tab.evaluate(paint))
             times["matrix"].append(tab.evaluate(OPENED, "matrix"))
             times["pair"] += [tab.evaluate(OPENED, pair) for pair in pairs]
             context.close()
         browser.close()
-    print(f"{options.columns} columns, {len(page.encode()) / 1e6:.2f} MB, CPU {options.slower:g} times slower")
+    size = f"{len(page.encode()) / 1e6:.2f} MB, written in {written:.1f} s"
+    print(f"{options.columns} columns, {size}; CPU {options.slower:g} times slower")
     for name, values in times.items():
         print(f"{name}: {median(values):.0f} ms")
 

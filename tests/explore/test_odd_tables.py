@@ -43,7 +43,28 @@ def test_everything_has_an_answer(name):
         assert detail.negative_mass >= 0
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_every_pair_has_an_answer_given_a_column_and_given_all_others(name):
+    frame = pd.DataFrame(TABLES[name])
+    explored = explore(frame.assign(s=RNG.integers(0, 2, len(frame))), given=["s"])
+    assert len(explored.direct) == len(explored.pairs)
+    assert explored.to_html()
+
+
 def test_numbers_near_the_largest_correlate():
     x = RNG.normal(size=N)
     explored = explore(pd.DataFrame({"x": x, "huge": x * 1e300}))
     assert next(iter(explored.pairs))["classic"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_that_follow_from_each_other_leave_nothing_direct(seed):
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(30, 2000, p=rng.dirichlet(np.full(30, 0.5)))
+    names = {
+        f"{word}s": [f"{word} {one // size}" for one in kind] for word, size in (("id", 1), ("name", 1), ("genus", 2))
+    }
+    explored = explore(pd.DataFrame({**names, "weight": kind + rng.normal(size=2000)}))
+    direct = explored.direct.to_frame().set_index(["a", "b"])
+    assert np.all(np.isfinite(direct.strength))
+    assert direct.loc[("ids", "weight"), "strength"] < 0.2

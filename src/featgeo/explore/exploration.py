@@ -31,6 +31,7 @@ from featgeo.explore.tails import joined_pvalues
 from featgeo.explore.target import about_target
 from featgeo.explore.three_way import Interactions
 from featgeo.records import Records
+from featgeo.report.app import frame_of
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 from featgeo.watch import bounded_threads
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN_ALERTS = 12  # of a card
+TITLE = "What depends on what"  # of a page, where it is given none
 
 
 @saved
@@ -380,21 +382,31 @@ class Exploration(Shown):
             **({"interactions": self.interactions.to_dict()} if self.target_name else {}),
         }
 
-    def to_html(self, title: str = "What depends on what") -> str:
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        """What pages of it show."""
+        return page.document_of(self)
+
+    def to_html(self, title: str = TITLE) -> str:
         """A page of all of it as one file: it needs no other, asks nobody, and runs in any browser.
 
         Args:
             title: Of the page, such as the name of the table.
         """
-        return page.html_of(self, title)
+        return page.html_of(self._document, title)
 
-    def to_json(self, title: str = "What depends on what") -> str:
+    def to_json(self, title: str = TITLE) -> str:
         """What the page shows, as a JSON document: all pairs in short numbers, the first of them in full.
 
         Args:
             title: Of the page.
         """
-        return page.json_of(self, title)
+        return page.json_of(self._document, title)
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own; where a notebook is shown without frames, the card is left."""
+        frame = frame_of(self.to_html(), TITLE)
+        return f"{frame}<details><summary>As text</summary>{self.card().html()}</details>"
 
     def merge(self, other: Exploration) -> Exploration:
         """Of the rows of both, exactly as if they had been one table.

@@ -61,7 +61,9 @@ class _Side:
     def root(self) -> Array:
         """Coefficients of orthonormal functions in their order, (P, 1 + F, m, m); none of those that are not alive."""
         there = self.alive[:, None, :, None] & self.alive[:, None, None, :]
-        idle = np.eye(self.alive.shape[1]) * np.where(self.alive, COLLINEAR, 1.0)[:, None, None, :]
+        # What is left after a regression has the rounding of its inverse, which a ridge bounds.
+        rounding = self.alive.shape[1] * np.finfo(np.float64).eps / min(in_force.get().ridges)
+        idle = np.eye(self.alive.shape[1]) * np.where(self.alive, max(COLLINEAR, rounding), 1.0)[:, None, None, :]
         return np.linalg.inv(np.linalg.cholesky(np.where(there, self.seen, 0.0) + idle)).swapaxes(2, 3) * there
 
     @property
@@ -144,7 +146,7 @@ def direct_dependence(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Parti
     # so its covariance is P_SS^-1 (P A P)_SS P_SS^-1, for the covariance A of any rows.
     inside = [precision @ moments.seen @ precision, precision[1:] @ moments.held @ precision[1:]]
     few = [own[: column.resolutions[0]] for own, column in zip(moments.values, counts.columns, strict=True)]
-    sizes = [max(len(few[pair[side]]) for pair in pairs) for side in (0, 1)]
+    sizes = [max(1, *(len(few[pair[side]]) for pair in pairs)) for side in (0, 1)]  # 1: a function that is 0
     n_folds = len(moments.shares)
     seen = np.zeros((len(pairs), n_folds + 1, sum(sizes), sum(sizes)))
     held = np.zeros((len(pairs), n_folds, sum(sizes), sum(sizes)))
@@ -239,7 +241,7 @@ def _traces(inside: Array, sizes: np.ndarray) -> tuple[Array, Array]:
 
 def _order(places: Sequence[np.ndarray], varies: np.ndarray) -> np.ndarray:
     """Places of functions, (P, m), those that vary first, and a function that is 0 where there are no more."""
-    result = np.full((len(places), max(map(len, places))), len(varies))
+    result = np.full((len(places), max(1, *map(len, places))), len(varies))
     for row, own in zip(result, places, strict=True):
         row[: len(own)] = np.concatenate([own[varies[own]], own[~varies[own]]])
     return result

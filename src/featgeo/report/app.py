@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -29,19 +30,24 @@ _PAGE = """<!doctype html>
 <div id="app"></div>
 <noscript><main><h1>{title}</h1><p>This page is drawn by a script that it brings along, and scripts are off. The same is
 in the tables of the exploration.</p></main></noscript>
-<script type="application/json" id="data">{data}</script>
+<script type="application/json" id="data">{first}</script>
 <script>{script}</script>
+{later}
 </body>
 </html>
 """
 
+_FRAME_STYLE = "width:100%;height:48rem;border:1px solid #8888;resize:vertical"
+_LATER = '<script type="text/plain" id="{name}">{part}</script>'
 
-def page_of(title: str, document: str) -> str:
+
+def page_of(title: str, first: str, later: Mapping[str, str]) -> str:
     """The page that shows an exploration.
 
     Args:
         title: Of the page.
-        document: What it shows, as JSON.
+        first: What the program needs to begin, as JSON: it runs, and what it draws is seen, before the rest is read.
+        later: What it reads once the file has ended, by name; lines of JSON.
     """
     script, style = (_part(name) for name in ("page.js", "page.css"))
     policy = (
@@ -49,8 +55,24 @@ def page_of(title: str, document: str) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     return _PAGE.format(
-        policy=policy, title=escape(title), style=style, script=script, data=document.translate(_ESCAPED)
+        policy=policy,
+        title=escape(title),
+        style=style,
+        script=script,
+        first=first.translate(_ESCAPED),
+        later="\n".join(_LATER.format(name=name, part=part.translate(_ESCAPED)) for name, part in later.items()),
     )
+
+
+def frame_of(page: str, title: str) -> str:
+    """A page inside another, such as a notebook: it runs its own script, and reaches nothing of what is around it.
+
+    Args:
+        page: The page.
+        title: What screen readers call it.
+    """
+    inside = page.replace("&", "&amp;").replace("'", "&#39;")  # all that could end the attribute, or be read otherwise
+    return f"<iframe title='{escape(title)}' sandbox='allow-scripts' style='{_FRAME_STYLE}' srcdoc='{inside}'></iframe>"
 
 
 @cache

@@ -1,4 +1,6 @@
-// What the page shows: the document of `Exploration.to_json()`, and questions that all views ask of it.
+// What the page shows: the document of `Exploration.to_json()`, and questions that all views ask of it. Its first part
+// stands before this program, which begins while the browser still reads the rest.
+import { signal } from "@preact/signals";
 
 /**
  * @typedef {object} Cells Cells of a column; numbers and dates have ends, labels have names.
@@ -75,7 +77,9 @@
  *
  * @typedef {Record<string, number[]> & {at: number[][], drawn: number}} Graph direct dependences, and where columns are drawn
  *
- * @typedef {object} Payload
+ * @typedef {{a: number, b: number, strength: number, low: number, high: number, classic: number | null, classic_kind: string, words: string[]}} Finding
+ *
+ * @typedef {object} First What is there at once.
  * @property {number} format
  * @property {string} version
  * @property {string} title
@@ -86,24 +90,50 @@
  * @property {number[]} given
  * @property {string[]} alerts
  * @property {Column[]} columns
+ * @property {{found: number, pairs: number, strongest: Finding[], missed: Finding[]}} findings
+ *
+ * @typedef {object} Later What is there once `isRead`.
+ * @property {(Cells | null)[]} cells
  * @property {number[]} order
  * @property {Pairs} pairs
  * @property {Graph | null} graph
  * @property {(Record<string, (number | null)[]> & {column: number[]}) | null} about_target
  * @property {Interaction[]} interactions
- * @property {Record<string, Detail>} details
  */
 
-/** @type {Payload} */
-export const data = JSON.parse(/** @type {HTMLElement} */ (document.getElementById("data")).textContent ?? "");
-export const { columns, pairs, rate } = data;
-export const nPairs = pairs.a.length;
+/** @param {string} id of a part of the page */
+const textOf = (id) => document.getElementById(id)?.textContent ?? "";
 
-const places = new Int32Array(columns.length ** 2).fill(-1);
-for (let k = 0; k < nPairs; k++) {
-  places[pairs.a[k] * columns.length + pairs.b[k]] = k;
-  places[pairs.b[k] * columns.length + pairs.a[k]] = k;
-}
+/** @type {First & Later} */
+export const data = JSON.parse(textOf("data"));
+export const { columns, rate } = data;
+export let pairs = /** @type {Pairs} */ ({});
+export let nPairs = 0;
+export const isRead = signal(false);
+
+/** @type {Int32Array} */
+let places;
+/** @type {Map<string, string>} details as they are written, by place: each is read when it is asked for */
+const written = new Map();
+/** @type {Map<number, Detail>} */
+const known = new Map();
+
+addEventListener("DOMContentLoaded", () => {
+  Object.assign(data, JSON.parse(textOf("later")));
+  data.cells.forEach((cells, i) => cells && (columns[i].cells = cells));
+  pairs = data.pairs;
+  nPairs = pairs.a.length;
+  places = new Int32Array(columns.length ** 2).fill(-1);
+  for (let k = 0; k < nPairs; k++) {
+    places[pairs.a[k] * columns.length + pairs.b[k]] = k;
+    places[pairs.b[k] * columns.length + pairs.a[k]] = k;
+  }
+  for (const line of textOf("details").split("\n")) {
+    const end = line.indexOf(" ");
+    if (end > 0) written.set(line.slice(0, end), line.slice(end + 1));
+  }
+  isRead.value = true;
+});
 
 /** The place of a pair of columns among all pairs; -1 for two that are no pair. @param {number} a @param {number} b */
 export const pairOf = (a, b) => places[a * columns.length + b] ?? -1;
@@ -112,7 +142,14 @@ export const pairOf = (a, b) => places[a * columns.length + b] ?? -1;
 export const isFound = (k) => pairs.qvalue[k] <= rate;
 
 /** @param {number} k @returns {Detail | undefined} */
-export const detailOf = (k) => data.details[String(k)];
+export function detailOf(k) {
+  const line = known.has(k) ? undefined : written.get(String(k));
+  if (line !== undefined) known.set(k, JSON.parse(line));
+  return known.get(k);
+}
+
+/** How many pairs are here in full. */
+export const nDetails = () => written.size;
 
 /** Pairs of a column, the strongest first. @param {number} column */
 export function pairsOf(column) {
@@ -132,10 +169,3 @@ export const CLASSIC = /** @type {Record<string, string>} */ ({
 
 /** By how much the strength exceeds what the usual coefficient says. @param {number} k */
 export const missedBy = (k) => Math.max(pairs.strength[k], 0) - Math.abs(pairs.classic[k] ?? 0);
-
-/** Pairs of numbers that depend on each other, of which Pearson sees less than half. */
-export const missedByPearson = () =>
-  [...Array(nPairs).keys()]
-    .filter((k) => pairs.classic_kind[k] === "pearson" && isFound(k) && pairs.n_modes[k] > 0)
-    .filter((k) => pairs.strength[k] >= 0.1 && Math.abs(pairs.classic[k] ?? 0) < pairs.strength[k] / 2)
-    .sort((k, l) => missedBy(l) - missedBy(k));

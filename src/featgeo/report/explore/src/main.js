@@ -3,7 +3,7 @@ import { effect } from "@preact/signals";
 import { html } from "htm/preact";
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { columns, data, pairOf, pairs } from "./data.js";
+import { columns, data, isRead, nPairs, pairOf } from "./data.js";
 import { short } from "./format.js";
 import { Switch } from "./parts.js";
 import { href, pairHref, route } from "./route.js";
@@ -24,20 +24,21 @@ const SHOWN = /** @type {Record<string, (props: {names: number[]}) => any>} */ (
 
 function App() {
   const { view, columns: names } = route.value;
+  const here = isRead.value || view === "overview";
   const main = useRef(/** @type {HTMLElement | null} */ (null));
   const arrived = useRef(false);
   useEffect(() => {
     document.title = [VIEWS.find(([key]) => key === view)?.[1], ...names.map((i) => short(columns[i].name, 40)), data.title].join(" · ");
-    const k = view === "pair" && names.length === 2 ? pairOf(names[0], names[1]) : -1;
+    const k = view === "pair" && isRead.value && names.length === 2 ? pairOf(names[0], names[1]) : -1;
     if (k >= 0) lastPair.value = k;
     if (arrived.current) {
       scrollTo(0, 0);
       /** @type {HTMLElement | null | undefined} */ (main.current?.querySelector("h1"))?.focus({ preventScroll: true });
     }
-    arrived.current = true;
-  }, [view, names.join("/")]);
+    arrived.current = here;
+  }, [view, names.join("/"), here]);
   const View = SHOWN[view];
-  const address = (/** @type {string} */ key) => (key === "pair" && pairs.a.length ? pairHref(lastPair.value) : href(key));
+  const address = (/** @type {string} */ key) => (key === "pair" && isRead.value && nPairs ? pairHref(lastPair.value) : href(key));
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header class="top">
@@ -46,7 +47,7 @@ function App() {
       </ul></nav>
       <${Switch} label="Colours" options=${[["auto", "Auto"], ["light", "Light"], ["dark", "Dark"]]} value=${chosen.value} onChange=${(/** @type {any} */ value) => (chosen.value = value)} />
     </header>
-    <main id="main" tabindex="-1" ref=${main}><${View} key=${view} names=${names} /></main>
+    <main id="main" tabindex="-1" ref=${main}>${here ? html`<${View} key=${view} names=${names} />` : html`<p class="aside" role="status">Reading the table …</p>`}</main>
     <footer><p>Made by featgeo ${data.version}. Strengths are those on rows that were held out; what may be chance is drawn in grey.</p></footer>
   `;
 }

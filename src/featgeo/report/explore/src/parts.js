@@ -1,9 +1,10 @@
 // Pieces that all views are made of. Whatever comes from the data is text, never markup.
 import { html } from "htm/preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { columns, data, isFound, pairs } from "./data.js";
-import { pvalue, quoted, short, strength } from "./format.js";
-import { href, pairHref } from "./route.js";
+import { columns, data, isFound, nPairs, pairs } from "./data.js";
+import { count, pvalue, quoted, short, strength } from "./format.js";
+import { href } from "./route.js";
+import { PAPER, isPrinting } from "./scheme.js";
 
 /** @type {Map<string, number>} widths that drawings of a kind had, so that the next one need not be measured first */
 const widths = new Map();
@@ -24,7 +25,7 @@ export function useWidth(kind) {
     if (!width) measured(element.getBoundingClientRect().width);
     return () => observer.disconnect();
   }, []);
-  return [ref, width];
+  return [ref, isPrinting.value ? Math.min(width, PAPER) : width];
 }
 
 /** Whether what comes first has been painted: what stands below it is made only then. */
@@ -37,6 +38,16 @@ export function useLater() {
   return isLater;
 }
 
+/** How many of some rows to show: the first ones at once, the others step by step, so that none keeps the reader waiting. @param {number} total @param {number} step */
+export function useSteps(total, step) {
+  const [shown, setShown] = useState(step);
+  useEffect(() => {
+    const timer = shown < total ? setTimeout(() => setShown(shown + step)) : undefined;
+    return () => clearTimeout(timer);
+  }, [shown, total]);
+  return isPrinting.value ? total : shown;
+}
+
 /** The name of a column. @param {{column: number, most?: number}} props */
 export const Name = ({ column, most }) =>
   html`<bdi class="name" title=${short(columns[column].name, 200)}>${short(columns[column].name, most)}</bdi>`;
@@ -45,10 +56,9 @@ export const Name = ({ column, most }) =>
 export const ColumnLink = ({ column, most }) =>
   html`<a href=${href("column", column)}><${Name} column=${column} most=${most} /></a>`;
 
-/** @param {{pair: number, most?: number}} props */
-export const PairLink = ({ pair, most = 40 }) =>
-  html`<a href=${pairHref(pair)}><${Name} column=${pairs.a[pair]} most=${most} /> <span class="times">×</span>${" "}
-    <${Name} column=${pairs.b[pair]} most=${most} /></a>`;
+/** @param {{a: number, b: number, most?: number}} props */
+export const PairLink = ({ a, b, most = 40 }) =>
+  html`<a href=${href("pair", a, b)}><${Name} column=${a} most=${most} /> <span class="times">×</span> <${Name} column=${b} most=${most} /></a>`;
 
 /** A table. Cells are texts, or elements of ours. @param {{heads: any[], rows: any[][], caption?: string, numbers?: number}} props `numbers` columns at the end are aligned to the right */
 export const Table = ({ heads, rows, caption, numbers = 0 }) => html`
@@ -115,7 +125,7 @@ export function pairWords(k) {
 
 /** A note that what is shown may be chance. */
 export const ChanceNote = () => html`<p class="note" role="note">
-  <strong>May be chance.</strong> Among ${pairs.a.length.toLocaleString("en")} pairs, so much is found without any dependence. What is drawn
+  <strong>May be chance.</strong> Among ${count(nPairs)} pairs, so much is found without any dependence. What is drawn
   below is shown for completeness, in grey, at a false-discovery rate of ${data.rate}.
 </p>`;
 

@@ -1,6 +1,6 @@
 // Every view has an address: the part after #, so that back, forward and links work.
 import { signal } from "@preact/signals";
-import { columns, pairOf, pairs } from "./data.js";
+import { columns, pairs } from "./data.js";
 
 /** @typedef {{view: string, columns: number[]}} Route */
 
@@ -31,7 +31,6 @@ export function parsed(hash) {
   const [view, ...names] = hash.replace(/^#/, "").split("/");
   const places = names.map((name) => known.get(name) ?? known.get(recoded(name)) ?? -1);
   if (!VIEWS.includes(view)) return { view: "overview", columns: [] };
-  if (view === "pair" && (places.length !== 2 || pairOf(places[0], places[1]) < 0)) return { view, columns: [] };
   return { view, columns: places.filter((place) => place >= 0) };
 }
 
@@ -52,4 +51,14 @@ addEventListener("hashchange", () => {
 /** @param {string} address */
 export function go(address) {
   location.hash = address;
+}
+
+// A page inside a frame, as in notebooks, has no address of its own that links could be relative to.
+if (location.protocol === "about:") {
+  addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a[href^='#']") : null;
+    if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    go(link.getAttribute("href") ?? "");
+  });
 }

@@ -11,6 +11,7 @@ addEventListener("afterprint", () => (printing.value = false));
 /** @type {import("@preact/signals").Signal<"auto" | "light" | "dark">} */
 export const chosen = signal("auto");
 export const isPrinting = printing;
+export const PAPER = 690; // pixels that a page of paper is wide
 export const dark = computed(() =>
   printing.value ? false : chosen.value === "auto" ? systemDark.value : chosen.value === "dark",
 );

@@ -4,27 +4,29 @@ import { html } from "htm/preact";
 /** Ticks below a drawing. @param {{ticks: {at: number, text: string}[], y: number, from: number, to: number}} props */
 export const BottomAxis = ({ ticks, y, from, to }) => html`
   <g class="axis">
-    <line x1=${from} x2=${to} y1=${y} y2=${y} />
-    ${ticks.map(
-      ({ at, text }) => html`<g key=${text}>
-        <line x1=${at} x2=${at} y1=${y} y2=${y + 4} />
-        <text x=${Math.min(Math.max(at, from + text.length * 3), to - text.length * 2.6)} y=${y + 17} text-anchor="middle">${text}</text>
-      </g>`,
-    )}
+    <path d=${`M${from},${y}H${to}${ticks.map(({ at }) => `M${at},${y}v4`).join("")}`} />
+    ${ticks.map(({ at, text }) => html`<text x=${Math.min(Math.max(at, from + text.length * 3), to - text.length * 2.6)} y=${y + 17} text-anchor="middle">${text}</text>`)}
   </g>
 `;
 
 /** Ticks to the left of a drawing, with lines across it. @param {{ticks: {at: number, text: string}[], x: number, to: number}} props */
 export const LeftAxis = ({ ticks, x, to }) => html`
   <g class="axis">
-    ${ticks.map(
-      ({ at, text }) => html`<g key=${text}>
-        <line class="across" x1=${x} x2=${to} y1=${at} y2=${at} />
-        <text x=${x - 6} y=${at + 4} text-anchor="end">${text}</text>
-      </g>`,
-    )}
+    <path class="across" d=${ticks.map(({ at }) => `M${x},${at}H${to}`).join("")} />
+    ${ticks.map(({ at, text }) => html`<text x=${x - 6} y=${at + 4} text-anchor="end">${text}</text>`)}
   </g>
 `;
+
+// Hundreds of marks are one path: a browser lays out and paints one element faster than as many.
+
+/** @param {{x: number, y: number, width: number, height: number}[]} boxes */
+export const boxesPath = (boxes) => boxes.map(({ x, y, width, height }) => `M${tenths(x)},${tenths(y)}h${tenths(width)}v${tenths(height)}h${tenths(-width)}z`).join("");
+
+/** @param {[number, number][]} points @param {number} r radius */
+export const circlesPath = (points, r) => points.map(([x, y]) => `M${tenths(x - r)},${tenths(y)}a${r},${r} 0 1 0 ${2 * r},0a${r},${r} 0 1 0 ${-2 * r},0`).join("");
+
+/** @param {number} value in pixels */
+const tenths = (value) => Math.round(value * 10) / 10;
 
 /** Runs of points without gaps. @template T @param {T[]} points @param {(point: T) => boolean} there @returns {T[][]} */
 export function runs(points, there) {

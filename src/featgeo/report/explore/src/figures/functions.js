@@ -5,7 +5,7 @@ import { html } from "htm/preact";
 import { axisOf, compact, densityOf } from "../axis.js";
 import { cellName, count, number, short } from "../format.js";
 import { Figure, Table, useWidth } from "../parts.js";
-import { BottomAxis, LeftAxis, runs } from "./frame.js";
+import { BottomAxis, LeftAxis, boxesPath, circlesPath, runs } from "./frame.js";
 
 const HEIGHT = 190;
 const LEFT = 40;
@@ -48,7 +48,7 @@ function described(column, points, values) {
 
 /** @param {{column: Column, values: (number | null)[], points: number[], mode: import("../axis.js").Mode}} props */
 function Curve({ column, values, points, mode }) {
-  const [ref, width] = useWidth("functions Curve");
+  const [ref, width] = useWidth("half");
   const range = /** @type {[number, number]} */ ([LEFT, Math.max(width - 8, LEFT + 40)]);
   const axis = axisOf(column, range, mode);
   const sizes = values.filter((value) => value !== null).map((value) => value / 1000);
@@ -57,18 +57,18 @@ function Curve({ column, values, points, mode }) {
   const path = line((/** @type {any} */ p) => p.x, (/** @type {any} */ p) => y(p.value / 1000)).curve(column.cells?.whole ? curveStep : curveMonotoneX);
   const floor = HEIGHT - FOOT;
   const bins = mode === "rank" || mode === "step" ? [] : densityOf(column, axis, range);
+  const tall = bins.map((bin) => 0.8 * bin.height * (floor - 10));
+  const density = boxesPath(bins.map((bin, i) => ({ x: bin.x, width: bin.width, y: floor - tall[i], height: tall[i] })));
   return html`<div ref=${ref} class="drawing">
     ${width
       ? html`<svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`}>
-          <g class="density">
-            ${bins.map((bin) => html`<rect x=${bin.x} width=${bin.width + 0.3} y=${floor - 0.8 * bin.height * (floor - 10)} height=${0.8 * bin.height * (floor - 10)} />`)}
-          </g>
+          <path class="density" d=${density} />
           <${LeftAxis} ticks=${y.ticks(4).map((value) => ({ at: y(value), text: compact(value) }))} x=${LEFT} to=${range[1]} />
           <line class="zero" x1=${LEFT} x2=${range[1]} y1=${y(0)} y2=${y(0)} />
           <${BottomAxis} ticks=${axis.ticks} y=${floor} from=${LEFT} to=${range[1]} />
           ${runs(all, (p) => p.value !== null).map((run) => html`<path class="curve" d=${path(run)} />`)}
           ${column.cells?.whole && all.length <= 40
-            ? all.filter((p) => p.value !== null).map((p) => html`<circle class="dot" cx=${p.x} cy=${y(Number(p.value) / 1000)} r="3" />`)
+            ? html`<path class="dot" d=${circlesPath(all.filter((p) => p.value !== null).map((p) => [p.x, y(Number(p.value) / 1000)]), 3)} />`
             : null}
         </svg>`
       : null}
@@ -77,7 +77,7 @@ function Curve({ column, values, points, mode }) {
 
 /** Labels from the lowest value to the highest; the more rows, the broader the bar. @param {{column: Column, values: (number | null)[]}} props */
 function LabelBars({ column, values }) {
-  const [ref, width] = useWidth("functions LabelBars");
+  const [ref, width] = useWidth("half");
   const rows = column.cells?.rows ?? [];
   const seen = values.map((value, cell) => ({ cell, value, rows: rows[cell] })).filter((one) => one.value !== null);
   const shown = seen

@@ -7,7 +7,7 @@ import { tone } from "../colours.js";
 import { cellName, count, percent, short, valueOf } from "../format.js";
 import { Figure, Table, useWidth } from "../parts.js";
 import { dark } from "../scheme.js";
-import { BottomAxis, LeftAxis, runs } from "./frame.js";
+import { BottomAxis, LeftAxis, boxesPath, circlesPath, runs } from "./frame.js";
 import { MOST_LABELS, pointsOf } from "./functions.js";
 
 /**
@@ -78,7 +78,7 @@ function drawn(own, there) {
 
 /** @param {Props} props */
 function Bands({ own, other, given, mode }) {
-  const [ref, width] = useWidth("given Bands");
+  const [ref, width] = useWidth("half");
   const cells = drawn(own, (i) => given.q50?.[i] !== null && given.q50?.[i] !== undefined);
   const values = cells.flatMap(({ i }) => [given.q05?.[i], given.q95?.[i], given.mean?.[i]]).filter((v) => v !== null).map(Number);
   const domain = /** @type {[number, number]} */ ([Math.min(...values), Math.max(...values)]);
@@ -115,7 +115,7 @@ function Ribbon({ cells, own, other, given, width, domain, scaled, mode }) {
     <path class="band close" d=${band("q25", "q75")} />
     <path class="curve" d=${path("q50")} />
     <path class="mean" d=${path("mean")} />
-    ${inside.map((/** @type {any} */ one) => html`<circle class="seen" cx=${x(one)} cy=${y(given.observed_mean[one.i])} r="2.2" />`)}
+    <path class="seen" d=${circlesPath(inside.map((/** @type {any} */ one) => [x(one), y(given.observed_mean[one.i])]), 2.2)} />
     <${BottomAxis} ticks=${axis.ticks} y=${HEIGHT - FOOT} from=${left} to=${range[1]} />
   </svg>`;
 }
@@ -146,7 +146,7 @@ function Ranges({ cells, own, other, given, width, domain, scaled }) {
 
 /** @param {Props} props */
 function Shares({ own, other, given, mode }) {
-  const [ref, width] = useWidth("given Shares");
+  const [ref, width] = useWidth("half");
   const cells = drawn(own, (i) => Boolean(given.share?.[i]));
   const labels = given.labels ?? [];
   const rest = (other.cells?.rows.filter((n) => n > 0).length ?? 0) > labels.length;
@@ -176,12 +176,12 @@ function StackedArea({ stacks, own, width, colour, mode }) {
   const middles = stacks.map((/** @type {any} */ one) => axis.at(one.cell));
   const ends = middles.map((/** @type {number} */ at, /** @type {number} */ i) => (i ? (middles[i - 1] + at) / 2 : axis.span(stacks[0].cell)[0]));
   ends.push(stacks.length ? axis.span(stacks[stacks.length - 1].cell)[1] : range[1]);
+  const layer = (/** @type {number} */ l) => boxesPath(stacks.flatMap((/** @type {any} */ one, /** @type {number} */ i) => {
+    const [low, high] = one.parts[l].map(y);
+    return low > high ? [{ x: ends[i], width: Math.max(ends[i + 1] - ends[i], 0.5) + 0.4, y: high, height: Math.max(low - high - 0.6, 0.2) }] : [];
+  }));
   return html`<svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`}>
-    ${stacks.map((/** @type {any} */ one, /** @type {number} */ i) =>
-      one.parts.map((/** @type {number[]} */ [low, high], /** @type {number} */ l) =>
-        high > low ? html`<rect class="share" x=${ends[i]} width=${Math.max(ends[i + 1] - ends[i], 0.5) + 0.4} y=${y(high)} height=${Math.max(y(low) - y(high) - 0.6, 0.2)} fill=${colour(l)} />` : null,
-      ),
-    )}
+    ${stacks[0]?.parts.map((/** @type {any} */ _, /** @type {number} */ l) => html`<path class="share" d=${layer(l)} fill=${colour(l)} />`)}
     <${LeftAxis} ticks=${SHARE_TICKS.map((share) => ({ at: y(share), text: percent(share) }))} x=${left} to=${left} />
     <${BottomAxis} ticks=${axis.ticks} y=${HEIGHT - FOOT} from=${left} to=${range[1]} />
   </svg>`;

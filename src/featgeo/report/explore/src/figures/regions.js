@@ -17,19 +17,19 @@ export function RegionsTable({ a, b, regions }) {
   const left = rows.filter(Boolean).length - shownRows.length + cols.filter(Boolean).length - shownCols.length;
   const top = Math.max(...residual.flat().map(Math.abs), 1);
   return html`
-    <div class="scroll" tabindex="0" role="group" aria-label="Rows observed and expected">
+    <div class="scroll tall" tabindex="0" role="group" aria-label="Rows observed and expected">
       <table class="regions">
         <caption class="unseen">Rows observed, and times as many as expected, in regions of both columns</caption>
         <thead>
           <tr>
             <td><span class="corner"><bdi>${short(a, 24)}</bdi> ↓ <bdi>${short(b, 24)}</bdi> →</span></td>
-            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${short(regions.b[j], 28)}</bdi></th>`)}
+            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${short(regions.b[j], 44)}</bdi></th>`)}
           </tr>
         </thead>
         <tbody>
           ${shownRows.map(
             ({ i }) => html`<tr>
-              <th scope="row"><bdi>${short(regions.a[i], 26)}</bdi></th>
+              <th scope="row"><bdi>${short(regions.a[i], 44)}</bdi></th>
               ${shownCols.map(({ j }) => {
                 const expected = (rows[i] * cols[j]) / total;
                 const ratio = expected ? observed[i][j] / expected : 0;

@@ -31,7 +31,7 @@ function One({ i }) {
   const missing = column.missing ?? column.cells?.missing ?? 0;
   return html`
     <h1 tabindex="-1"><${Name} column=${i} /></h1>
-    <p class="aside"><a href=${href("column")}>All columns</a>${column.parent === null || column.parent === undefined ? null : html` · part of <${ColumnLink} column=${column.parent} />`}</p>
+    <p class="aside onward"><a href=${href("column")}>All columns</a>${column.parent === null || column.parent === undefined ? null : html` · part of <${ColumnLink} column=${column.parent} />`}</p>
     <dl class="facts">
       <div><dt>read as</dt><dd class="word">${column.kind} <small>${column.original ? short(column.original, 40) : ""}</small></dd></div>
       ${column.distinct === undefined ? null : html`<div><dt>distinct values</dt><dd>${column.distinct_exact === false ? "≥ " : ""}${count(column.distinct)}</dd></div>`}
@@ -60,7 +60,7 @@ function One({ i }) {
 function Redundancy({ column }) {
   const said = [];
   if (column.duplicate_of !== null) said.push(html`It repeats <${ColumnLink} column=${column.duplicate_of} />: each of its values goes with one value there.`);
-  if (column.determined_by !== null) said.push(html`It follows from <${ColumnLink} column=${column.determined_by} /> next to always (${percent(column.determined_share, 1)} of it on held-out rows).`);
+  if (column.determined_by !== null && column.determined_by !== column.duplicate_of) said.push(html`It follows from <${ColumnLink} column=${column.determined_by} /> next to always (${percent(column.determined_share, 1)} of it on held-out rows).`);
   if (column.missing_depends_on !== null) said.push(html`Whether it is missing depends on <${ColumnLink} column=${column.missing_depends_on} /> (strength ${strength(column.missing_strength)}).`);
   return said.length ? html`<ul class="alerts">${said.map((one) => html`<li>${one}</li>`)}</ul>` : null;
 }

@@ -21,7 +21,7 @@ export function Given() {
   const known = [...Array(nPairs).keys()].filter((k) => pairs.strength_given[k] !== null);
   const groups = /** @type {[string, string, number[]][]} */ ([
     ["vanished", "Depended before, and may be chance given the controls", known.filter((k) => isFound(k) && !left(k))],
-    ["left", "Depend before and after", known.filter((k) => isFound(k) && left(k))],
+    ["remain", "Depend before and after", known.filter((k) => isFound(k) && left(k))],
     ["appeared", "Depend only given the controls", known.filter((k) => !isFound(k) && left(k))],
   ]);
   const neither = known.length - groups.reduce((sum, group) => sum + group[2].length, 0);
@@ -41,14 +41,14 @@ export function Given() {
 function Group({ id, title, pairs: some }) {
   const order = [...some].sort((k, l) => Math.abs(pairs.strength[l] - pairs.strength_given[l]) - Math.abs(pairs.strength[k] - pairs.strength_given[k]));
   const table = () => html`<${Table} caption=${title} numbers=${4} heads=${["pair", "strength", "given", "p", "p given"]}
-    rows=${order.map((k) => [html`<${PairLink} pair=${k} most=${28} />`, strength(pairs.strength[k]), strength(pairs.strength_given[k]), pvalue(pairs.pvalue[k]), pvalue(pairs.pvalue_given[k])])} />`;
+    rows=${order.map((k) => [html`<${PairLink} a=${pairs.a[k]} b=${pairs.b[k]} most=${28} />`, strength(pairs.strength[k]), strength(pairs.strength_given[k]), pvalue(pairs.pvalue[k]), pvalue(pairs.pvalue_given[k])])} />`;
   return html`<section aria-labelledby=${id}>
     <h2 id=${id}>${title} <small>${count(some.length)}</small></h2>
     <${Figure} label=${`Strength before and after, of ${Math.min(order.length, FIRST)} pairs; those that change most first`} table=${table}
       caption=${order.length > FIRST ? `The ${FIRST} that change most.` : "Those that change most first."}>
       <${Dumbbells} pairs=${order.slice(0, FIRST)} />
     <//>
-    ${id === "vanished" || id === "appeared" ? html`<${Folded} summary="Open a pair">${() => html`<ul>${order.slice(0, 60).map((k) => html`<li key=${k}><${PairLink} pair=${k} /></li>`)}</ul>`}<//>` : null}
+    ${id === "vanished" || id === "appeared" ? html`<${Folded} summary="Open a pair">${() => html`<ul>${order.slice(0, 60).map((k) => html`<li key=${k}><${PairLink} a=${pairs.a[k]} b=${pairs.b[k]} /></li>`)}</ul>`}<//>` : null}
   </section>`;
 }
 

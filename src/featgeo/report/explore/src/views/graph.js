@@ -10,7 +10,7 @@ export function Graph() {
   const graph = data.graph;
   if (!graph) {
     return html`<h1 tabindex="-1">Direct dependences</h1>
-      <p>With so many columns it takes minutes to look at each pair given all others, and this page was written without. These lines do it.</p>
+      <p>With so many columns it takes long to look at each pair given all others, and this page was written without. These lines do it.</p>
       <${Code} lines=${[...loading(), "found.direct.to_frame()"]} />`;
   }
   return html`<${Drawn} graph=${graph} />`;
@@ -20,7 +20,7 @@ export function Graph() {
 function Drawn({ graph }) {
   const { a, b, strength: own, pvalue: p, nodes } = graph;
   const most = graph.drawn;
-  const [drawn, setDrawn] = useState(Math.min(most, Math.max(2 * nodes.length, 12)));
+  const [drawn, setDrawn] = useState(Math.min(most, innerWidth < 500 ? 20 : 2 * nodes.length));
   const rows = () => html`<${Table} caption="Direct dependences" numbers=${3} heads=${["column", "column", "strength", "p", "pair"]}
     rows=${a.map((i, n) => [html`<${ColumnLink} column=${i} most=${32} />`, html`<${ColumnLink} column=${b[n]} most=${32} />`, strength(own[n]), pvalue(p[n]), pairOf(i, b[n]) < 0 ? "" : html`<a href=${href("pair", i, b[n])} aria-label=${`open ${short(columns[i].name, 40)} and ${short(columns[b[n]].name, 40)}`}>open</a>`])} />`;
   return html`
@@ -30,7 +30,7 @@ function Drawn({ graph }) {
     ${most > 3 ? html`<div class="controls"><label>Lines, the strongest first
       <input type="range" min="1" max=${most} value=${drawn} aria-valuetext=${`${drawn} of ${a.length}`} onInput=${(/** @type {any} */ event) => setDrawn(Number(event.target.value))} /></label></div>` : null}
     ${a.length
-      ? html`<${Figure} className="graph-figure" table=${rows} caption=${drawn < a.length ? `The ${count(drawn)} strongest of ${count(a.length)} lines; the broader, the stronger.` : `${count(a.length)} lines; the broader, the stronger.`}
+      ? html`<${Figure} className="graph-figure" table=${rows} caption=${drawn < a.length ? `The ${count(drawn)} strongest of ${count(a.length)} lines; the broader, the stronger.` : a.length === 1 ? "One line." : `${count(a.length)} lines; the broader, the stronger.`}
           label=${`Graph of ${nodes.length} columns and ${drawn} lines. Strongest: ${short(columns[a[0]].name, 40)} and ${short(columns[b[0]].name, 40)}, ${strength(own[0])}`}>
           <${Net} graph=${graph} drawn=${drawn} />
         <//>`
@@ -40,9 +40,10 @@ function Drawn({ graph }) {
 }
 
 const LETTER = 6.4; // pixels, about
+const HIGHER = 1.7; // than it is laid out a graph is drawn on narrow screens, for its names
 const PLACES = [-10, 20, -23, 33]; // where a name stands, from its point
 
-/** Names beside their points, where none is in the way. @param {{text: string, at: number[]}[]} nodes @param {number} width @param {number} height */
+/** Names beside their points, where there is room. @param {{text: string, at: number[]}[]} nodes @param {number} width @param {number} height */
 function labelled(nodes, width, height) {
   /** @type {{x: number, y: number, half: number}[]} */
   const taken = nodes.map(({ at }) => ({ x: at[0], y: at[1] + 4, half: 6 }));
@@ -50,27 +51,30 @@ function labelled(nodes, width, height) {
     const half = (text.length * LETTER) / 2;
     const x = Math.min(Math.max(at[0], half + 2), width - half - 2);
     const free = (/** @type {number} */ y) => y > 10 && y < height && taken.every((one) => Math.abs(one.x - x) > one.half + half || Math.abs(one.y - y) > 12);
-    const y = at[1] + (PLACES.find((away) => free(at[1] + away)) ?? PLACES[0]);
-    taken.push({ x, y, half });
-    return { x, y, text };
+    const away = PLACES.find((one) => free(at[1] + one));
+    if (away === undefined) return { x, y: 0, text: "" };
+    taken.push({ x, y: at[1] + away, half });
+    return { x, y: at[1] + away, text };
   });
 }
 
-/** @param {{graph: import("../data.js").Graph, drawn: number}} props lines */
+/** @param {{graph: import("../data.js").Graph, drawn: number}} props `drawn` lines; columns without one are left out */
 function Net({ graph, drawn }) {
   const [ref, width] = useWidth("graph Net");
   const [at, setAt] = useState(-1);
-  const { nodes, at: points, a, b, strength: own } = graph;
+  const { at: points, a, b, strength: own } = graph;
   const wide = Math.max(...points.map((point) => point[0]), 0.05);
   const tall = Math.max(...points.map((point) => point[1]), 0.05);
-  const [side, edge] = [width < 500 ? 54 : 90, 26];
+  const isNarrow = width < 500;
+  const [side, edge] = [isNarrow ? 54 : 90, 26];
   const room = Math.max(width - 2 * side, 60);
-  const most = width < 500 ? 460 : 720;
-  const height = Math.min(Math.max((room * tall) / wide, Math.min(Math.sqrt(nodes.length) * 110, most)), most);
-  const place = new Map(nodes.map((node, i) => [node, [side + (points[i][0] / wide) * room, edge + (points[i][1] / tall) * (height - 2 * edge)]]));
+  const height = Math.min((room * tall * (isNarrow ? HIGHER : 1)) / wide, isNarrow ? 520 : 760) + 2 * edge;
+  const place = new Map(graph.nodes.map((node, i) => [node, [side + (points[i][0] / wide) * room, edge + (points[i][1] / tall) * (height - 2 * edge)]]));
   const lines = Array.from({ length: drawn }, (_, n) => n);
+  const ends = new Set(lines.flatMap((n) => [a[n], b[n]]));
+  const nodes = graph.nodes.filter((node) => ends.has(node)).sort((i, j) => Number(j === data.target) - Number(i === data.target));
   const near = new Set(at < 0 ? nodes : lines.filter((n) => a[n] === at || b[n] === at).flatMap((n) => [a[n], b[n]]));
-  const letters = width < 500 ? 12 : nodes.length > 40 ? 14 : 20;
+  const letters = isNarrow ? 12 : nodes.length > 40 ? 14 : 20;
   const labels = labelled(nodes.map((node) => ({ text: short(columns[node].name, letters), at: place.get(node) ?? [0, 0] })), width, height);
   return html`<div ref=${ref} class="drawing">${width ? html`<svg class="net" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
     ${lines.map((n) => {
@@ -81,6 +85,7 @@ function Net({ graph, drawn }) {
     ${nodes.map((node, i) => {
       const [x, y] = place.get(node) ?? [0, 0];
       return html`<g key=${node} class=${near.has(node) || node === at ? "node" : "node far"} onPointerEnter=${() => setAt(node)} onPointerLeave=${() => setAt(-1)} onClick=${() => go(href("column", node))}>
+        <title>${short(columns[node].name, 100)}</title>
         <circle cx=${x} cy=${y} r=${node === data.target ? 8 : 5.5} class=${node === data.target ? "target" : ""} />
         <text x=${labels[i].x} y=${labels[i].y} text-anchor="middle">${labels[i].text}</text>
       </g>`;

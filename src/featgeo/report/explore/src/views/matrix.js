@@ -7,7 +7,8 @@ import { count, quoted, short } from "../format.js";
 import { MEASURES } from "../measures.js";
 import { Switch, useWidth } from "../parts.js";
 import { go, pairHref } from "../route.js";
-import { dark } from "../scheme.js";
+import { dark, isPrinting } from "../scheme.js";
+import { draw } from "./matrix_drawing.js";
 import { PairList } from "./pair_list.js";
 
 const search = signal("");
@@ -71,7 +72,6 @@ export function Matrix() {
 
 const SIZES = [3, 5, 8, 12, 15, 18, 22, 26, 30, 36, 44]; // pixels of a cell
 const READABLE = 12; // pixels of a cell beside which a name can stand
-const MOST_PIXELS = 16e6; // of the drawing: memory
 
 /** The size of cells that fills a width, and is readable. @param {number} width @param {number} cols @param {number} step */
 function cellSize(width, cols, step) {
@@ -86,7 +86,8 @@ function Grid() {
   const rows = shownRows.value;
   const cols = shownCols.value;
   const names = width < 500 ? 84 : 136;
-  const size = cellSize(width - names - 18, cols.length, zoom.value);
+  const room = width - names - 18;
+  const size = isPrinting.value ? Math.min(Math.max(Math.floor(room / cols.length), 2), 24) : cellSize(room, cols.length, zoom.value);
   const readable = size >= READABLE;
   const head = readable ? 118 : 0;
   const side = readable ? names : 0;
@@ -157,36 +158,6 @@ function Drawing({ rows, cols, size }) {
     <canvas ref=${canvas} aria-hidden="true" style=${{ width: `${width}px`, height: `${height}px` }}></canvas>
     <${Focus} rows=${rows} cols=${cols} size=${size} open=${open} />
   </div>`;
-}
-
-/** @param {HTMLCanvasElement} canvas @param {number[]} rows @param {number[]} cols @param {number} size @param {import("../measures.js").Measure} one @param {boolean} isDark */
-function draw(canvas, rows, cols, size, one, isDark) {
-  const [width, height] = [cols.length * size, rows.length * size];
-  const scale = Math.min(devicePixelRatio || 1, Math.sqrt(MOST_PIXELS / Math.max(width * height, 1)));
-  canvas.width = Math.max(Math.round(width * scale), 1);
-  canvas.height = Math.max(Math.round(height * scale), 1);
-  const context = canvas.getContext("2d");
-  if (!context) return;
-  context.setTransform(scale, 0, 0, scale, 0, 0);
-  const gap = size >= 8 ? 1 : 0;
-  const [own, dot, line] = isDark ? ["#2b343c", "#5f6c78", "#242b32"] : ["#dfe5ea", "#a9b4be", "#eef1f4"];
-  rows.forEach((r, i) => cols.forEach((c, j) => {
-    const k = pairOf(r, c);
-    const [x, y] = [j * size, i * size];
-    const value = k < 0 ? null : one.value(k);
-    if (value !== null && value !== undefined && one.found(k)) {
-      context.fillStyle = one.colour(value, isDark);
-      context.fillRect(x, y, size - gap, size - gap);
-      return;
-    }
-    context.fillStyle = k < 0 ? own : line;
-    context.fillRect(x, y, size - gap, size - gap);
-    if (k >= 0 && size >= 6) {
-      context.fillStyle = dot;
-      const side = Math.max(size / 7, 1.5); // squares: a thousand circles take a second
-      context.fillRect(x + (size - gap - side) / 2, y + (size - gap - side) / 2, side, side);
-    }
-  }));
 }
 
 const MOVES = /** @type {Record<string, [number, number]>} */ ({

@@ -1,40 +1,38 @@
 // What the table is, what to know before it is used, and what depends most.
 import { html } from "htm/preact";
-import { CLASSIC, columns, data, detailOf, isFound, missedByPearson, nPairs, pairs } from "../data.js";
+import { useRef } from "preact/hooks";
+import { CLASSIC, columns, data } from "../data.js";
 import { count, percent, short, strength } from "../format.js";
-import { ColumnLink, Meter, Name, PairLink, useLater } from "../parts.js";
+import { ColumnLink, Meter, Name, PairLink, useLater, useSteps } from "../parts.js";
 import { href } from "../route.js";
 
-const STRONGEST = 10;
-const MISSED = 5;
-const KINDS = { number: "numbers", label: "labels", date: "dates" };
+const KINDS = /** @type {const} */ (["number", "label", "date"]);
 
 export function Overview() {
   const own = columns.filter((column) => column.original !== undefined);
-  const found = [...Array(nPairs).keys()].filter(isFound);
+  const { found, pairs, strongest, missed } = data.findings;
   const cells = own.reduce((sum, column) => sum + (column.missing ?? 0), 0);
   const isLater = useLater();
-  const missed = missedByPearson().slice(0, MISSED);
-  const kinds = Object.entries(KINDS).map(([kind, word]) => [own.filter((column) => column.kind === kind).length, word]).filter(([n]) => n);
+  const kinds = KINDS.map((kind) => ({ kind, n: own.filter((column) => column.kind === kind).length })).filter(({ n }) => n);
   return html`
     <h1 tabindex="-1"><bdi>${data.title}</bdi></h1>
     <dl class="facts">
       <div><dt>rows</dt><dd>${count(data.rows)}</dd></div>
-      <div><dt>columns</dt><dd>${count(own.length)} <small>${kinds.map(([n, word]) => `${n} ${word}`).join(", ")}</small></dd></div>
-      <div><dt>missing</dt><dd>${percent(cells / Math.max(data.rows * own.length, 1), 1)} <small>of all values</small></dd></div>
-      <div><dt>pairs that depend</dt><dd>${count(found.length)} <small>of ${count(nPairs)}, at a false-discovery rate of ${percent(data.rate)}</small></dd></div>
+      <div><dt>columns</dt><dd>${count(own.length)} <small>${kinds.map(({ kind, n }) => `${n} ${n === 1 ? kind : `${kind}s`}`).join(", ")}</small></dd></div>
+      <div><dt>missing</dt><dd>${cells ? percent(cells / Math.max(data.rows * own.length, 1), 1) : "none"} <small>of all values</small></dd></div>
+      <div><dt>pairs that depend</dt><dd>${count(found)} <small>of ${count(pairs)}, at a false-discovery rate of ${percent(data.rate)}</small></dd></div>
       ${data.target === null ? null : html`<div><dt>target</dt><dd class="word"><a href=${href("target")}><${Name} column=${data.target} /></a></dd></div>`}
       ${data.given.length ? html`<div><dt>given</dt><dd class="word"><a href=${href("given")}>${data.given.map((i, n) => html`${n ? ", " : ""}<${Name} column=${i} />`)}</a></dd></div>` : null}
     </dl>
     <section aria-labelledby="strongest">
       <h2 id="strongest">Strongest dependences</h2>
-      <${Findings} pairs=${found.slice(0, STRONGEST)} wide=${true} none="No pair depends beyond what chance gives." />
-      ${found.length > STRONGEST ? html`<p><a href=${href("matrix")}>All ${count(nPairs)} pairs</a></p>` : null}
+      <${Findings} some=${strongest} wide=${true} none="No pair depends beyond what chance gives." />
+      ${found > strongest.length ? html`<p class="onward"><a href=${href("matrix")}>All ${count(pairs)} pairs</a></p>` : null}
     </section>
     <div class="columns-two">
       <section aria-labelledby="missed">
         <h2 id="missed">What Pearson misses</h2>
-        <${Findings} pairs=${missed} beside=${true} none="No pair of numbers depends strongly while its Pearson correlation is small." />
+        <${Findings} some=${missed} beside=${true} none="No pair of numbers depends strongly while its Pearson correlation is small." />
       </section>
       <section aria-labelledby="alerts">
         <h2 id="alerts">Before you use this table</h2>
@@ -43,7 +41,8 @@ export function Overview() {
     </div>
     <section aria-labelledby="columns">
       <h2 id="columns">Columns</h2>
-      ${isLater ? html`<${ColumnsTable} />` : null}
+      ${isLater ? html`<${ColumnsTable} most=${AT_ONCE} />` : null}
+      ${own.length > AT_ONCE ? html`<p class="onward"><a href=${href("column")}>All ${count(own.length)} columns</a></p>` : null}
     </section>
   `;
 }
@@ -57,46 +56,51 @@ function Alerts() {
     ${rest.length ? html`<details><summary>${rest.length} more</summary><ul class="alerts">${rest.map(item)}</ul></details>` : null}`;
 }
 
-/** Pairs in words. @param {{pairs: number[], none: string, wide?: boolean, beside?: boolean}} props `beside` the usual coefficient */
-export function Findings({ pairs: some, none, wide = false, beside = false }) {
+/** Pairs in words. @param {{some: import("../data.js").Finding[], none: string, wide?: boolean, beside?: boolean}} props `beside` the usual coefficient */
+function Findings({ some, none, wide = false, beside = false }) {
   if (!some.length) return html`<p>${none}</p>`;
   return html`<ol class=${wide ? "findings wide" : "findings"}>
-    ${some.map((k) => {
-      const words = detailOf(k)?.words ?? [];
-      return html`<li key=${k}>
-        <div class="head"><${PairLink} pair=${k} /><span class="value">${strength(pairs.strength[k])}</span></div>
-        <${Meter} value=${pairs.strength[k]} low=${pairs.low[k]} high=${pairs.high[k]} />
-        <p class="said">
-          ${words.length > 1 ? words.slice(1, 3).join(" ") : `Strength ${strength(pairs.low[k])} to ${strength(pairs.high[k])}.`}
-          ${beside ? ` ${CLASSIC[pairs.classic_kind[k]]} is ${strength(pairs.classic[k])}.` : ""}
-        </p>
-      </li>`;
-    })}
+    ${some.map((one) => html`<li key=${`${one.a}/${one.b}`}>
+      <div class="head"><${PairLink} a=${one.a} b=${one.b} /><span class="value">${strength(one.strength)}</span></div>
+      <${Meter} value=${one.strength} low=${one.low} high=${one.high} />
+      <p class="said">
+        ${one.words.length > 1 ? one.words.slice(1, 3).join(" ") : `Strength ${strength(one.low)} to ${strength(one.high)}.`}
+        ${beside ? ` ${CLASSIC[one.classic_kind]} is ${strength(one.classic)}.` : ""}
+      </p>
+    </li>`)}
   </ol>`;
 }
 
-/** All columns: what they are, what is missing, and their strongest partner. */
-export function ColumnsTable() {
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Columns">
+const AT_ONCE = 40; // rows of a table
+
+/** What columns are, what is missing, and their strongest partner. @param {{most?: number}} props */
+export function ColumnsTable({ most = Infinity }) {
+  const own = columns.map((_, i) => i).filter((i) => columns[i].original !== undefined);
+  const shown = useSteps(Math.min(own.length, most), AT_ONCE);
+  const rows = useRef(/** @type {any[]} */ ([])); // as they were made: what is there already need not be compared
+  while (rows.current.length < Math.min(shown, own.length)) rows.current.push(html`<${ColumnRow} key=${rows.current.length} i=${own[rows.current.length]} />`);
+  return html`<div class="scroll tall" tabindex="0" role="group" aria-label="Columns">
     <table class="columns-table">
       <caption class="unseen">Columns of the table</caption>
       <thead>
         <tr><th scope="col">column</th><th scope="col">read as</th><th scope="col" class="number">distinct</th><th scope="col" class="number">missing</th>
           <th scope="col">strongest partner</th><th scope="col" class="number">strength</th><th scope="col" class="number">partners</th></tr>
       </thead>
-      <tbody>
-        ${columns.map((column, i) => column.original === undefined
-          ? null
-          : html`<tr key=${i}>
-              <th scope="row"><${ColumnLink} column=${i} most=${48} /></th>
-              <td>${column.kind} <small>${short(column.original, 18)}</small>${column.aside ? html` <span class="tag">set aside: ${column.aside}</span>` : null}</td>
-              <td class="number">${column.distinct_exact === false ? "≥ " : ""}${count(column.distinct)}</td>
-              <td class="number">${column.missing ? percent(column.missing_share, 1) : "0"}</td>
-              <td>${column.strongest_partner === null ? "–" : html`<a href=${href("pair", i, column.strongest_partner)}><${Name} column=${column.strongest_partner} most=${40} /></a>`}</td>
-              <td class="number">${strength(column.strength)}</td>
-              <td class="number">${count(column.n_partners)}</td>
-            </tr>`)}
-      </tbody>
+      <tbody>${rows.current}</tbody>
     </table>
   </div>`;
+}
+
+/** @param {{i: number}} props */
+function ColumnRow({ i }) {
+  const column = columns[i];
+  return html`<tr>
+    <th scope="row"><${ColumnLink} column=${i} most=${48} /></th>
+    <td>${column.kind} <small>${short(column.original ?? "", 18)}</small>${column.aside ? html` <span class="tag">set aside: ${column.aside}</span>` : null}</td>
+    <td class="number">${column.distinct_exact === false ? "≥ " : ""}${count(column.distinct)}</td>
+    <td class="number">${column.missing ? percent(column.missing_share, 1) : "0"}</td>
+    <td>${column.strongest_partner === null ? "–" : html`<a href=${href("pair", i, column.strongest_partner)}><${Name} column=${column.strongest_partner} most=${40} /></a>`}</td>
+    <td class="number">${strength(column.strength)}</td>
+    <td class="number">${count(column.n_partners)}</td>
+  </tr>`;
 }

@@ -1,8 +1,9 @@
 // Two columns in full.
 import { signal } from "@preact/signals";
 import { html } from "htm/preact";
+import { useState } from "preact/hooks";
 import { axisModes } from "../axis_switch.js";
-import { CLASSIC, columns, data, detailOf, isFound, nPairs, pairOf, pairs } from "../data.js";
+import { CLASSIC, columns, data, detailOf, isFound, nDetails, nPairs, pairOf, pairs } from "../data.js";
 import { FunctionFigure } from "../figures/functions.js";
 import { GivenFigure } from "../figures/given.js";
 import { RegionsTable } from "../figures/regions.js";
@@ -18,6 +19,7 @@ export const lastPair = signal(0);
 /** @param {{names: number[]}} props */
 export function Pair({ names }) {
   const k = names.length === 2 ? pairOf(names[0], names[1]) : -1;
+  const isLater = useLater();
   if (k < 0) {
     return html`<h1 tabindex="-1">A pair of columns</h1>
       ${nPairs ? html`<p>Choose two columns.</p><${Chooser} a=${pairs.a[0]} b=${pairs.b[0]} />` : html`<p>This table has no two columns that vary.</p>`}`;
@@ -26,27 +28,30 @@ export function Pair({ names }) {
   const [a, b] = [pairs.a[k], pairs.b[k]];
   return html`
     <h1 tabindex="-1" class="pair-title"><${ColumnLink} column=${a} /> <span class="times">×</span> <${ColumnLink} column=${b} /></h1>
-    <${Chooser} key=${k} a=${a} b=${b} />
+    <${Chooser} a=${a} b=${b} />
     ${isFound(k) ? null : html`<${ChanceNote} />`}
     ${detail ? html`<p class="lead">${detail.words.join(" ")}</p>` : null}
     <${Facts} k=${k} />
     ${detail ? html`<${Drawings} key=${k} k=${k} detail=${detail} />` : html`<p class="note" role="note">
-      This page keeps the functions of the ${count(Object.keys(data.details).length)} pairs that are opened first, so that it stays small.
+      This page keeps the functions of the ${count(nDetails())} pairs that are opened first, so that it stays small.
       The lines below give those of this pair.</p>`}
-    <section aria-labelledby="python">
-      <h2 id="python">The same in Python</h2>
-      <${Code} lines=${[...loading(), `pair = found.pair(${literal(columns[a].name)}, ${literal(columns[b].name)})`, "pair.modes, pair.functions(), pair.regions", `pair.given(${literal(columns[a].name)}).to_frame()`]} />
-    </section>
+    ${isLater ? html`<${Lines} a=${columns[a].name} b=${columns[b].name} />` : null}
   `;
 }
+
+/** @param {{a: string, b: string}} props */
+const Lines = ({ a, b }) => html`<section aria-labelledby="python">
+  <h2 id="python">The same in Python</h2>
+  <${Code} lines=${[...loading(), `pair = found.pair(${literal(a)}, ${literal(b)})`, "pair.modes, pair.functions(), pair.regions", `pair.given(${literal(a)}).to_frame()`]} />
+</section>`;
 
 /** @param {{a: number, b: number}} props */
 function Chooser({ a, b }) {
   const choose = (/** @type {number} */ first, /** @type {number} */ second) => pairOf(first, second) >= 0 && go(href("pair", first, second));
-  const isLater = useLater(); // hundreds of names can wait
-  const names = isLater ? [...data.order].sort((i, j) => i - j) : null;
+  const [isAsked, setAsked] = useState(false); // hundreds of names are listed once somebody comes near
+  const names = isAsked ? [...data.order].sort((i, j) => i - j) : null;
   const options = (/** @type {number} */ own, /** @type {number} */ other) => (names ?? [own]).map((i) => html`<option key=${i} value=${i} disabled=${pairOf(i, other) < 0}>${short(columns[i].name, 50)}</option>`);
-  return html`<div class="controls">
+  return html`<div class="controls" onFocusIn=${() => setAsked(true)} onPointerEnter=${() => setAsked(true)}>
     <label>First column <select value=${a} onChange=${(/** @type {any} */ event) => choose(Number(event.target.value), b)}>${options(a, b)}</select></label>
     <label>Second column <select value=${b} onChange=${(/** @type {any} */ event) => choose(a, Number(event.target.value))}>${options(b, a)}</select></label>
   </div>`;

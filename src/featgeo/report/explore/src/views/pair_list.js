@@ -1,7 +1,7 @@
 // All pairs as a list that sorts: only the rows that can be seen are made, so that there may be any number.
 import { signal } from "@preact/signals";
 import { html } from "htm/preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { columns, isFound, pairs } from "../data.js";
 import { count, pvalue, short, strength } from "../format.js";
 import { Meter } from "../parts.js";
@@ -28,6 +28,7 @@ const HEADS = [
 
 /** @param {number[]} some @param {Head} head @param {boolean} up */
 function sorted(some, head, up) {
+  if (head.key === "strength" && !up) return some; // as they come
   const values = new Map(some.map((k) => [k, head.value(k)]));
   const order = (/** @type {number} */ k, /** @type {number} */ l) => {
     const [a, b] = [values.get(k) ?? 0, values.get(l) ?? 0];
@@ -47,7 +48,7 @@ export function PairList({ pairs: some, measure }) {
     : [];
   const heads = [...HEADS.slice(0, 2), ...extra, ...HEADS.slice(2)];
   const head = heads.find((one) => one.key === key) ?? HEADS[1];
-  const order = sorted(some, head, up);
+  const order = useMemo(() => sorted(some, head, up), [some, head.key, up]);
   useLayoutEffect(() => {
     setHeight(box.current?.clientHeight || 600);
     if (box.current) box.current.scrollTop = 0;

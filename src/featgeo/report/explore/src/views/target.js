@@ -27,7 +27,7 @@ export function Target() {
   const steps = about.column.map((column, i) => ({ column, i, step: Number(about.step[i]) })).filter((one) => one.step > 0).sort((a, b) => a.step - b.step);
   return html`
     <h1 tabindex="-1">Target: <${Name} column=${data.target} /></h1>
-    ${data.given.length ? html`<p class="aside">Given ${data.given.map((i) => html`<${ColumnLink} column=${i} /> `)}: what these say is taken off first.</p>` : null}
+    ${data.given.length ? html`<p class="aside">Given ${data.given.map((i, n) => html`${n ? ", " : ""}<${ColumnLink} column=${i} />`)}: what is said by these is taken off first.</p>` : null}
     <div class="columns-two">
       <${Ranking} about=${about} />
       ${steps.length ? html`<${Forward} about=${about} steps=${steps} />` : html`<p>No column says anything of it on held-out rows.</p>`}
@@ -48,7 +48,7 @@ function Ranking({ about }) {
   const label = order.length ? `What each of ${order.length} columns says of the target. Most alone: ${short(columns[about.column[first]].name, 40)}, ${number(about.alone[first])}` : "No columns";
   return html`<section aria-labelledby="alone">
     <h2 id="alone">Alone, and added to all others</h2>
-    <${Figure} label=${label} table=${table} caption="Share of the target’s functions that is predicted on held-out rows; whiskers are two standard errors. Grey: may be chance beside all others.">
+    <${Figure} label=${label} table=${table} caption="Sum of squared correlations with functions of the target, on held-out rows; whiskers are two standard errors. Grey: may be chance beside all others.">
       <${Dumbbells} about=${about} order=${order.slice(0, FIRST)} />
     <//>
     ${order.length > FIRST ? html`<p class="aside">${order.length - FIRST} more columns are in the table.</p>` : null}
@@ -175,5 +175,5 @@ function Effect({ column, k }) {
   const given = pairs.a[k] === column ? detail.b_given_a : detail.a_given_b;
   const [, mode] = axisModes(columns[column]);
   return html`<div><${GivenFigure} own=${columns[column]} other=${columns[/** @type {number} */ (data.target)]} given=${given} mode=${mode(columns[column])} found=${isFound(k)} />
-    <p><a href=${href("pair", pairs.a[k], pairs.b[k])}>This pair in full</a></p></div>`;
+    <p class="onward"><a href=${href("pair", pairs.a[k], pairs.b[k])}>This pair in full</a></p></div>`;
 }
