@@ -9,10 +9,19 @@ import { PAPER, isPrinting } from "./scheme.js";
 /** @type {Map<string, number>} widths that drawings of a kind had, so that the next one need not be measured first */
 const widths = new Map();
 
+const GAP = 32; // pixels between two drawings beside each other, as the style says
+
+/** What a drawing of a kind will be wide: as the last one, or for one of two beside each other as the style says. @param {string} kind */
+function likely(kind) {
+  const all = kind === "half" ? (document.getElementById("main")?.clientWidth ?? 0) : 0;
+  const guess = matchMedia("(min-width: 62rem)").matches ? Math.floor((all - GAP) / 2) : all;
+  return widths.get(`${kind} ${innerWidth}`) ?? Math.max(guess, 0);
+}
+
 /** The width that an element has, in pixels. @param {string} kind of drawing @returns {[import("preact").RefObject<HTMLDivElement | null>, number]} */
 export function useWidth(kind) {
   const ref = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const [width, setWidth] = useState(widths.get(`${kind} ${innerWidth}`) ?? 0);
+  const [width, setWidth] = useState(() => likely(kind));
   useLayoutEffect(() => {
     const element = ref.current;
     if (!element) return undefined;

@@ -1,5 +1,5 @@
 // One column given another: mean and quantile bands of numbers, stacked shares of labels.
-import { area, curveMonotoneX, line } from "d3-shape";
+import { area, curveLinear, curveMonotoneX, line } from "d3-shape";
 import { scaleLinear } from "d3-scale";
 import { html } from "htm/preact";
 import { axisOf, preferredMode, ticksOf, valueScale } from "../axis.js";
@@ -18,6 +18,7 @@ import { MOST_LABELS, pointsOf } from "./functions.js";
 
 const HEIGHT = 260;
 const FOOT = 26;
+const MANY = 32; // points that need no curve between them
 const LEVELS = /** @type {const} */ (["q05", "q25", "q50", "q75", "q95"]);
 
 /** @param {Props} props */
@@ -105,8 +106,9 @@ function Ribbon({ cells, own, other, given, width, domain, scaled, mode }) {
   const x = (/** @type {any} */ one) => axis.at(one.cell);
   const at = (/** @type {string} */ level) => (/** @type {any} */ one) => y(given[level][one.i]);
   const whole = runs(cells, () => true)[0];
-  const band = (/** @type {string} */ low, /** @type {string} */ high) => area(x, at(low), at(high)).curve(curveMonotoneX)(whole);
-  const path = (/** @type {string} */ level) => line(x, at(level)).curve(curveMonotoneX)(whole);
+  const curve = cells.length > MANY ? curveLinear : curveMonotoneX;
+  const band = (/** @type {string} */ low, /** @type {string} */ high) => area(x, at(low), at(high)).curve(curve)(whole);
+  const path = (/** @type {string} */ level) => line(x, at(level)).curve(curve)(whole);
   const seen = cells.filter((/** @type {any} */ one) => given.observed_mean[one.i] !== null);
   const inside = seen.filter((/** @type {any} */ one) => given.observed_mean[one.i] >= domain[0] && given.observed_mean[one.i] <= domain[1]);
   return html`<svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`}>
