@@ -1,6 +1,7 @@
 # Two commands: `make demo` and `make test`. Each sets up .venv by itself; the first run downloads the dependencies.
 PYTHON ?= python3
 BIN := .venv/bin
+PAGE := src/featgeo/report/explore
 
 # Whoever is done first takes tests of the other (worksteal): files are long and short.
 # One thread: the matrices of the tests are small, and default threading is far slower on a busy machine.
@@ -11,7 +12,7 @@ demo: .venv/ready
 	$(BIN)/featgeo demo --output build/demo
 	$(BIN)/featgeo reproduce --fresh --output build/demo/paper
 
-test: .venv/ready
+test: .venv/ready $(PAGE)/node_modules
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -19,8 +20,12 @@ test: .venv/ready
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 # The page of `featgeo explore`, from its sources; needs Node. What it writes is committed: users need none.
-page:
-	cd src/featgeo/report/explore && npm ci --silent && npm run --silent check && npm run --silent build
+page: $(PAGE)/node_modules
+	cd $(PAGE) && npm run --silent check && npm run --silent build
+
+# Tests of the page's sources and of its accessibility need it, and are skipped where there is no Node.
+$(PAGE)/node_modules: $(PAGE)/package-lock.json
+	cd $(PAGE) && npm ci --silent --no-audit --no-fund && touch node_modules || echo "NO NODE: sources of the page go untested." >&2
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
