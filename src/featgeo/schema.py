@@ -53,7 +53,8 @@ def saved_fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
 def made(cls: type, plain: Mapping[str, Any]) -> Any:
     """A dataclass from values of its fields: lists become tuples where these are due, and all types are checked."""
     fields = saved_fields(cls)
-    if not isinstance(plain, Mapping) or plain.keys() - fields.keys():
+    needed = {name for name, field in fields.items() if field.init}
+    if not isinstance(plain, Mapping) or plain.keys() - fields.keys() or needed - plain.keys():
         raise TypeError(f"a {cls.__name__} has the fields {list(fields)}")
     result = cls(**_checked(cls, {name: value for name, value in plain.items() if fields[name].init}))
     return filled(result, {name: value for name, value in plain.items() if not fields[name].init})

@@ -30,7 +30,6 @@ from scipy.interpolate import BSpline
 from scipy.linalg import eigh, hadamard
 from scipy.special import ndtri
 from sklearn.kernel_approximation import Nystroem
-from sklearn.preprocessing import QuantileTransformer
 from torch import Tensor, nn
 
 from featgeo.features.columns import LARGEST, SMALLEST, UNKNOWN
@@ -155,11 +154,15 @@ class Encoding(Space):
 def _quantiles(rows: Rows) -> Array:
     """Quantiles of each number, (p, r), known once for all spaces of these rows."""
     if "quantiles" not in rows.memo:
-        numbers = rows.table.numbers
-        known_or_zero = np.where(np.isnan(numbers).all(axis=0), 0.0, numbers)  # what is never known has no ranks
-        fitted = QuantileTransformer(n_quantiles=min(MOST_QUANTILES, len(rows)), subsample=None).fit(known_or_zero)
-        rows.memo["quantiles"] = np.ascontiguousarray(fitted.quantiles_.T)
+        rows.memo["quantiles"] = np.array([_quantiles_of(column, len(rows)) for column in rows.table.numbers.T])
     return np.asarray(rows.memo["quantiles"])
+
+
+def _quantiles_of(numbers: Array, n_rows: int) -> Array:
+    """Evenly spaced quantiles of numbers, rising, (r,); NaN is missing, and what is never known is 0."""
+    known = np.sort(numbers[~np.isnan(numbers)]) if not np.isnan(numbers).all() else np.zeros(1)
+    places = np.linspace(0, len(known) - 1, min(MOST_QUANTILES, n_rows))
+    return np.interp(places, np.arange(len(known)), known)
 
 
 def _ranks_at(knots: Array) -> Array:
