@@ -163,13 +163,13 @@ def sample_batch(sketch: Sketch) -> dict[str, Any]:
     return batch
 
 
-def are_rows_apart(coder: Coder, sample: Mapping[str, Any], n_rows: int) -> bool:
+def are_rows_apart(coder: Coder, sample: Mapping[str, Any], cells: list[np.ndarray], n_rows: int) -> bool:
     """Whether rows have next to no others that are equal to them, judged by a sample of all rows.
 
     Where they do have many, as in tables of few labels or where most rows hold the same number, a fold would hold all
     rows of a kind, and the others none.
     """
-    hashes = coder.hashes(sample, coder.cells(sample))
+    hashes = coder.hashes(sample, cells)
     if not hashes.ndim:
         return False
     _, counts = np.unique(hashes, return_counts=True)
