@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from featgeo.explore.cells import Cells, is_same_date
-from featgeo.explore.steps import leading_directions, steps
+from featgeo.explore.steps import leading_directions, split
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
@@ -41,7 +41,10 @@ def aligned(
     for i, column in enumerate(columns):
         if column.kind != "label" and not column.parent and not column.is_finite:
             for jump in shown.jumps(i):
-                result[i] = _moved(result[i], jump, shown.between(i, jump, sample[column.name]), fewest)
+                beside = result[i].spans[jump.cell : jump.cell + 2]
+                # A cell of one value, as of ties, stays; so does one of which the other edge was moved.
+                if (beside[:, 0] < beside[:, 1]).all() and beside[0, 0] == column.spans[jump.cell, 0]:
+                    result[i] = _moved(result[i], jump.cell, shown.between(i, jump, sample[column.name]), fewest)
     return tuple(result)
 
 
@@ -79,7 +82,7 @@ class _Sample:
         """From the cells of the rows."""
         width = int(np.clip(MOST_FUNCTIONS // len(columns), 1, FUNCTIONS))
         functions = [
-            column.functions(np.bincount(own, minlength=column.size))[:, :width]
+            column.functions(np.bincount(own, minlength=column.size).astype(np.float64))[:, :width]
             for column, own in zip(columns, cells, strict=True)
         ]
         ends = np.cumsum([own.shape[1] for own in functions])
@@ -101,7 +104,7 @@ class _Sample:
                 sums[:, self.places[j]] = 0
         rows, sums = rows[:n_cells], sums[:n_cells]
         directions = leading_directions(sums, rows)
-        cuts = np.flatnonzero(np.diff(steps(sums @ directions, rows), axis=0).any(axis=1))
+        cuts = np.flatnonzero(np.diff(split((sums @ directions)[None], rows[None])[0], axis=0).any(axis=1))
         ends = np.r_[0, cuts + 1, n_cells]
         found = []
         for before, cut, after in zip(ends, ends[1:], ends[2:], strict=False):
@@ -131,18 +134,17 @@ class _Sample:
         return values[near], total.cumsum()
 
 
-def _moved(column: Cells, jump: _Jump, between: tuple[Array, Array], fewest: float) -> Cells:
-    """A column with one edge moved; as it is where a cell would hold too few rows, or one value, as those of ties."""
+def _moved(column: Cells, cell: int, between: tuple[Array, Array], fewest: float) -> Cells:
+    """A column with the edge after a cell moved; as it is where a cell would hold too few rows, or no finite mean."""
     values, evidence = between
-    low, high = column.spans[jump.cell : jump.cell + 2]
-    if low[0] == low[1] or high[0] == high[1] or values[0] != low[0]:  # ... or where the edge before has moved
+    if not np.abs(values[[0, -1]]).max() < np.finfo(np.float64).max / len(values):
         return column
     apart = np.flatnonzero(np.diff(values))  # equal values stay together
     last = apart[np.argmax(evidence[apart])]
     if min(last + 1, len(values) - last - 1) < fewest:
         return column
     edges, places, spans = column.edges.copy(), column.places.copy(), column.spans.copy()
-    edges[jump.cell] = values[last]
-    for cell, part in ((jump.cell, values[: last + 1]), (jump.cell + 1, values[last + 1 :])):
-        places[cell], spans[cell] = part.mean(), (part[0], part[-1])
+    edges[cell] = values[last]
+    for place, part in ((cell, values[: last + 1]), (cell + 1, values[last + 1 :])):
+        places[place], spans[place] = part.mean(), (part[0], part[-1])
     return replace(column, edges=edges, places=places, spans=spans)
