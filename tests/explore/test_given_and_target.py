@@ -84,6 +84,21 @@ def test_energies_of_a_target_are_those_of_the_law():
     assert found.loc["noise", "pvalue"] > 0.001
 
 
+def test_energies_of_a_target_are_neither_too_large_nor_too_small_on_average():
+    """Twelve labels that tell nothing would show 11 / 400 on rows they are learned from, and less than 0 on others."""
+    rng = np.random.default_rng(7)
+    told = []
+    for _ in range(25):
+        noise, v = rng.choice(list("abcdefghijkl"), 400), rng.choice([-1, 1], 400)
+        y = rng.random(400) < 0.5 + 0.15 * v
+        frame = pd.DataFrame({"noise": noise, "v": np.where(v > 0, "p", "m"), "y": np.where(y, "t", "f")})
+        found = fg.explore(frame, target="y").target.to_frame().set_index("column")
+        told.append(found.loc[["noise", "v"], ["alone", "added"]].to_numpy().ravel())
+    error = np.std(told, axis=0, ddof=1) / 5
+    assert (np.abs(np.mean(told, axis=0) - np.repeat([0, 0.15**2 / 0.25], 2)) < 3 * error).all()
+    assert (error[:2] < 0.005).all()
+
+
 def test_the_fewest_columns_are_found_in_order():
     frame = every_row()
     frame["noise"] = np.random.default_rng(4).standard_normal(len(frame))

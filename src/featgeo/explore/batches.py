@@ -67,7 +67,15 @@ class Batch:
 
     def taken(self, index: np.ndarray) -> Batch:
         """Some of the pairs."""
-        return self if len(index) == len(self.tables) else Batch(self.tables[index], self.f[index], self.g[index])
+        if len(index) == len(self.tables):
+            return self
+        part = Batch(self.tables[index], self.f[index], self.g[index])
+        part.__dict__.update(  # what was summed is not summed again
+            n_rows=self.n_rows[index],
+            margins=tuple(own[index] for own in self.margins),
+            sums=tuple(own[index] for own in self.sums),
+        )
+        return part
 
     @cached_property
     def n_rows(self) -> Array:
@@ -103,24 +111,30 @@ class Batch:
     def left_out(self, n_f: int, n_g: int) -> Array:
         """The core of all rows but those of each fold, for the first functions, (P, F, n_f, n_g)."""
         products, of_f, of_g = (total.sum(axis=1, keepdims=True) - total for total in self.sums)
-        n = np.maximum(self._total[:, None] - self.n_rows, 1.0)
-        means = of_f[..., :n_f, None] * of_g[..., None, :n_g] / n[..., None, None]
-        return (products[..., :n_f, :n_g] - means) / n[..., None, None]
+        return _covariance(
+            products[..., :n_f, :n_g], of_f[..., :n_f], of_g[..., :n_g], self._total[:, None] - self.n_rows
+        )
 
-    def moments_of(self, f: Array, g: Array) -> tuple[Array, Array, Array]:
-        """Covariances of functions on the rows of each fold: of f and g, of f, of g, each (P, F, m, m).
+    def held_out(self, n_f: int, n_g: int) -> Array:
+        """The same of the rows of each fold."""
+        products, of_f, of_g = self.sums
+        return _covariance(products[..., :n_f, :n_g], of_f[..., :n_f], of_g[..., :n_g], self.n_rows)
+
+    def covariance_of(self, f: Array, g: Array) -> Array:
+        """Of functions on the cells of either column, by fold, on the rows of each, (P, F, k, l).
 
         Args:
-            f: Values of m functions on the cells of the first columns, by fold, (P, F, a, m).
-            g: On those of the second, (P, F, b, m).
+            f: Values on the cells of the first columns, (P, F or 1, a, k).
+            g: On those of the second, (P, F or 1, b, l).
         """
-        n = np.maximum(self.n_rows, 1.0)[..., None, None]
-        rows, columns = self.margins
-        mean_f, mean_g = (np.einsum("pfa,pfam->pfm", margin, h) / n[..., 0] for margin, h in ((rows, f), (columns, g)))
-        result = [f.swapaxes(2, 3) @ self.tables @ g / n - mean_f[..., :, None] * mean_g[..., None, :]]
-        for margin, h, mean in ((rows, f, mean_f), (columns, g, mean_g)):
-            result.append((h * margin[..., None]).swapaxes(2, 3) @ h / n - mean[..., :, None] * mean[..., None, :])
-        return result[0], result[1], result[2]
+        of_f, of_g = ((margin[..., None, :] @ h)[..., 0, :] for margin, h in zip(self.margins, (f, g), strict=True))
+        return _covariance(f.swapaxes(2, 3) @ self.tables @ g, of_f, of_g, self.n_rows)
+
+    def variance_of(self, h: Array, side: int) -> Array:
+        """Of functions on the cells of one column with each other, on the rows of each fold, (P, F, k, k)."""
+        margin = self.margins[side]
+        sums = (margin[..., None, :] @ h)[..., 0, :]
+        return _covariance((h * margin[..., None]).swapaxes(2, 3) @ h, sums, sums, self.n_rows)
 
     def pvalues(self) -> Array:
         """That the two columns are independent, (P,)."""
@@ -178,6 +192,12 @@ def _orthonormal(functions: Array, rows: Array) -> Array:
     sign = np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None, 1:]
     there = np.abs(functions).sum(axis=1, keepdims=True) > 0  # a matrix is padded by functions that are 0
     return np.divide(basis[..., 1:] * sign * there, root, out=np.zeros_like(functions), where=root > 0)
+
+
+def _covariance(products: Array, of_f: Array, of_g: Array, n: Array) -> Array:
+    """From sums over n rows, (...,), of products, (..., k, l), and of either, (..., k) and (..., l)."""
+    n = np.maximum(n, 1.0)[..., None, None]
+    return (products - of_f[..., :, None] * of_g[..., None, :] / n) / n
 
 
 def missing_function(rows: np.ndarray) -> Array:

@@ -29,7 +29,8 @@ from featgeo.tuning import in_force
 Kind = Literal["number", "label", "date"]
 MOST_JOINT = 256  # cells of several columns together: tables with all others are kept
 MOST_KNOWN = 10_000  # labels whose names are kept, so that those of later files are known to be new
-POWERS = 2  # of normal scores: higher ones rest on the outermost rows
+POWERS = 2  # of normal scores, and
+TAIL_POWERS = 2  # beyond these
 GIVEN = "(given, together)"  # a column of cells of several given ones, which is nobody's own
 OTHERS = "(others)"
 MISSING = "(missing)"
@@ -177,13 +178,16 @@ def _dates(values: Sequence[float] | Array, finer: int) -> list[str]:
 def _waves(ranks: Array, d: int) -> Array:
     """The first d functions of ranks between 0 and 1, (m, d), from smooth to rough.
 
-    Powers of normal scores, which many laws are smooth in, take turns with half-waves, which serve all others.
+    Powers of normal scores, which many laws are smooth in, take turns with half-waves, which serve all others; higher
+    powers, which rest on the outermost rows, are the last of many functions.
     """
     half_waves = np.cos(np.pi * np.multiply.outer(ranks, np.arange(1, d + 1)))
-    powers = np.polynomial.hermite_e.hermevander(ndtri(ranks), POWERS)[:, 1:]
+    powers = np.polynomial.hermite_e.hermevander(ndtri(ranks), POWERS + TAIL_POWERS)[:, 1:]
     turns = min(POWERS, d)
     first = np.stack([powers[:, :turns], half_waves[:, :turns]], axis=2).reshape(len(ranks), 2 * turns)
-    return np.hstack([first, half_waves[:, turns:]])[:, :d]
+    last = powers[:, POWERS:] if d > in_force.get().explore_waves[1] else powers[:, :0]
+    middle = half_waves[:, turns : max(d - turns - last.shape[1], turns)]
+    return np.hstack([first, middle, last])[:, :d]
 
 
 def number_cells(name: str, kind: Kind, sample: Array, n_rows: int, most: int, parent: str = "") -> Cells:

@@ -191,13 +191,12 @@ class Exploration(Shown):
             moments = self._given_pairs[2] if self.given_names else Moments.of(self.counts)
             found = about_target(moments, place, others)
         step = {column: i for i, column in enumerate(found.order)}
-        n_folds = np.sqrt(found.added.shape[1])
         values: dict[str, Any] = {
             "column": np.array([columns[i].name for i in others], dtype=object),
-            "alone": found.alone @ moments.shares,
-            "alone_error": found.alone.std(axis=1, ddof=1) / n_folds,
-            "added": found.added @ moments.shares,
-            "added_error": found.added.std(axis=1, ddof=1) / n_folds,
+            "alone": found.alone[0],
+            "alone_error": found.alone[1],
+            "added": found.added[0],
+            "added_error": found.added[1],
             "pvalue": found.pvalue,
             "qvalue": benjamini_hochberg(found.pvalue),
             "step": np.array([step.get(i, -1) + 1 for i in range(len(others))]),
@@ -206,9 +205,7 @@ class Exploration(Shown):
             ]),
         }  # fmt: skip
         order = np.lexsort((-values["alone"], np.where(values["step"] > 0, values["step"], len(others) + 1)))
-        title = (
-            f"columns and what they say of {self.target_name!r} (all together {found.together @ moments.shares:.3g})"
-        )
+        title = f"columns and what they say of {self.target_name!r} (all together {found.together:.3g})"
         return Records(title, {name: column[order] for name, column in values.items()})
 
     def least_set(self, share: float = 0.95) -> list[str]:

@@ -1,8 +1,8 @@
 """Modes of many pairs at once: the singular vectors of their cores, at the resolution that held-out rows prefer.
 
-Numbers have three resolutions: a few waves, more of them, and all functions on their cells; and functions in steps.
-Rows that were held out choose among them, and how many modes there are. Columns of few values have all functions: then
-the modes are those of the table, exactly.
+Numbers have three resolutions: a few waves, more of them, and many, of either side or of both; and functions in steps,
+few or more of them, beside steps or waves of the other side. Rows that were held out choose among them, and how many
+modes there are. Columns of few values have all functions: then the modes are those of the table, exactly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
 MOST_MODES = 8  # of a pair that are looked at: two columns never have more that a page can show
-RESOLUTIONS = ("few waves", "more waves", "many waves", "steps", "steps of the first", "steps of the second")
 NOT_TRIED = -1e9  # a score that is never the best
 
 
@@ -47,34 +46,17 @@ class Modes:
     fold_g: Array
 
     @classmethod
-    def smooth(cls, batch: Batch, sizes: np.ndarray) -> Modes:
-        """Inside the first functions of either side, as many as `sizes`, (P, 2), says."""
+    def smooth(cls, batch: Batch, sizes: np.ndarray) -> tuple[Modes, Judged]:
+        """Inside the first functions of either side, as many as `sizes`, (P, 2), says; and what held-out rows say."""
         n_f, n_g = (max(int(size), 1) for size in sizes.max(axis=0))
         inside = (np.arange(n_f) < sizes[:, :1])[:, :, None] & (np.arange(n_g) < sizes[:, 1:])[:, None, :]
         left, sigma, right = leading(batch.core[:, :n_f, :n_g] * inside)
         fold_left, fold_sigma, fold_right = leading(batch.left_out(n_f, n_g) * inside[:, None])
         f, g = batch.f[..., :n_f], batch.g[..., :n_g]
-        return cls(sigma, f @ left, g @ right, fold_sigma, f[:, None] @ fold_left, g[:, None] @ fold_right)
-
-    @classmethod
-    def between(cls, tables: Array, f: Array, g: Array) -> Modes:
-        """Inside functions that differ from fold to fold.
-
-        Args:
-            tables: Rows in each pair of cells, all of them, then without those of each fold, (P, 1 + F, a, b).
-            f: Functions on the cells of the first columns, orthonormal under these rows, (P, 1 + F or 1, a, k).
-            g: On those of the second, (P, 1 + F or 1, b, l).
-        """
-        rows, columns = tables.sum(axis=3), tables.sum(axis=2)
-        n = np.maximum(rows.sum(axis=2), 1.0)[..., None, None]
-        mean_f, mean_g = ((margin[..., None, :] @ h) / n for margin, h in ((rows, f), (columns, g)))
-        left, sigma, right = leading(f.swapaxes(2, 3) @ tables @ g / n - mean_f.swapaxes(2, 3) * mean_g)
-        f, g = f @ left, g @ right
-        return cls(sigma[:, 0], f[:, 0], g[:, 0], sigma[:, 1:], f[:, 1:], g[:, 1:])
-
-    def judged(self, batch: Batch) -> tuple[Array, Array]:
-        """What held-out rows say of the modes, as `judged`."""
-        return judged(self.fold_sigma, *batch.moments_of(self.fold_f, self.fold_g))
+        modes = cls(sigma, f @ left, g @ right, fold_sigma, f[:, None] @ fold_left, g[:, None] @ fold_right)
+        both = fold_left.swapaxes(2, 3) @ batch.held_out(n_f, n_g) @ fold_right
+        of_f, of_g = batch.variance_of(modes.fold_f, 0), batch.variance_of(modes.fold_g, 1)
+        return modes, judged(fold_sigma, both, of_f, of_g)
 
     def taken(self, index: Any) -> Modes:
         """Of some of the pairs."""
@@ -90,6 +72,9 @@ class Modes:
         for wide, values in zip(wider, parts, strict=True):
             wide[..., :have] = values
         return Modes(*wider)
+
+
+Judged = tuple[Array, Array]
 
 
 def judged(sigma: Array, both: Array, of_f: Array, of_g: Array) -> tuple[Array, Array]:
@@ -125,76 +110,164 @@ def chosen_modes(batch: Batch, columns: Sequence[tuple[Cells, Cells]]) -> tuple[
         (P, F, m + 1), and the correlation of each there, (P, F, m).
     """
     folds, n_pairs = batch.tables.shape[1], len(columns)
-    scores = np.full((len(RESOLUTIONS), n_pairs, folds, MOST_MODES + 1), NOT_TRIED)
-    costs = np.zeros((len(RESOLUTIONS), n_pairs, MOST_MODES + 1))
-    found: list[tuple[np.ndarray, Modes, Array]] = []
-    for place, (index, modes, functions) in enumerate(_resolutions(batch, columns)):
-        modes = modes.padded(MOST_MODES)
-        own_scores, correlation = modes.judged(batch.taken(index))
-        scores[place, index], costs[place, index] = own_scores, np.multiply.outer(functions, np.arange(MOST_MODES + 1))
-        found.append((index, modes, correlation))
-    flat = scores.transpose(1, 0, 3, 2).reshape(n_pairs, -1, folds)
-    which = preferred_places(flat, costs.transpose(1, 0, 2).reshape(n_pairs, -1))
+    scores, costs, correlations, found = [], [], [], []
+    for index, modes, told, functions in _resolutions(batch, columns):
+        n_modes = modes.sigma.shape[1]
+        scores.append(np.full((n_pairs, folds, MOST_MODES + 1), NOT_TRIED))
+        correlations.append(np.zeros((n_pairs, folds, MOST_MODES)))
+        costs.append(np.zeros((n_pairs, MOST_MODES + 1)))
+        scores[-1][index, :, : n_modes + 1], correlations[-1][index, :, :n_modes] = told
+        costs[-1][index] = np.multiply.outer(functions, np.arange(MOST_MODES + 1))
+        found.append((index, modes))
+    which = preferred_places(np.concatenate(scores, axis=2).swapaxes(1, 2), np.concatenate(costs, axis=1))
     level, n_modes = np.divmod(which, MOST_MODES + 1)
-    first = found[0]  # all pairs have the first
-    for place, (index, modes, correlation) in enumerate(found[1:], start=1):
+    first = found[0][1].padded(MOST_MODES)  # all pairs have the first
+    for place, (index, modes) in enumerate(found[1:], start=1):
         here = np.flatnonzero(level[index] == place)
+        chosen = modes.taken(here).padded(MOST_MODES)
         for part in fields(Modes):
-            getattr(first[1], part.name)[index[here]] = getattr(modes, part.name)[here]
-        first[2][index[here]] = correlation[here]
-    return first[1], n_modes, scores[level, np.arange(n_pairs)], first[2]
+            getattr(first, part.name)[index[here]] = getattr(chosen, part.name)
+    every = np.arange(n_pairs)
+    return first, n_modes, np.stack(scores)[level, every], np.stack(correlations)[level, every]
 
 
 def _resolutions(
     batch: Batch, columns: Sequence[tuple[Cells, Cells]]
-) -> Iterator[tuple[np.ndarray, Modes, np.ndarray]]:
-    """Each resolution: the pairs that it is for, their modes, and how many functions these are made of."""
+) -> Iterator[tuple[np.ndarray, Modes, Judged, np.ndarray]]:
+    """Each resolution: the pairs that it is for, their modes, what held-out rows say, how many functions they have."""
     sizes = np.array([[column.resolutions for column in pair] for pair in columns])  # (P, 2, 3)
-    functions = sizes.sum(axis=1)
-    index = np.arange(len(columns))
-    yield index, Modes.smooth(batch, sizes[..., 0]), functions[:, 0]
-    for level in (1, 2):
-        index = np.flatnonzero(_is_rougher(batch, sizes, level))
+    yield np.arange(len(columns)), *Modes.smooth(batch, sizes[..., 0]), sizes[..., 0].sum(axis=1)
+    finer = _hold_more(batch, sizes, 1)
+    first, second, both = (_hold_more(batch, sizes, 2, sides) for sides in ((0,), (1,), (0, 1)))
+    together = (first == second) & (first | both)  # many waves of one side are told best beside fewer of the other
+    for these, levels in ((finer, (1, 1)), (together, (2, 2)), (first & ~second, (2, 1)), (second & ~first, (1, 2))):
+        index = np.flatnonzero(these)
+        own = np.stack([sizes[index, side, level] for side, level in enumerate(levels)], axis=1)
         if len(index):
-            yield index, Modes.smooth(batch.taken(index), sizes[index, :, level]), functions[index, level]
+            yield index, *Modes.smooth(batch.taken(index), own), own.sum(axis=1)
     can = np.array([[column.kind != "label" and not column.is_finite for column in pair] for pair in columns])
-    index = index[can[index].any(axis=1)]
+    index = np.flatnonzero((finer | first | second | both) & can.any(axis=1))
     if len(index):
-        for some, modes, in_steps in _stepped(batch.taken(index), can[index]):
-            cost = np.where(in_steps, sizes[index[some], :, 0], sizes[index[some], :, 1]).sum(axis=1)
-            yield index[some], modes, cost
+        yield index, *_stepped(batch.taken(index), can[index], sizes[index].max(axis=0))
 
 
-def _stepped(batch: Batch, can: np.ndarray) -> Iterator[tuple[np.ndarray, Modes, np.ndarray]]:
-    """Modes with both sides in steps, or one of them beside all functions of the other, where they can be, (P, 2)."""
+def _stepped(batch: Batch, can: np.ndarray, waves: np.ndarray) -> tuple[Modes, Judged, np.ndarray]:
+    """Modes with both sides in steps, or one of them in steps and the other in waves, as held-out rows prefer.
+
+    Args:
+        batch: The pairs.
+        can: Which sides can be in steps, (P, 2).
+        waves: How many functions of either side are few, more and many, (2, 3).
+
+    Returns:
+        The modes, what held-out rows say of them, and how many functions they are made of, (P,).
+    """
     total = batch.tables.sum(axis=1, keepdims=True)
     tables = np.concatenate([total, total - batch.tables], axis=1)  # of all rows, and of all but a fold
-    every = batch.f[:, None], batch.g[:, None]
-    in_steps = []
+    smooth = [h[:, None, :, :more] for h, more in zip((batch.f, batch.g), waves[:, 1].tolist(), strict=True)]
+    f = _steps_and_waves(tables, can[:, 0], *smooth)
+    g = _steps_and_waves(tables.swapaxes(2, 3), can[:, 1], *smooth[::-1])
+    n = np.maximum(tables.sum(axis=(2, 3)), 1.0)[..., None, None]
+    mean_f, mean_g = (margin[..., None, :] @ h / n for margin, h in ((tables.sum(axis=3), f), (tables.sum(axis=2), g)))
+    cores = f.swapaxes(2, 3) @ tables @ g / n - mean_f.swapaxes(2, 3) * mean_g
+    held = batch.covariance_of(f[:, 1:], g[:, 1:]), batch.variance_of(f[:, 1:], 0), batch.variance_of(g[:, 1:], 1)
+    best = _Best.none(cores)
+    for parts, in_steps, cost in _parts_tried(batch, waves):
+        there = np.flatnonzero((can | ~np.array(in_steps)).all(axis=1))
+        if len(there):
+            best.improve(cores, held, parts, there, cost)
+    f, g = f @ best.left, g @ best.right
+    modes = Modes(best.sigma[:, 0], f[:, 0], g[:, 0], best.sigma[:, 1:], f[:, 1:], g[:, 1:])
+    return modes, (best.scores, best.correlation), best.cost
+
+
+def _steps_and_waves(tables: Array, can: np.ndarray, own: Array, other: Array) -> Array:
+    """Functions in steps of the first columns of tables, 0 where they cannot be, then waves, (P, 1 + F, a, k)."""
+    result = np.zeros((*tables.shape[:3], n_steps(tables.shape[2]) + own.shape[3]))
+    result[..., n_steps(tables.shape[2]) :] = own
+    if can.any():
+        result[can, ..., : n_steps(tables.shape[2])] = steps(tables[can], other[can])
+    return result
+
+
+Parts = tuple[slice, slice]
+
+
+def _parts_tried(batch: Batch, waves: np.ndarray) -> Iterator[tuple[Parts, tuple[bool, bool], int]]:
+    """Which functions of either side are tried together, which of both are in steps, and how many they count as.
+
+    A step counts as two, since its place is learned, too. One or two go with few waves of the other side, more of them
+    with more.
+    """
+    every = [n_steps(size) for size in batch.tables.shape[2:]]
+    numbers = [[*(2**i for i in range(most.bit_length()) if 2**i < most), most] for most in every]
+    for i, first in enumerate(numbers[0]):
+        for second in numbers[1][max(i - 1, 0) : i + 2]:
+            yield (slice(first), slice(second)), (True, True), 2 * (first + second)
     for side, other in ((0, 1), (1, 0)):
-        some = np.flatnonzero(can[:, side])
-        own = tables[some] if side == 0 else tables[some].swapaxes(2, 3)
-        in_steps.append(np.zeros((len(can), *own.shape[1:3], n_steps(own.shape[2]))))
-        if len(some):
-            in_steps[side][some] = steps(own, every[other][some])
-    for sides in ((True, True), (True, False), (False, True)):
-        some = np.flatnonzero((can | ~np.array(sides)).all(axis=1))
-        if len(some):
-            f, g = ((in_steps if sides[side] else every)[side][some] for side in (0, 1))
-            yield some, Modes.between(tables[some], f, g), np.tile(sides, (len(some), 1))
+        for own in numbers[side]:
+            beside = int(waves[other, int(own > 2)])
+            parts = slice(own), slice(every[other], every[other] + beside)
+            yield (parts[side], parts[other]), (side == 0, side == 1), 2 * own + beside
 
 
-def _is_rougher(batch: Batch, sizes: np.ndarray, level: int) -> np.ndarray:
+@dataclass(eq=False)
+class _Best:
+    """Of modes inside parts of all functions, those that held-out rows prefer so far, as combinations of all."""
+
+    left: Array  # (P, 1 + F, k, m)
+    sigma: Array  # (P, 1 + F, m)
+    right: Array  # (P, 1 + F, l, m)
+    scores: Array  # (P, F, m + 1)
+    correlation: Array  # (P, F, m)
+    cost: np.ndarray  # (P,)
+
+    @classmethod
+    def none(cls, cores: Array) -> _Best:
+        """Before any were tried."""
+        n_pairs, folds, k, n_g = cores.shape
+        return cls(
+            np.zeros((n_pairs, folds, k, MOST_MODES)),
+            np.zeros((n_pairs, folds, MOST_MODES)),
+            np.zeros((n_pairs, folds, n_g, MOST_MODES)),
+            np.full((n_pairs, folds - 1, MOST_MODES + 1), NOT_TRIED),
+            np.zeros((n_pairs, folds - 1, MOST_MODES)),
+            np.zeros(n_pairs, dtype=np.int64),
+        )
+
+    def improve(self, cores: Array, held: tuple[Array, ...], parts: Parts, there: np.ndarray, cost: int) -> None:
+        """Take modes inside parts of all functions for the pairs that prefer them, of those that have them."""
+        f, g = parts
+        left, sigma, right = leading(cores[there, :, f, g])
+        moments = zip(held, ((f, g), (f, f), (g, g)), ((left, right), (left, left), (right, right)), strict=True)
+        told = judged(
+            sigma[:, 1:],
+            *(a[:, 1:].swapaxes(2, 3) @ own[there, :, i, j] @ b[:, 1:] for own, (i, j), (a, b) in moments),
+        )
+        so_far = self.scores[there].mean(axis=1).max(axis=1)
+        here = np.flatnonzero(told[0].mean(axis=1).max(axis=1) > so_far)
+        better, m = there[here], sigma.shape[2]
+        for whole in (self.left, self.sigma, self.right, self.correlation):
+            whole[better] = 0.0
+        self.scores[better] = NOT_TRIED
+        self.left[better, :, f, :m], self.right[better, :, g, :m] = left[here], right[here]
+        self.sigma[better, :, :m], self.scores[better, :, : m + 1] = sigma[here], told[0][here]
+        self.correlation[better, :, :m], self.cost[better] = told[1][here], cost
+
+
+def _hold_more(batch: Batch, sizes: np.ndarray, level: int, sides: Sequence[int] = (0, 1)) -> np.ndarray:
     """Whether functions of a resolution hold more than chance beyond those of the one before, (P,).
 
-    Those of one column or of both are looked at, beside the functions of the other at any resolution up to that one.
+    Those of some sides are looked at, beside the functions of the others at any resolution up to the one before.
     """
-    energy = batch.energy
     place, rows = np.arange(len(sizes)), batch.n_rows.sum(axis=1)
     result = np.zeros(len(sizes), dtype=bool)
-    for i, j in ((level, level), *((level, k) for k in range(level)), *((k, level) for k in range(level))):
-        outer, inner = ((sizes[:, 0, a], sizes[:, 1, b]) for a, b in ((i, j), (min(i, level - 1), min(j, level - 1))))
-        more = (energy[place, outer[0] - 1, outer[1] - 1] - energy[place, inner[0] - 1, inner[1] - 1]) * rows
+    for others in range(level):
+        levels = [level if side in sides else others for side in (0, 1)]
+        outer, inner = (
+            [sizes[:, side, min(own, most)] for side, own in enumerate(levels)] for most in (level, level - 1)
+        )
+        more = batch.energy[place, outer[0] - 1, outer[1] - 1] - batch.energy[place, inner[0] - 1, inner[1] - 1]
         freedom = outer[0] * outer[1] - inner[0] * inner[1]
-        result |= more > freedom + in_force.get().doubt_errors * np.sqrt(2 * freedom)
+        result |= more * rows > freedom + in_force.get().doubt_errors * np.sqrt(2 * freedom)
     return result

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
 
 from featgeo.explore.cells import Cells
+from featgeo.explore.edges import aligned
 from featgeo.explore.exploration import AboutColumn, Exploration
 from featgeo.explore.reading import open_source
 from featgeo.explore.second_pass import (
@@ -97,8 +98,11 @@ def _coder(found: Sketch, given: Sequence[str], spoken_of: Collection[str], like
             f"of these {len(found.columns)} does over {found.n_rows:,} rows. Look at how it is read: delimiter, "
             "header, missing values."
         )
-    apart = are_rows_apart(coder, sample_batch(found), found.n_rows)
-    return replace(coder.joined(given, found), by_number=not apart)
+    sample = sample_batch(found)
+    cells = coder.cells(sample)
+    apart = are_rows_apart(coder, sample, cells, found.n_rows)
+    coder = replace(coder, columns=aligned(coder.columns, sample, cells, found.n_rows), by_number=not apart)
+    return coder.joined(given, found)
 
 
 def _three_way(coder: Coder, found: Sketch, target: str, like: Exploration | None) -> Interactions:

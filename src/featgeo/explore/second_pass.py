@@ -141,16 +141,13 @@ class Coder:
 
     def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int, n_folds: int) -> np.ndarray:
         """The fold of each row, (n,): one of so many."""
-        if self.by_number:
-            hashes = number_hash(first, len(cells[0]))
-        else:
-            labels = [own for column, own in zip(self.columns, cells, strict=True) if column.kind == "label"]
-            hashes = self.hashes(batch, labels)
+        hashes = number_hash(first, len(cells[0])) if self.by_number else self.hashes(batch, cells)
         return (hashes % np.uint64(n_folds)).astype(np.int64)
 
-    def hashes(self, batch: Mapping[str, Any], labels: Sequence[np.ndarray]) -> np.ndarray:
-        """What each row holds as a number, (n,), from its numbers and the cells of its labels."""
+    def hashes(self, batch: Mapping[str, Any], cells: list[np.ndarray]) -> np.ndarray:
+        """What each row holds as a number, (n,)."""
         numbers = [batch[column.name] for column in self.columns if column.kind != "label" and not column.parent]
+        labels = [own for column, own in zip(self.columns, cells, strict=True) if column.kind == "label"]
         return content_hash(numbers, labels)
 
 
@@ -167,14 +164,13 @@ def sample_batch(sketch: Sketch) -> dict[str, Any]:
     return batch
 
 
-def are_rows_apart(coder: Coder, sample: Mapping[str, Any], n_rows: int) -> bool:
+def are_rows_apart(coder: Coder, sample: Mapping[str, Any], cells: list[np.ndarray], n_rows: int) -> bool:
     """Whether rows have next to no others that are equal to them, judged by a sample of all rows.
 
     Where they do have many, as in tables of few labels or where most rows hold the same number, a fold would hold all
     rows of a kind, and the others none.
     """
-    labels = replace(coder, columns=tuple(column for column in coder.columns if column.kind == "label"))
-    hashes = coder.hashes(sample, labels.cells(sample))
+    hashes = coder.hashes(sample, cells)
     if not hashes.ndim:
         return False
     _, counts = np.unique(hashes, return_counts=True)

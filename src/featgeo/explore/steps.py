@@ -27,22 +27,23 @@ def steps(tables: Array, other: Array) -> Array:
         Orthonormal functions, (P, F, a, `n_steps`).
     """
     rows = tables.sum(axis=3)
-    sums = _leading_sums(tables @ other[..., : in_force.get().explore_waves[1]], rows)
+    sums = tables @ other[..., : in_force.get().explore_waves[1]]
+    sums = sums @ leading_directions(sums, rows)
     n_cells = rows.shape[-1]
-    return _steps(sums.reshape(-1, *sums.shape[2:]), rows.reshape(-1, n_cells)).reshape(*rows.shape, n_steps(n_cells))
+    return split(sums.reshape(-1, *sums.shape[2:]), rows.reshape(-1, n_cells)).reshape(*rows.shape, n_steps(n_cells))
 
 
-def _leading_sums(sums: Array, rows: Array) -> Array:
-    """Sums over the rows of each cell, (..., a, k), in the few directions in which cells differ most."""
+def leading_directions(sums: Array, rows: Array) -> Array:
+    """The few directions in which sums over the rows of each cell, (..., a, k), differ most, (..., k, directions)."""
     scaled = sums / np.sqrt(np.maximum(rows, 1.0))[..., None]
-    directions = np.linalg.eigh(scaled.swapaxes(-1, -2) @ scaled)[1]
-    return sums @ directions[..., -STEP_DIRECTIONS:]
+    return np.asarray(np.linalg.eigh(scaled.swapaxes(-1, -2) @ scaled)[1][..., -STEP_DIRECTIONS:])
 
 
-def _steps(sums: Array, rows: Array) -> Array:
+def split(sums: Array, rows: Array) -> Array:
     """Orthonormal functions that are constant on intervals of cells, on which the other column differs most.
 
-    Intervals are split one after the other, each time the one, and where, that tells most.
+    Intervals are split one after the other, each time the one, and where, that tells most. Each split brings a
+    function, which tells one of its parts from the other: so the first of them are all functions on fewer intervals.
 
     Args:
         sums: Over the rows of each cell, of functions of the other column, (N, a, k).
@@ -59,17 +60,18 @@ def _steps(sums: Array, rows: Array) -> Array:
     first = (n_cells + 1) * np.arange(n)[:, None]  # where the cumulated sums of each begin
     start, stop = (np.full((n, n_cells - 1), first + end) for end in (0, n_cells))  # of the interval of each cut
     cuts = first + np.arange(1, n_cells)  # that can be made
-    is_first = np.zeros((n, n_cells), dtype=np.int64)  # whether an interval begins with a cell
-    for _ in range(n_steps(n_cells)):
+    cells = first + np.arange(n_cells)
+    result = np.zeros((n_steps(n_cells), n, n_cells))
+    for function in result:
         best = _gains(before, held, (start, cuts, stop)).argmax(axis=1)[:, None]
-        made = np.take_along_axis(cuts, best, axis=1)
-        inside = start == np.take_along_axis(start, best, axis=1)
-        stop = np.where(inside & (cuts < made), made, stop)
-        start = np.where(inside & (cuts >= made), made, start)
-        np.put_along_axis(is_first, best + 1, 1, axis=1)
-    own = (is_first.cumsum(axis=1)[..., None] == np.arange(n_steps(n_cells) + 1)).astype(np.float64)
-    shares = (rows[:, None] @ own)[:, 0] / np.maximum(held[:, -1:], 1.0)
-    return own @ contrasts(shares)
+        made, low, high = (np.take_along_axis(each, best, axis=1) for each in (cuts, start, stop))
+        n_low, n_high = held.take(made) - held.take(low), held.take(high) - held.take(made)
+        apart = np.sqrt(n_low * n_high * (n_low + n_high) / np.maximum(held[:, -1:], 1.0))
+        own = np.where(cells < made, n_high, -n_low) * ((cells >= low) & (cells < high))
+        np.divide(own, apart, out=function, where=apart > 0)
+        stop = np.where((start == low) & (cuts < made), made, stop)
+        start = np.where((start == low) & (cuts >= made), made, start)
+    return result.transpose(1, 2, 0)
 
 
 def _gains(before: Array, held: Array, interval: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Array:

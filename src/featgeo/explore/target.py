@@ -2,8 +2,12 @@
 
 The functions g of the target are orthonormal, and sums of functions of the columns predict them: the energy of a set of
 columns is the variance of these predictions, sum_i Var(E[g_i | columns]), which is the sum of squared strengths of its
-modes with the target. On held-out rows it is 2 <h, g> - <h, h> for predictions h of others' making. A column adds what
-this falls by when it alone is left out; the fewest columns are found forward, each step the column that adds most.
+modes with the target. On any rows it is 2 <h, g> - <h, h> for predictions h of others' making. The n rows that d
+functions are learned from show d / n of what is not told too much, and other rows d / (n - d - 1) too little (Gaussian
+rows, no ridge): what both show, weighed so that this cancels, is biased by neither. A column adds what the energy falls
+by when it alone is left out.
+
+The fewest columns are found forward, on held-out rows, each step the column that adds most.
 """
 
 from __future__ import annotations
@@ -26,10 +30,9 @@ class About:
 
     Attributes:
         columns: The columns, by place.
-        together: Energy of all columns on the rows of each fold, (F,).
-        fitted: Energy of all columns on the rows that they were fitted to.
-        alone: Energy of each column on the rows of each fold, (p, F).
-        added: What each adds to all others there, (p, F).
+        together: Energy of all columns.
+        alone: Energy of each column, (p,), and its standard error over the folds, (p,).
+        added: What each adds to all others, (p,), and its standard error, (p,).
         pvalue: That a column adds nothing to all others, (p,).
         order: Columns, by their place in `columns`, in the order in which they add most to those before; those that add
             next to nothing are not there.
@@ -37,10 +40,9 @@ class About:
     """
 
     columns: tuple[int, ...]
-    together: Array
-    fitted: float
-    alone: Array
-    added: Array
+    together: float
+    alone: tuple[Array, Array]
+    added: tuple[Array, Array]
     pvalue: Array
     order: tuple[int, ...]
     curve: Array
@@ -55,21 +57,26 @@ def about_target(moments: Moments, target: int, columns: Sequence[int]) -> About
     costs = np.array([0.0] + [1.0] * len(ridges))
     chosen = preferred_places(scores.transpose(2, 0, 1), np.tile(costs, (scores.shape[2], 1)))
     parts = [(every.about(chosen == i), ridge) for i, ridge in enumerate(ridges, start=1) if (chosen == i).any()]
-    fits = [part.fitted(ridge) for part, ridge in parts]
     order, curve = _forward(parts, len(columns), moments.shares)
-    plain = every.fitted(min(ridges))  # a ridge would leave what one column tells to another
+    plain = every.fitted(min(ridges))  # a ridge would leave what one column tells to another, or to none
     n = range(len(columns))
-    none = np.zeros(len(moments.shares))
+    together = plain.shown()
+    alone = np.array([every.only(i).fitted(min(ridges)).shown() for i in n])
+    added = np.array([together - plain.without(i).shown() for i in n])
     return About(
         tuple(columns),
-        sum((fit.energies().sum(axis=1) for fit in fits), none),
-        float(sum(fit.own_energy() for fit in fits)),
-        np.array([sum((part.only(i).fitted(r).energies().sum(axis=1) for part, r in parts), none) for i in n]),
-        np.array([sum(((fit.energies() - fit.without(i).energies()).sum(axis=1) for fit in fits), none) for i in n]),
+        float(together[0] @ moments.shares),
+        _with_errors(alone, moments.shares),
+        _with_errors(added, moments.shares),
         np.array([plain.pvalue(i) for i in n]),
         order,
         curve,
     )
+
+
+def _with_errors(values: Array, shares: Array) -> tuple[Array, Array]:
+    """Unbiased energies, (p,), and standard errors from those of the rows of each fold alone; from both, (p, 2, F)."""
+    return values[:, 0] @ shares, values[:, 1].std(axis=1, ddof=1) / np.sqrt(len(shares))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +90,7 @@ class _Regression:
         held: The same three on the rows of each fold.
         places: The functions of each column.
         roughness: Of the functions of the columns, (d,), which a ridge weighs.
-        n: Rows.
+        n: Rows: all, and all but those of each fold, (1 + F,).
     """
 
     inner: Array
@@ -92,7 +99,7 @@ class _Regression:
     held: tuple[Array, Array]
     places: tuple[np.ndarray, ...]
     roughness: Array
-    n: float
+    n: Array
 
     @classmethod
     def of(cls, moments: Moments, target: int, columns: Sequence[int]) -> _Regression:
@@ -109,7 +116,7 @@ class _Regression:
             (held[:, x[:, None], x], held[:, x[:, None], y] @ root),
             places,
             moments.roughness[x],
-            float(moments.n[0]),
+            moments.n,
         )
 
     def only(self, column: int) -> _Regression:
@@ -133,7 +140,7 @@ class _Regression:
     def fitted(self, ridge: float) -> _Fit:
         """The regression, under a ridge."""
         inverse = np.asarray(np.linalg.inv(self.inner + np.diag(ridge * self.roughness)), dtype=np.float64)
-        return _Fit(self, inverse, inverse @ self.cross)
+        return _Fit(self, inverse, inverse @ self.cross, self.inner.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,27 +151,33 @@ class _Fit:
         of: What was regressed.
         inverse: Of the covariances of the functions plus ridge, (1 + F, d, d).
         weights: Of the predictions, (1 + F, d, e).
+        n_functions: Of the columns that predict.
     """
 
     of: _Regression
     inverse: Array
     weights: Array
+    n_functions: int
 
     def energies(self) -> Array:
         """Of the predictions of each function on the rows of each fold, (F, e)."""
         (inner, cross), weights = self.of.held, self.weights[1:]
         return np.einsum("fde,fde->fe", weights, 2 * cross - inner @ weights)
 
-    def own_energy(self) -> float:
-        """Of the predictions on the rows that they were fitted to."""
-        return float(np.vdot(self.weights[0], 2 * self.of.cross[0] - self.of.inner[0] @ self.weights[0]))
+    def shown(self) -> Array:
+        """Energy of all predictions, unbiased, and on the rows of each fold alone, (2, F)."""
+        cross, weights = self.of.cross[1:], self.weights[1:]
+        seen = np.einsum("fde,fde->f", weights, 2 * cross - self.of.inner[1:] @ weights)
+        held = self.energies().sum(axis=1)
+        n, left = self.of.n[1:], np.maximum(self.of.n[1:] - self.n_functions - 1, 1.0)
+        return np.stack([(n * seen + left * held) / (n + left), held])
 
     def without(self, i: int) -> _Fit:
         """The regression on all columns but one, from that on all of them."""
         own = self.of.places[i]
         block = self.inverse[:, own[:, None], own]
         weights = self.weights - self.inverse[:, :, own] @ np.linalg.solve(block, self.weights[:, own])
-        return _Fit(self.of, self.inverse, weights)
+        return _Fit(self.of, self.inverse, weights, self.n_functions - len(own))
 
     def pvalue(self, i: int) -> float:
         """That a column adds nothing to all others: Wald's statistic, against chi-square."""
@@ -172,7 +185,7 @@ class _Fit:
         weights, block = self.weights[0][own], self.inverse[0][np.ix_(own, own)]
         left = self.of.own[0] - self.of.cross[0].T @ self.weights[0]  # covariance of what is not predicted
         left = (left + left.T) / 2 + 1e-12 * np.eye(len(left))
-        rows = max(self.of.n - self.inverse.shape[1] - 1, 1.0)
+        rows = max(self.of.n[0] - self.n_functions - 1, 1.0)
         statistic = rows * np.trace(np.linalg.solve(left, weights.T @ np.linalg.solve(block, weights)))
         return float(chdtrc(weights.size, max(statistic, 0.0)))
 
