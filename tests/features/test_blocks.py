@@ -36,7 +36,7 @@ def test_products_of_one_column_of_each():
 def test_a_product_space_holds_the_second_factor_alone_too():
     space = combined.ProductSpace((OF_A, OF_B), (True, False))
     np.testing.assert_allclose(space(SEVEN), np.hstack([B, A[:, :1] * B, A[:, 1:] * B]))
-    alone = combined.ProductSpace((combined.SideBySide(()), OF_B), (True, False))
+    alone = combined.ProductSpace((spaces.SideBySide(()), OF_B), (True, False))
     np.testing.assert_allclose(alone(SEVEN), B)
 
 
@@ -65,7 +65,7 @@ def test_spaces_read_their_parts_side_by_side():
     standard = [(z - z.mean(axis=0)) / z.std(axis=0) for z in (A, B)]
     np.testing.assert_allclose(one(side), standard[1])
     np.testing.assert_allclose(both(side), np.hstack(standard))
-    np.testing.assert_allclose(combined.SideBySide((one, both))(side), np.hstack([standard[1], *standard]))
+    np.testing.assert_allclose(spaces.SideBySide((one, both))(side), np.hstack([standard[1], *standard]))
     assert len(side.take(slice(0, 3))) == 3
 
 

@@ -14,17 +14,18 @@ from support import DEVICES
 
 from featgeo import ModalDecomposition
 from featgeo.features import networks
-from featgeo.features.combined import NetworkSpace, PartSpace, ProductSpace, SideBySide
+from featgeo.features.combined import NetworkSpace, PartSpace, ProductSpace
 from featgeo.features.regression import CentredSpace
 from featgeo.features.spaces import (
     Encoding,
     KernelSpace,
+    SideBySide,
     SpanFunction,
     SplineSpace,
     TableSpace,
     table_function,
 )
-from featgeo.features.trees import IndexRegressor, RegressorSpace
+from featgeo.features.trees import BaggedTrees, IndexRegressor, MetricRegressor, RegressorSpace
 from featgeo.features.variables import Parts, Variable
 from featgeo.features.windows import WindowSpace
 from featgeo.geometry.spans import AffineFeatures
@@ -64,6 +65,8 @@ def spaces():
         "network": (NetworkSpace(networks.mlp(bounded(rows).shape[1]).eval(), bounded, "x"), rows),
         "trees": (RegressorSpace.fit(rows, targets, folds)[0], rows),
         "index": (RegressorSpace.fit(rows, targets, folds, IndexRegressor)[0], rows),
+        "metric": (RegressorSpace.fit(rows, targets, folds, MetricRegressor)[0], rows),
+        "forest": (RegressorSpace.fit(rows, targets, folds, BaggedTrees)[0], rows),
         "lines": (RegressorSpace.fit(rows, targets, folds, LinearRegression())[0], rows),
         "centred windows": (CentredSpace.fit(windows, "s", side, seed=0), side),
         "side by side": (
@@ -79,7 +82,7 @@ def spaces():
 
 NAMES = (
     *("bounded", "normal", "splines", "kernel", "table", "values", "function", "network"),
-    *("trees", "index", "lines", "centred windows", "side by side", "products"),
+    *("trees", "index", "metric", "forest", "lines", "centred windows", "side by side", "products"),
 )
 
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from featgeo.features.recipes import is_finite, recipes
 from featgeo.features.variables import Variable
-from featgeo.tuning import Options
+from featgeo.tuning import Options, options
 
 FEW_LABELS = Options().finite_values
 
@@ -58,9 +58,15 @@ def test_what_auto_tries_of_each_kind_of_column(values, expected, finite):
     assert is_finite(rows(values)) is finite
 
 
+def test_what_auto_tries_when_it_is_thorough():
+    with options(thorough=True):
+        assert names("auto", NUMBER) == [*ONE, "metric", "forest"]
+        assert names("auto", np.column_stack([NUMBER, -(NUMBER**2)])) == [*COLUMNS[:-1], "metric", "forest", "trees"]
+
+
 def test_spaces_by_name_object_and_list():
     assert names("kernel", NUMBER) == ["kernel, gamma 0.1", "kernel, gamma 0.3", "kernel, gamma 1"]
-    for name in ("table", "spline", "linear", "index", "trees", "network"):
+    for name in ("table", "spline", "linear", "index", "metric", "forest", "trees", "network"):
         assert names(name, NUMBER) == [name]
     assert names(torch.nn.Linear(1, 1), NUMBER) == ["module"]
     assert names(Ridge(), NUMBER) == ["Ridge"]

@@ -7,9 +7,9 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from featgeo import leakage
-from featgeo.features.combined import PartSpace, ProductSpace, SideBySide
+from featgeo.features.combined import PartSpace, ProductSpace
 from featgeo.features.regression import CentredSpace
-from featgeo.features.spaces import KernelSpace, SpanFunction, SplineSpace
+from featgeo.features.spaces import KernelSpace, SideBySide, SpanFunction, SplineSpace
 from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.learned import Component

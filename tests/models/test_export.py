@@ -316,7 +316,9 @@ def test_what_cannot_be_exported_says_the_way_out(space: Any, tmp_path: Path) ->
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("space", ["trees", "index", HistGradientBoostingRegressor(max_iter=2)], ids=str)
+@pytest.mark.parametrize(
+    "space", ["trees", "index", "metric", "forest", HistGradientBoostingRegressor(max_iter=2)], ids=str
+)
 def test_trees_and_indices(space: Any) -> None:
     model = ModalDecomposition(2, x_space=space, y_space="linear", random_state=0).fit(frame(), target())
     np.testing.assert_allclose(exported(model, "f", new_frame()), model.transform(new_frame()), rtol=0, atol=1e-12)

@@ -38,7 +38,7 @@ def _data(n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
     return frame, x + (frame.colour == "red") + 0.3 * rng.standard_normal(n)
 
 
-@pytest.mark.parametrize("space", ["kernel", "spline", "linear", "index", "trees"])
+@pytest.mark.parametrize("space", ["kernel", "spline", "linear", "index", "metric", "forest", "trees"])
 def test_a_loaded_model_gives_the_same_answers(tmp_path, space):
     frame, y = _data()
     model = ModalDecomposition(2, x_space=space, random_state=0).fit(frame, y)

@@ -48,20 +48,6 @@ class PartSpace(Space):
         return self.space.forward(part.select(self.columns) if self.columns else part)
 
 
-@saved
-@dataclass(eq=False, repr=False)
-class SideBySide(Space):
-    """The sum of several spaces of the same side: their features side by side; of no space, none."""
-
-    spaces: tuple[Space, ...]
-
-    def forward(self, rows: Any) -> Tensor:
-        """All features, (n, d_1 + d_2 + ...)."""
-        if not self.spaces:
-            return torch.empty((len(rows), 0), dtype=torch.float64, device=rows.device)
-        return torch.cat([space.forward(rows) for space in self.spaces], dim=1)
-
-
 class Transformer(Protocol):
     """What scikit-learn calls so."""
 

@@ -14,10 +14,10 @@ import torch
 from sklearn.base import is_regressor
 from sklearn.linear_model import LinearRegression
 
-from featgeo.features.combined import Joint, PartSpace, ProductSpace, SideBySide, Sum, TransformerSpace, as_columns
+from featgeo.features.combined import Joint, PartSpace, ProductSpace, Sum, TransformerSpace, as_columns
 from featgeo.features.space import Space
-from featgeo.features.spaces import Encoding, KernelSpace, SplineSpace, TableSpace
-from featgeo.features.trees import IndexRegressor
+from featgeo.features.spaces import Encoding, KernelSpace, SideBySide, SplineSpace, TableSpace
+from featgeo.features.trees import BaggedTrees, IndexRegressor, MetricRegressor
 from featgeo.features.variables import HEAD_ROWS, Rows, symbols_of
 from featgeo.features.windows import WindowSpace
 from featgeo.geometry.validation import shown
@@ -61,6 +61,8 @@ SINGLE = {
         Recipe("spline", lambda rows, seed: SplineSpace.fit(rows)),
         Recipe("linear", lambda rows, seed: Encoding.fit(rows)),
         Recipe("index", None, "regressor", IndexRegressor, lambda rows, seed: Encoding.fit(rows, "bounded")),
+        Recipe("metric", None, "regressor", MetricRegressor, lambda rows, seed: Encoding.fit(rows, "uniform")),
+        Recipe("forest", None, "regressor", BaggedTrees, lambda rows, seed: Encoding.fit(rows, "uniform")),
         Recipe("trees", learned="regressor"),
         Recipe("windows", None, "regressor", IndexRegressor, lambda rows, seed: WindowSpace.fit(rows)),
         *(Recipe(name, learned="network") for name in ("network", "image", "sequence", "causal")),
@@ -149,10 +151,11 @@ def _automatic(rows: Rows) -> list[Recipe]:
     if is_finite(rows):
         return [TABLE]
     *finer, smoothest = (_kernel(gamma) for gamma in in_force.get().kernel_gammas[::-1])
+    of_all = [SINGLE["metric"], SINGLE["forest"]] if in_force.get().thorough else []
     if len(rows.variable.columns) == 1:
         smooth = Recipe("spline", lambda rows, seed: SplineSpace.fit(rows, smooth=True))
-        return [*finer[-1:], smooth, smoothest, *finer[:-1]]
-    return [SINGLE["linear"], *finer, SINGLE["index"], SINGLE["trees"]]
+        return [*finer[-1:], smooth, smoothest, *finer[:-1], *of_all]
+    return [SINGLE["linear"], *finer, SINGLE["index"], *of_all, SINGLE["trees"]]
 
 
 def _kernel(gamma: float) -> Recipe:

@@ -31,7 +31,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from featgeo.features.combined import SideBySide
 from featgeo.features.scored import (
     NumberSpace,
     Ranks,
@@ -49,7 +48,7 @@ from featgeo.features.scored import (
     whitening,
 )
 from featgeo.features.space import Space, normal_quantile
-from featgeo.features.spaces import SpanFunction, TableSpace, table_function
+from featgeo.features.spaces import SideBySide, SpanFunction, TableSpace, table_function
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR, AffineFeatures
 from featgeo.geometry.validation import Array

@@ -491,6 +491,20 @@ class SpanFunction(Space):
         return replace(self, affine=self.affine.first(k))
 
 
+@saved
+@dataclass(eq=False, repr=False)
+class SideBySide(Space):
+    """The sum of several spaces of the same side: their features side by side; of no space, none."""
+
+    spaces: tuple[Space, ...]
+
+    def forward(self, rows: Any) -> Tensor:
+        """All features, (n, d_1 + d_2 + ...)."""
+        if not self.spaces:
+            return torch.empty((len(rows), 0), dtype=torch.float64, device=rows.device)
+        return torch.cat([space.forward(rows) for space in self.spaces], dim=1)
+
+
 def table_function(space: TableSpace, values: Array, of: tuple[str, ...] = ()) -> SpanFunction:
     """One value for each symbol of a finite alphabet, (m, k); 0 for symbols that the fit never saw: no change.
 

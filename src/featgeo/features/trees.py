@@ -1,7 +1,7 @@
 """Spaces that regressors learn: conditional expectations of given functions of the other variable.
 
 Given functions t(Y) of the other variable, the best function of X for each is its conditional expectation E[t(Y)|X]
-(this is one half-step of alternating conditional expectations). Any regressor can estimate it; two are ours.
+(this is one half-step of alternating conditional expectations). Any regressor can estimate it; four are ours.
 
 *Boosted trees* read all columns at once, with labels and missing values as they are, and see interactions that sums and
 kernels miss. They are kept as tensors of their nodes (`Forest`): so they are saved, exported and run on a GPU. There
@@ -17,25 +17,41 @@ paper's sequences (Prop. seq). A direction that was fitted to a row explains som
 line: judged on the same rows, a line would look better than the true curve. So the curve is fitted to indices of rows
 by directions that never saw them.
 
-The same holds for all that regressors say about the rows they were fitted to: it is too good. So features of the rows
-of a fit come from regressors of the other folds (`cross_fitted`). New rows meet the average over some of the folds
-where there is a single function, since averages of trees are better than single ones; else trees grown on all rows, the
-fewer for each function the more there are. So predictions take not much longer than boosting's.
+*A kernel in a metric* takes (x - z)' M (x - z) for the squared distance of rows, and so sees the columns, or the
+directions, that M says; a plain kernel of many columns drowns the few that matter in those that do not. What matters
+shows in the gradients of the regression itself,
+
+    M = sum_j E[ grad h_j(X) grad h_j(X)' ],    h_j(x) = E[t_j(Y) | x]
+
+(Haerdle and Stoker 1989, Xia et al. 2002). For functions along few directions its range is spanned by these, and for
+functions of few columns its diagonal is zero elsewhere. So: a kernel regression in the metric at hand, M from its
+gradients, and again (recursive feature machines, Radhakrishnan et al. 2024). M with all directions suits indices; its
+diagonal alone suits columns, and takes fewer rows: half of the rows learn both, and the other half chooses. All targets
+share the metric, so many of them take hardly longer than one.
+
+*Deep trees* for all targets together, averaged (`BaggedTrees`), follow jumps.
+
+What was said of an index holds for all that regressors say about the rows they were fitted to: it is too good. So
+features of the rows of a fit come from regressors of the other folds (`cross_fitted`). New rows meet the average over
+some of the folds where there is a single function, since averages of trees are better than single ones; else trees
+grown on all rows, the fewer for each function the more there are. So predictions take not much longer than boosting's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from scipy.interpolate import BSpline
-from scipy.linalg import lstsq
+from scipy.linalg import eigh, lstsq
 from scipy.optimize import leastsq
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.linear_model import LinearRegression
@@ -47,11 +63,13 @@ from featgeo.features.labels import LabelMeans
 from featgeo.features.space import Fields, Space, interpolated
 from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Candidate, Rows, copies_of, cross_fitted, deal, preferred
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 from featgeo.watch import tell
 
+BAGGED_ROWS = 4000  # that each of many trees is grown on, at most: bounds time
 MOST_LABELS = 256  # bits of a set, as scikit-learn has them
 MAX_CATEGORIES = MOST_LABELS - 1  # labels that can be split as a set; columns with more are read by their means alone
 
@@ -139,7 +157,7 @@ class Forest(Fields):
         if inputs.shape[1] != self.n_inputs:
             raise ValueError(f"Trees of {self.n_inputs} columns cannot read {inputs.shape[1]}.")
         if inputs.device.type == "cpu" and not torch.compiler.is_exporting():
-            return torch.from_numpy(self._walked(inputs.numpy()))
+            return torch.from_numpy(sum(self.walked(inputs.numpy()), np.full(len(inputs), self.start)))
         return self.tensor("start") + self.tensor("value")[self._leaves(inputs)].sum(dim=1)
 
     def _leaves(self, inputs: Tensor) -> Tensor:
@@ -156,13 +174,11 @@ class Forest(Fields):
             node = torch.where(goes_left, self.tensor("left")[node], self.tensor("right")[node])
         return node
 
-    def _walked(self, inputs: Array) -> Array:
+    def walked(self, inputs: Array) -> Iterator[Array]:
+        """What each tree says of each row, (n,)."""
         known = np.full((inputs.shape[1], 8), 2**32 - 1, dtype=np.uint32)
         columns, threads = np.arange(inputs.shape[1], dtype=np.uint32), _openmp_effective_n_threads()
-        result = np.full(len(inputs), self.start)
-        for tree in self._trees:
-            result += tree.predict(inputs, known, columns, threads)
-        return result
+        return (tree.predict(inputs, known, columns, threads) for tree in self._trees)
 
     @cached_property
     def _trees(self) -> list[Any]:
@@ -175,6 +191,70 @@ class Forest(Fields):
         nodes["missing_go_to_left"], nodes["is_categorical"] = self.missing_left, self.in_set >= 0
         nodes["bitset_idx"] = self.in_set.clip(min=0)
         return [TreePredictor(part, self.sets, self.sets) for part in np.split(nodes, self.roots[1:])]
+
+
+@saved
+@dataclass(eq=False, repr=False)
+class BaggedTrees(Fields):
+    """The mean of deep trees for all targets together, each grown on rows drawn with replacement.
+
+    Boosting needs a forest for each target; here a tree splits where it helps most of them. They suit jumps, and few
+    columns out of many.
+
+    Attributes:
+        trees: Where rows go.
+        said: What each node says of each target, (nodes, k).
+    """
+
+    trees: Forest
+    said: Array
+
+    def __post_init__(self) -> None:
+        if self.said.ndim != 2 or len(self.said) != len(self.trees.nodes):
+            raise ValueError("nodes of trees that do not go together")
+
+    @classmethod
+    def fit(cls, values: Array, targets: Array) -> BaggedTrees:
+        """Grow the trees.
+
+        Args:
+            values: Columns of numbers, (n, d).
+            targets: Shape (n, k).
+        """
+        options, n = in_force.get(), len(values)
+        model = RandomForestRegressor(
+            options.bagged_trees,
+            min_samples_leaf=max(1, options.rows_a_function // 2),
+            max_features=options.bagged_columns,
+            max_samples=min(n, BAGGED_ROWS),
+            random_state=0,
+        ).fit(values, targets if targets.shape[1] > 1 else targets[:, 0])
+        trees = [one.tree_ for one in model.estimators_]
+        roots = np.cumsum([0, *(tree.node_count for tree in trees)])
+        left, right = (
+            np.concatenate([getattr(tree, side) + root for tree, root in zip(trees, roots, strict=False)])
+            for side in ("children_left", "children_right")
+        )
+        column, threshold = (
+            np.concatenate([getattr(tree, part) for tree in trees]) for part in ("feature", "threshold")
+        )
+        own, is_leaf = np.arange(roots[-1]), column < 0
+        left, right = np.where(is_leaf, own, left), np.where(is_leaf, own, right)
+        nothing = np.zeros(len(own))
+        nodes = np.column_stack([np.where(is_leaf, 0, column), left, right, nothing - 1, threshold, nothing, own])
+        said = np.concatenate([tree.value[:, :, 0] for tree in trees]) / len(trees)
+        sets = np.empty((0, MOST_LABELS // 32), dtype=np.uint32)
+        return cls(Forest(values.shape[1], 0.0, roots[:-1], nodes, sets), said)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Predictions of each target, (n, k)."""
+        said = self.tensor("said")
+        if inputs.device.type != "cpu" or torch.compiler.is_exporting():
+            return said[self.trees._leaves(inputs)].sum(dim=1)
+        result = inputs.new_zeros((len(inputs), said.shape[1]))
+        for leaves in self.trees.walked(inputs.numpy()):
+            result += said[torch.from_numpy(leaves.astype(np.int64))]
+        return result
 
 
 MOST_POINTS = 1000  # of a curve, means of as many groups of neighbours along the index: bounds time
@@ -293,6 +373,155 @@ def _step(at: Array, means: Array, weight: Array) -> Array:
     return fitted(*found[0])
 
 
+METRIC_ROWS = 2000  # that a metric is learned from, at most: bounds time
+METRIC_CENTRES = 200  # of kernels while it is learned: bounds time
+ROUNDS = 3  # of learning it: bounds time; most is found in the first
+
+
+@saved
+@dataclass(eq=False, repr=False)
+class MetricRegressor(Fields):
+    """Kernel regressions of several targets in a metric M = L L'.
+
+    Attributes:
+        centre: Means of the columns, (d,).
+        metric: L, scaled by the root of gamma, (d, r).
+        points: Rows that kernels are around, less the centre, times L, (m, r).
+        weight: From the kernels at a row to the predictions, (m, k).
+        offset: What is added, (k,).
+    """
+
+    centre: Array
+    metric: Array
+    points: Array
+    weight: Array
+    offset: Array
+
+    @classmethod
+    def fit(cls, values: Array, targets: Array, seed: int = 0) -> MetricRegressor:
+        """Learn the metric, and the regressions in it.
+
+        Args:
+            values: Columns of numbers, (n, d).
+            targets: Shape (n, k).
+            seed: Of the rows that kernels are around.
+        """
+        options, rng, n = in_force.get(), np.random.default_rng(seed), len(values)
+        centre = values.mean(axis=0)
+        values = values - centre
+        order = rng.permutation(n)
+        metric = _learned(values[order[:METRIC_ROWS]], targets[order[:METRIC_ROWS]])
+        at = order[: options.joint_kernel_features]
+        some = order[: 2 * METRIC_ROWS]
+        sharper = [metric * np.sqrt(gamma) for gamma in options.metric_gammas]
+        gains = [_Fit.of(values[some] @ one, values[at] @ one, targets[some], one).gain for one in sharper]
+        chosen = sharper[int(np.argmax(gains))]
+        best = _Fit.of(values @ chosen, values[at] @ chosen, targets, chosen)
+        return cls(centre, best.metric, best.points, best.weight, best.offset)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Predictions of each target, (n, k)."""
+        placed, points = (inputs - self.tensor("centre")) @ self.tensor("metric"), self.tensor("points")
+        squares = placed.square().sum(dim=1, keepdim=True) + points.square().sum(dim=1) - 2 * placed @ points.T
+        return (-squares.clamp(min=0)).exp() @ self.tensor("weight") + self.tensor("offset")
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A regression in one metric, with what rows left out say of it: how much of the targets' variance it explains."""
+
+    gain: float
+    metric: Array
+    points: Array
+    weight: Array
+    offset: Array
+
+    @classmethod
+    def of(cls, placed: Array, points: Array, targets: Array, metric: Array) -> _Fit:
+        """The ridge that rows left out one at a time prefer.
+
+        Args:
+            placed: The rows times the metric, (n, r).
+            points: Those that kernels are around, (m, r).
+            targets: Shape (n, k).
+            metric: The metric that both were placed by.
+        """
+        energies, axes = eigh(_kernel(points, points))
+        kept = energies > COLLINEAR * energies[-1]
+        normalization = axes[:, kept] / np.sqrt(energies[kept])
+        features = _kernel(placed, points) @ normalization
+        means, aim = features.mean(axis=0), targets.mean(axis=0)
+        features, left = features - means, targets - aim
+        energies, axes = eigh(features.T @ features)
+        energies, turned = energies.clip(min=0), features @ axes
+        size = max(float(energies.sum()), COLLINEAR * len(left))  # of constant columns nothing is left but rounding
+        product, squares = turned.T @ left, np.square(turned)
+        best = (-np.inf, 0.0)
+        for ridge in in_force.get().metric_ridges:
+            shrunk = 1 / (energies + ridge * size)
+            told = turned @ (shrunk[:, None] * product)
+            own = (squares @ shrunk + 1 / len(left)).clip(max=1 - 1e-9)[:, None]  # what a row says of itself
+            lost = np.square((left - told) / (1 - own)).sum()
+            best = max(best, (1 - lost / max(np.square(left).sum(), np.finfo(float).tiny), ridge))
+        gain, ridge = best
+        coefficients = axes @ (product / (energies + ridge * size)[:, None])
+        return cls(gain, metric, points, normalization @ coefficients, aim - means @ coefficients)
+
+    def gradients(self, placed: Array) -> Array:
+        """The mean outer product of the gradients of all predictions, in the coordinates of the metric, (r, r)."""
+        slopes = -2 * _kernel(placed, self.points)
+        result = np.zeros((placed.shape[1], placed.shape[1]))
+        for weight in self.weight.T:
+            pulled = slopes * weight
+            gradient = pulled.sum(axis=1, keepdims=True) * placed - pulled @ self.points
+            result += gradient.T @ gradient
+        return result / len(placed)
+
+
+def _learned(values: Array, targets: Array) -> Array:
+    """The metric, of total variance 1: what one half of the rows learns of each kind, the other half judges."""
+    alike = _scaled(np.eye(values.shape[1]), values)
+    if values.shape[1] == 1:
+        return alike
+    half = len(values) // 2
+    found = [(_judged(values[half:], targets[half:], alike), -1, True)]
+    for diagonal in (True, False):
+        for n_rounds, metric in enumerate(_rounds(values[:half], targets[:half], alike, diagonal)):
+            found.append((_judged(values[half:], targets[half:], metric), n_rounds, diagonal))
+    _, n_rounds, diagonal = max(found)
+    if n_rounds < 0:
+        return alike
+    return next(islice(_rounds(values, targets, alike, diagonal), n_rounds, None))
+
+
+def _rounds(values: Array, targets: Array, metric: Array, diagonal: bool) -> Iterator[Array]:
+    """Metrics from the gradients of a regression in the one before."""
+    for _ in range(ROUNDS):
+        placed = values @ metric
+        fit = _Fit.of(placed, placed[:METRIC_CENTRES], targets, metric)
+        learned = metric @ fit.gradients(placed) @ metric.T
+        energies, axes = eigh(np.diag(np.diag(learned)) if diagonal else learned)
+        kept = energies > COLLINEAR * max(energies[-1], np.finfo(float).tiny)
+        metric = _scaled(axes[:, kept] * np.sqrt(energies[kept]), values)
+        yield metric
+
+
+def _judged(values: Array, targets: Array, metric: Array) -> float:
+    placed = values @ metric
+    return _Fit.of(placed, placed[:METRIC_CENTRES], targets, metric).gain
+
+
+def _scaled(metric: Array, values: Array) -> Array:
+    """The metric in which rows have total variance 1."""
+    total = np.sqrt(np.square(values @ metric).sum() / len(values))
+    return metric / (total if total > 0 else 1.0)
+
+
+def _kernel(placed: Array, points: Array) -> Array:
+    squares = np.square(placed).sum(axis=1)[:, None] + np.square(points).sum(axis=1) - 2 * placed @ points.T
+    return np.exp(-squares.clip(min=0))
+
+
 GROWN_CELLS = 24_000_000  # that all forests of a space are grown on, together: bounds time to about 20 s of one core
 FEW_PARTS = 3  # of the rows that are left out in turn where forests of all rows are grown besides: bounds time
 MOST_LEAVES = 31  # of a tree, as scikit-learn has them: bounds time
@@ -325,6 +554,10 @@ class Foreign(Fields):
         return torch.from_numpy(np.asarray(self.regressor.predict(inputs.cpu().numpy()))).to(inputs)
 
 
+OF_ALL = (MetricRegressor, BaggedTrees)  # regressors of ours that learn all targets together, by their class
+OWN = (IndexRegressor, *OF_ALL)
+
+
 class Regressor(Protocol):
     """What scikit-learn calls so."""
 
@@ -334,8 +567,8 @@ class Regressor(Protocol):
 
 def fitted(regressor: Any, inputs: Array, target: Array) -> Fields:
     """A copy of a regressor, fitted, as a module: by its numbers alone where they are all that there is to it."""
-    if regressor is IndexRegressor:
-        return IndexRegressor.fit(inputs, target)
+    if regressor in OWN:
+        return regressor.fit(inputs, target)
     regressor = clone(regressor).fit(inputs, target)
     if type(regressor) is LinearRegression:
         return Line(regressor.coef_, float(regressor.intercept_))
@@ -349,24 +582,30 @@ class Regressions(Fields):
     """Regressors of several targets.
 
     Attributes:
-        models: One for each target.
+        models: One for each target, or one for all of them.
         means: The means of the targets for labels of columns that have many, where there are any; a regressor reads
             those of its own target besides.
+        of_all: Whether one model is for all targets.
     """
 
     models: tuple[Fields, ...]
     means: LabelMeans | None
+    of_all: bool = False
 
     def forward(self, inputs: Tensor, codes: Tensor) -> Tensor:
         """Predictions of each target, (n, k)."""
         told = None if self.means is None else self.means.forward(codes)
+        if self.of_all:
+            return self.models[0].forward(_read_for(None, inputs, told))
         found = [model.forward(_read_for(j, inputs, told)) for j, model in enumerate(self.models)]
         return torch.stack(found, dim=1) if found else inputs[:, :0]
 
 
-def _read_for(target: int, inputs: Tensor, told: Tensor | None) -> Tensor:
-    """What the regressor of one target reads: beside the inputs, how frequent labels are, and their means of it."""
-    return inputs if told is None else torch.cat([inputs, told[:, :, [0, 1 + target]].flatten(1)], dim=1)
+def _read_for(target: int | None, inputs: Tensor, told: Tensor | None) -> Tensor:
+    """What the regressor of one target, or of all, reads: beside inputs, how frequent labels are, and their means."""
+    if told is None:
+        return inputs
+    return torch.cat([inputs, (told if target is None else told[:, :, [0, 1 + target]]).flatten(1)], dim=1)
 
 
 @saved
@@ -413,7 +652,7 @@ class RegressorSpace(Space):
         start = trees(rows, seed, max_iter=n_trees, learning_rate=10 / n_trees) if regressor is None else regressor
         if regressor is None and inputs.numel() * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
-        elif regressor in (None, IndexRegressor) and targets.shape[1] > 1:
+        elif regressor in (None, *OWN) and targets.shape[1] > 1:
             fold_of_row = fold_of_row % FEW_PARTS
         variable, codes = rows.variable, rows.table.codes
         n_cells = (inputs.shape[1] + 2 * len(variable.many_labels)) * targets.shape[1]  # of a row, in all forests
@@ -429,6 +668,8 @@ class RegressorSpace(Space):
                 some = np.sort(np.random.default_rng(seed).choice(len(at), most, replace=False))
                 at, told = at[some], told if told is None else told[some]
             read, aims = inputs[at], targets[at].T
+            if regressor in OF_ALL:
+                return Regressions((fitted(start, _read_for(None, read, told).numpy(), aims.T),), means, True)
             models = [fitted(start, _read_for(j, read, told).numpy(), aim) for j, aim in enumerate(aims)]
             return Regressions(tuple(models), means)
 

@@ -19,13 +19,15 @@ from itertools import product
 from typing import Any, cast
 
 import numpy as np
+from scipy.optimize import nnls
 
 from featgeo.features.labels import rows_of_some_labels, told_apart
 from featgeo.features.recipes import MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import GPU_ROWS_AT_ONCE, Space
-from featgeo.features.spaces import TableSpace, in_reach
-from featgeo.features.trees import RegressorSpace, as_matrix, trees
+from featgeo.features.spaces import SideBySide, SpanFunction, TableSpace, in_reach
+from featgeo.features.trees import OF_ALL, RegressorSpace, as_matrix, trees
 from featgeo.features.variables import Candidate, Parts, Rows, cross_fitted, is_within_an_error, preferred
+from featgeo.geometry.spans import COLLINEAR, AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream, some_rows
 from featgeo.learning.learned import FEW_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
@@ -223,6 +225,16 @@ def targets(space: Space, rows: Any, found: Sequence[Array]) -> Array:
     return np.hstack(list(found))[:, : in_force.get().targets]
 
 
+def beyond(space: Space, rows: Any, found: Array) -> Array:
+    """Functions of a space of unit variance, uncorrelated with those found: along which it varies most, first."""
+    values = space(rows)
+    values, known = values - values.mean(axis=0), found - found.mean(axis=0)
+    values = values - known @ np.linalg.lstsq(known, values, rcond=None)[0]
+    energies, axes = np.linalg.eigh(values.T @ values / len(values))
+    kept = energies > COLLINEAR * max(float(energies[-1]), np.finfo(np.float64).tiny)
+    return ((values @ axes[:, kept]) / np.sqrt(energies[kept]))[:, ::-1]
+
+
 def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Array]], cheap: bool) -> Array:
     """Targets of a regressor on some rows: functions of the other variable, with those that many labels tell apart.
 
@@ -278,14 +290,26 @@ def clearness(rows: Rows, residuals: Array, seed: int) -> float:
 
 
 SELECTION_ROWS = 2048  # rows that choose between spaces of one kind: bounds time
+GLANCED_ROWS = 5000  # from which on small trees look first: bounds time
 PATIENT_ROWS = 20_000  # rows that choose between spaces, at most: bounds time
 
 Given = dict[str, list[Recipe]]
 Regressors = dict[str, Recipe]
 
 
-# The space of each block; the given spaces that regressors started from; and the regressors, by block, if any.
-Attempt = tuple[Names, Names, Regressors]
+@dataclass(frozen=True)
+class Attempt:
+    """Spaces that were tried, and how to come to them again.
+
+    Attributes:
+        names: The space of each block.
+        pilot: The given spaces that regressors started from.
+        regressors: By block, in the order in which they were fitted; the last of them, or all together with the pilot.
+    """
+
+    names: Names
+    pilot: Names
+    regressors: tuple[Regressors, ...] = ()
 
 
 def learn_closed(task: Task) -> Learned:
@@ -297,27 +321,30 @@ def learn_closed(task: Task) -> Learned:
         # What finds the functions worth predicting: what the regressor reads, or else a kernel.
         inputs = recipe.inputs and Recipe(f"inputs of {recipe.name}", recipe.inputs)
         given[name] = [inputs or recipes("kernel", task.rows(name, task.sample))[-1]]
-    are_many = isinstance(task.data, Pairs) and len(task.data) >= in_force.get().tree_rows
-    tried = [{**_means_of_y(task), **only}] if only else _regressors(task) if are_many else []
+    tried = [{**_means_of_y(task), **only}] if only else _regressors(task)
     kept = np.arange(len(task.every)) if only else _choosing(task, tried)
     some = task if len(kept) == len(task.every) else replace(task, data=task.every.take(kept))
     bank = Bank(some)
     best = _best(bank, given, tried, bool(only))
     if some is task:
-        return _learned(bank, best[0])
+        return _learned(bank, best.names)
     if not is_time_left():
         warnings.warn(
             f"Time was up before all {len(task.every)} rows could be used: the model rests on {len(kept)} of them, "
             "drawn at random. Allow more `time_limit`, or name a space.",
             stacklevel=2,
         )
-        learned = _learned(bank, best[0])
+        learned = _learned(bank, best.names)
         seen = learned.unseen
         return learned if seen is None else replace(learned, unseen=replace(seen, rows=kept[seen.rows]))
-    _, pilot, regressors = best
     bank = Bank(task)
-    bank.add({name: [recipe for recipe in several if recipe.name == pilot[name]] for name, several in given.items()})
-    return _learned(bank, _grow(bank, pilot, regressors))
+    for names in (best.pilot, best.names):
+        bank.add({name: [one for one in several if one.name == names[name]] for name, several in given.items()})
+    grown = [best.pilot, *(_grow(bank, best.pilot, regressors) for regressors in best.regressors)]
+    x_name, names = task.setting.richest[0], best.names
+    if names[x_name] not in [one[x_name] for one in grown]:  # weights of all rows may leave out others
+        names = {**names, x_name: _together(bank, grown)[x_name]}
+    return _learned(bank, names)
 
 
 def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Attempt:
@@ -335,14 +362,71 @@ def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Atte
     found: list[Candidate[Attempt]] = []
     pilot: Names = {}
     for cost, (spaces, regressors) in enumerate(steps, start=1):
-        is_slow = not regressors or any(recipe.argument is None for recipe in regressors.values())  # trees
-        if found and not (is_time_left() and (not is_slow or _is_more(bank, preferred(found).what[0]))):
+        is_slow = not regressors or any(_takes_long(recipe, len(task.every)) for recipe in regressors.values())
+        if found and not (is_time_left() and (not is_slow or _is_more(bank, preferred(found).what.names))):
             break
         pilot = pilot if regressors else _best_given(bank, spaces)
         if regressors or not only:
             names = _grow(bank, pilot, regressors)
-            found.append(Candidate((names, pilot, regressors), cost, bank.solve(names).held_out_scores))
-    return preferred(found).what
+            attempt = Attempt(names, pilot, (regressors,) if regressors else ())
+            found.append(Candidate(attempt, cost, bank.solve(names).held_out_scores))
+    best = preferred(found)
+    several = [one.what for one in found if one.score > 0]
+    is_mean = in_force.get().thorough and task.setting.is_bivariate and not any(y_name in more for more in tried)
+    if len(several) < 2 or not is_mean:
+        return best.what
+    together = _best_together(bank, several)
+    return together.what if together.score > best.score else best.what
+
+
+def _best_together(bank: Bank, several: Sequence[Attempt]) -> Candidate[Attempt]:
+    """The mean of what several attempts say of x, with the functions of y that suit it best."""
+    y_name, names = bank.task.setting.richest[1], _together(bank, [one.names for one in several])
+    regressors = tuple(more for one in several for more in one.regressors)
+    result = []
+    for kind in [kind for name, kind in bank.spaces if name == y_name and (name, kind) not in bank.own]:
+        solution = bank.solve({**names, y_name: kind})
+        attempt = Attempt({**names, y_name: kind}, several[0].pilot, regressors)
+        result.append(Candidate(attempt, solution.size, solution.held_out_scores))
+    return preferred(result)
+
+
+def _together(bank: Bank, several: Sequence[Names]) -> Names:
+    """The mean of what several solutions say of x, with weights that rows left out prefer (Breiman's stacking).
+
+    Solutions are i_c(x, y) = sum_i sigma_i f_i(x) g_i(y). For an orthonormal basis t_j of all their g, each says
+    E_c[t_j | x]; least squares on rows left out finds weights that are not negative, as differences between solutions
+    are mostly noise. The features are these means, one for each t_j.
+    """
+    setting, x_name = bank.task.setting, bank.task.setting.richest[0]
+    rows, values, parts, of_y = np.arange(len(bank.task.every)), [], [], []
+    for names in several:
+        solution, key, component = bank.solve(names), (x_name, names[x_name]), bank.learned(names).components[-1]
+        features = bank.own[key] if key in bank.own else bank.spaces[key](bank.task.every.x)
+        by_block = {name: bank.spaces[name, kind] for name, kind in names.items()}
+        folds = cast("np.ndarray", bank.fold_of_row)
+        values.append(Unseen.of(solution, rows, features, folds, setting, by_block).f)
+        parts.append(component)
+        of_y.append(component.g(bank.task.every.y))
+    left, size, _ = np.linalg.svd(np.hstack(of_y), full_matrices=False)
+    aims = left[:, size > COLLINEAR * size[0]][:, : in_force.get().targets] * np.sqrt(len(rows))
+    turns = [g.T @ aims / len(rows) for g in of_y]
+    told = [f @ turn for f, turn in zip(values, turns, strict=True)]
+    weights, _ = nnls(np.stack([each.ravel() for each in told], axis=1), aims.ravel())
+    kept = [c for c, weight in enumerate(weights) if weight > 0] or [0]
+    if len(kept) == 1:
+        return several[kept[0]]
+    key = (x_name, " and ".join(several[c][x_name] for c in kept))
+    bank.own[key] = sum((weights[c] * told[c] for c in kept), np.zeros_like(aims))
+    weight = np.vstack([weights[c] * parts[c].sigma[:, None] * turns[c] for c in kept])
+    affine = AffineFeatures(np.zeros(len(weight)), weight, np.zeros(weight.shape[1]))
+    bank.spaces[key] = SpanFunction(SideBySide(tuple(parts[c].f for c in kept)), affine)
+    return {**several[0], x_name: key[1]}
+
+
+def _takes_long(recipe: Recipe, n_rows: int) -> bool:
+    """Whether it takes longer than to look whether anything is left for it to explain."""
+    return recipe.argument is None or (recipe.argument in OF_ALL and n_rows >= GLANCED_ROWS)
 
 
 def _is_more(bank: Bank, names: Names) -> bool:
@@ -450,8 +534,13 @@ def _check_given(n_functions: int, n_rows: int) -> None:
 
 def _regressors(task: Task) -> list[Regressors]:
     """The regressors to try, by block: each of the richest of x, beside the means that many labels of y ask for."""
-    of_y, x_name = _means_of_y(task), task.setting.richest[0]
-    of_x = [{**of_y, x_name: recipe} for recipe in task.recipes[x_name] if recipe.learned]
+    options, n_rows = in_force.get(), len(task.data) if isinstance(task.data, Pairs) else 0
+    of_y, x_name = _means_of_y(task) if n_rows >= options.tree_rows else {}, task.setting.richest[0]
+    of_x = [
+        {**of_y, x_name: recipe}
+        for recipe in task.recipes[x_name]
+        if recipe.learned and n_rows >= (options.few_rows if recipe.argument in OF_ALL else options.tree_rows)
+    ]
     return [of_y, *of_x] if of_y else of_x
 
 
@@ -495,7 +584,10 @@ def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
             aims = targets(bank.spaces[key], data.y, [bank.own[key]])
         elif name == x_name:
             of_y = [(part.sigma, part.g(data.y)) for part in found[::-1]]
-            aims = wanted(rows, bank.spaces[y_name, pilot[y_name]], data.y.of("y"), of_y, is_cheap)
+            y_space, y = bank.spaces[y_name, pilot[y_name]], data.y.of("y")
+            if recipe.argument in OF_ALL and not are_all_known(y_space):  # more targets take no more time
+                of_y.append((np.empty(0), beyond(y_space, y, np.hstack([values for _, values in of_y]))))
+            aims = wanted(rows, y_space, y, of_y, is_cheap)
         else:
             of_x = [(found[0].sigma, found[0].f(data.x))]
             aims = wanted(rows, bank.spaces[x_name, pilot[x_name]], data.x, of_x, is_cheap)

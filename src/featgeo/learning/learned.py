@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from featgeo.features.combined import SideBySide
 from featgeo.features.space import Space
-from featgeo.features.spaces import SpanFunction
+from featgeo.features.spaces import SideBySide, SpanFunction
 from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.spans import AffineFeatures, SpanModes
 from featgeo.geometry.validation import Array

@@ -16,11 +16,12 @@ import numpy as np
 import torch
 from scipy.fft import dct
 
-from featgeo.features.combined import PartSpace, ProductSpace, SideBySide, products_of
+from featgeo.features.combined import PartSpace, ProductSpace, products_of
 from featgeo.features.recipes import FREQUENT, MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import Space
-from featgeo.features.spaces import MOST_SYMBOLS, SpanFunction, SplineSpace
-from featgeo.features.variables import Candidate, Parts, preferred, symbol_keys
+from featgeo.features.spaces import MOST_SYMBOLS, SideBySide, SpanFunction, SplineSpace
+from featgeo.features.trees import OF_ALL
+from featgeo.features.variables import Candidate, Parts, Rows, preferred, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
@@ -200,7 +201,7 @@ class SourceBlocks:
         return preferred(found).what
 
     def _recipes(self, name: str) -> list[Recipe]:
-        return recipes(self.asked[name], self.data.rows[name])
+        return _tried(self.asked[name], self.data.rows[name])
 
     def _given(self, name: str) -> list[Recipe]:
         """The spaces that a source, or y, may have, of those that are given."""
@@ -251,11 +252,12 @@ class SourceBlocks:
         return self._keep(name, group, PartSpace(group, component.f))
 
     def _sought_in(self, space: Any, pairs: Pairs) -> Any:
-        """What a source's modes are sought in: beside sums of splines one kernel is enough, and no index is needed."""
+        """What a source's modes are sought in: beside sums of splines one kernel is enough, and boosted trees."""
         rows = pairs.x.of("x")
-        if space != "auto" or rows.variable.is_tensor or len(pairs) < in_force.get().tree_rows:
+        if space != "auto" or rows.variable.is_tensor:
             return space
-        return [recipe for recipe in recipes(space, rows) if recipe.name not in ("kernel, gamma 1", "index")]
+        left_out = {"kernel, gamma 1", "index"} if len(pairs) >= in_force.get().tree_rows else set()
+        return [recipe for recipe in _tried(space, rows) if recipe.name not in left_out]
 
     def _n_learned(self) -> ModeCount:
         """All functions of y where they are few."""
@@ -321,3 +323,8 @@ def _apart(data: Incomplete, training: Training, seed: int) -> np.ndarray:
         rare = min(2 * len(index) // 3, options.apart_rows_of_a_kind) if len(index) < len(data) / 4 else 1
         chosen.append(rng.permutation(index)[: max(round(share * len(index)), rare)])
     return np.sort(np.concatenate(chosen))
+
+
+def _tried(space: Any, rows: Rows) -> list[Recipe]:
+    """The spaces that an argument stands for; regressors of all functions together are not tried beside sums."""
+    return [one for one in recipes(space, rows) if space != "auto" or one.argument not in OF_ALL]

@@ -28,11 +28,11 @@ from sklearn.utils.validation import _is_fitted
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import Calibration, MassLink, Recalibration, Support, best_share, losses
 from featgeo.card import Card, Shown
-from featgeo.features.combined import ProductSpace, SideBySide, two_dimensional
+from featgeo.features.combined import ProductSpace, two_dimensional
 from featgeo.features.recipes import Recipe, is_finite, recipes
 from featgeo.features.regression import CentredSpace
 from featgeo.features.space import Space
-from featgeo.features.spaces import Encoding, FeatureFunction, KernelSpace, SpanFunction, SplineSpace
+from featgeo.features.spaces import Encoding, FeatureFunction, KernelSpace, SideBySide, SpanFunction, SplineSpace
 from featgeo.features.variables import Candidate, Parts, Rows, preferred, symbol_keys
 from featgeo.geometry.validation import Array
 from featgeo.learning.setting import Block, Plan

@@ -56,8 +56,9 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         n_modes: How many modes to keep at most (fewer where there are no more), or "auto": as many as raise the H-score
             on held-out rows.
         solver: "exact" (finite alphabets), "closed" (given spaces), "neural" (networks), or "auto".
-        x_space: Functions of X to allow: "auto", "table", "kernel", "spline", "linear", "index", "trees", "windows",
-            "network", "image", "sequence", a scikit-learn transformer or regressor, or a torch module.
+        x_space: Functions of X to allow: "auto", "table", "kernel", "spline", "linear", "index", "metric", "forest",
+            "trees", "windows", "network", "image", "sequence", a scikit-learn transformer or regressor, or a torch
+            module.
         y_space: Functions of Y to allow.
         orthogonal_to: Given features phi that the learned features of X are to be uncorrelated with, exactly so on the
             rows of the fit: names of columns, a function of X, a torch module (it stays as it is), or a scikit-learn
