@@ -50,10 +50,12 @@ class Source:
     Attributes:
         names: Of the columns that are read, in the order of the table.
         types: Their Arrow types as handed in, by name.
+        starts: Numbers of the rows that its parts begin with, once all of it was read.
     """
 
     def __init__(self, tables: Sequence[tuple[str, Table]], columns: Columns = None, spool: Any = None) -> None:
         self._tables, self._spool, self._all = list(tables), spool, columns is None
+        self.starts: tuple[int, ...] = ()
         what, first = self._tables[0]
         self.names = _chosen(tuple(first.types), columns, what)
         self.types = {name: first.types[name] for name in self.names}
@@ -77,8 +79,9 @@ class Source:
             OSError: If a file changed since the source was opened, or cannot be read.
         """
         wanted = [name for name in self.names if columns is None or name in columns]
-        rows = 0
+        rows, starts = 0, []
         for _, table in self._tables:
+            starts.append(rows)
             for batch in table.batches(wanted, numeric):
                 rows += batch.num_rows
                 yield batch
@@ -86,6 +89,7 @@ class Source:
             raise ValueError(
                 f"A table needs rows, and {self._tables[0][0]} has {len(self.names)} columns and none. Check it."
             )
+        self.starts = tuple(starts)
 
     def close(self) -> None:
         """Remove the temporary file, if there is one; nothing can be read any more."""
