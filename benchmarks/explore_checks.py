@@ -51,7 +51,7 @@ def discoveries(qvalues: PValues, truth: dict[Pair, str]) -> Row:
 def _found(contestant: str, table: str, seed: int, n: int, kept: Kept) -> Row:
     """What a contestant finds in the table "independent", "weak" or "clear" of this seed."""
     key = f"{contestant} / {table} / {n} / {seed}"
-    if contestant == "featgeo" or key not in kept.found:
+    if contestant.startswith("featgeo") or key not in kept.found:
         if table == "independent":
             frame, truth = independent_table(seed, n), {}
         else:

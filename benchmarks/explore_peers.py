@@ -49,15 +49,19 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def featgeo_qvalues(frame: pd.DataFrame) -> PValues:
-    """The q-values that featgeo reports, the least of a date and its parts."""
-    import featgeo
+def featgeo_qvalues(column: str) -> Callable[[pd.DataFrame], PValues]:
+    """The q-values that featgeo reports in a column, the least of a date and its parts."""
 
-    pairs = featgeo.explore(frame, verbose=0).pairs.to_frame()
-    qvalues: PValues = {}
-    for a, b, q in zip(pairs["a"], pairs["b"], pairs["qvalue"], strict=True):
-        pair = frozenset(name.partition(" (")[0] for name in (a, b))  # "c1 (weekday)" is a part of c1
-        qvalues[pair] = min(float(q), qvalues.get(pair, 1.0))
+    def qvalues(frame: pd.DataFrame) -> PValues:
+        import featgeo
+
+        pairs = featgeo.explore(frame, verbose=0).pairs.to_frame()
+        found: PValues = {}
+        for a, b, q in zip(pairs["a"], pairs["b"], pairs[column], strict=True):
+            pair = frozenset(name.partition(" (")[0] for name in (a, b))  # "c1 (weekday)" is a part of c1
+            found[pair] = min(float(q), found.get(pair, 1.0))
+        return found
+
     return qvalues
 
 
@@ -125,7 +129,8 @@ def distance_qvalues(frame: pd.DataFrame) -> PValues:
 
 
 QVALUES: dict[str, Callable[[pd.DataFrame], PValues]] = {
-    "featgeo": featgeo_qvalues,
+    "featgeo": featgeo_qvalues("qvalue"),
+    "featgeo, any dependence of tests": featgeo_qvalues("qvalue_any"),
     "phik, hybrid": phik_qvalues("hybrid"),
     "phik, asymptotic": phik_qvalues("asymptotic"),
     "distance correlation": distance_qvalues,

@@ -174,6 +174,18 @@ WRONG_PREDICTIONS = {
 }
 
 
+@pytest.mark.parametrize("words", [("no.fg", "fresh.csv"), ("y.fg", "no.csv")])
+def test_files_that_are_not_there_are_missed_at_once(folder, words):
+    """Before torch is imported, which takes seconds."""
+    arguments = ["predict", *(str(folder / name) for name in words), "-o", str(folder / "out.csv")]
+    code = (
+        "import sys, typer.testing as t; from featgeo.cli import main; "
+        f"print(t.CliRunner().invoke(main, {arguments}).exit_code, 'torch' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert ran.stdout.split() == ["2", "False"]
+
+
 @pytest.mark.parametrize("case", WRONG_PREDICTIONS)
 def test_what_cannot_be_predicted_is_refused_before_anything_is_written(folder, monkeypatch, case):
     monkeypatch.chdir(folder)

@@ -75,6 +75,12 @@ def check_can_be_written(path: str | os.PathLike[str]) -> None:
         pass  # the folder takes a new file
 
 
+def check_is_there(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that nothing is at."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"There is no file {os.fspath(path)!r}. Correct the path.")
+
+
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """A folder, made where it is missing, together with those above it."""
     folder = Path(path)

@@ -53,6 +53,21 @@ def test_merged_halves_are_one_table(halves):
     assert_same(merged.pairs.to_dict(), whole.pairs.to_dict())
 
 
+def test_files_of_few_labels_merge_to_what_they_are_together(tmp_path):
+    """Rows that mostly agree are dealt into folds by their numbers, in each file anew."""
+    rng = np.random.default_rng(2)
+    paths = [tmp_path / "first.csv", tmp_path / "second.csv"]
+    for path, n in zip(paths, (700, 1100), strict=True):
+        a = rng.integers(3, size=n)
+        b = np.where(rng.random(n) < 0.3, a, rng.integers(3, size=n))
+        pd.DataFrame({"a": np.array(list("xyz"))[a], "b": np.array(list("uvw"))[b]}).to_csv(path, index=False)
+    first = explore(paths[0])
+    assert first.counts.by_number
+    merged = first.merge(explore(paths[1], like=first))
+    assert_same(merged.pairs.to_dict(), explore(paths, like=first).pairs.to_dict())
+    assert_same(merged.pair("a", "b").to_dict(), explore(tmp_path, like=first).pair("a", "b").to_dict())
+
+
 def test_details_of_merged_halves_are_those_of_one_table(halves):
     merged, whole = halves
     for pair in whole.pairs:

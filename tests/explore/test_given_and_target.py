@@ -138,3 +138,7 @@ def test_parts_of_a_date_do_not_repeat_where_it_is_missing():
     found = fg.explore(frame).pairs.to_frame().set_index(["a", "b"])
     assert found.loc[("x", "when"), "qvalue"] < 1e-6
     assert found.drop(index=("x", "when")).pvalue_missing.isna().all()
+    frame["x"] = frame.x.mask(frame.when.isna() & (rng.random(2000) < 0.5))
+    found = fg.explore(frame).pairs.to_frame().set_index(["a", "b"])
+    assert found.loc[("x", "when"), "pvalue_missing"] < 1e-6
+    assert found.drop(index=("x", "when")).pvalue_missing.min() > 0.01

@@ -12,7 +12,7 @@ from featgeo.cli import options
 from featgeo.cli.manners import polite, working
 from featgeo.cli.options import AsJson, Delimiter, Encoding, File, columns_option
 from featgeo.cli.printing import Grid, answer, number
-from featgeo.files import check_can_be_written
+from featgeo.files import check_can_be_written, check_is_there
 
 ENDINGS = (".parquet", ".csv")
 
@@ -42,9 +42,13 @@ def predict(
     levels, kept = options.numbers_in(quantiles, "--quantiles"), options.listed(keep, "--keep")
     _check_output(output, file, str(model), as_json)
     with working("predict") as notes:
+        check_is_there(model)
+        from featgeo.explore.reading import open_source, status_of
+
+        if file != "-":
+            status_of(file)
         from featgeo.cli.predictions import Asked, Predictions, written
-        from featgeo.explore.reading import open_source
-        from featgeo.models import load
+        from featgeo.models import load  # torch, once both files are there
 
         asked = Asked.of(load(model), levels, proba, tuple(kept))
         with open_source(file, columns=asked.columns, encoding=encoding, delimiter=delimiter) as source:

@@ -61,7 +61,8 @@ class Batch:
             of_j = table.sum(axis=0)
             there = np.sqrt(of_j.sum() / max(of_j[:-1].sum(), 1))  # by which functions of unit variance there grow
             both = np.column_stack([missing_function(of_j), there * counts.functions[j]])
-            both = both[:, 0 if both[-1, 0] else 1 :]
+            # A part of a date is missing where the date is, which says so itself.
+            both = both[:, 0 if both[-1, 0] and not counts.columns[j].parent else 1 :]
             g[place, : table.shape[1], : both.shape[1]] = both
         return cls(tables, f, g)
 

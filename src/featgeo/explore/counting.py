@@ -2,7 +2,7 @@
 
 Counts of two sets of rows add up, exactly and in any order. The fold of a row follows from what it holds, so that equal
 rows share a fold and it does not matter where a row stands; where most rows are equal to others, as in tables of few
-labels, it follows from the row's number instead, which tells nothing of what it holds.
+labels, it follows from the row's number in its file instead, which tells nothing of what it holds.
 
 Numbers have first and second moments beside their tables, over the rows that have both, for Pearson's correlation.
 """

@@ -50,10 +50,12 @@ class Source:
     Attributes:
         names: Of the columns that are read, in the order of the table.
         types: Their Arrow types as handed in, by name.
+        starts: Numbers of the rows that its parts begin with, once all of it was read.
     """
 
     def __init__(self, tables: Sequence[tuple[str, Table]], columns: Columns = None, spool: Any = None) -> None:
         self._tables, self._spool, self._all = list(tables), spool, columns is None
+        self.starts: tuple[int, ...] = ()
         what, first = self._tables[0]
         self.names = _chosen(tuple(first.types), columns, what)
         self.types = {name: first.types[name] for name in self.names}
@@ -77,8 +79,9 @@ class Source:
             OSError: If a file changed since the source was opened, or cannot be read.
         """
         wanted = [name for name in self.names if columns is None or name in columns]
-        rows = 0
+        rows, starts = 0, []
         for _, table in self._tables:
+            starts.append(rows)
             for batch in table.batches(wanted, numeric):
                 rows += batch.num_rows
                 yield batch
@@ -86,6 +89,7 @@ class Source:
             raise ValueError(
                 f"A table needs rows, and {self._tables[0][0]} has {len(self.names)} columns and none. Check it."
             )
+        self.starts = tuple(starts)
 
     def close(self) -> None:
         """Remove the temporary file, if there is one; nothing can be read any more."""
@@ -180,7 +184,7 @@ def _from_frame(data: Any, columns: Columns) -> Source:
 
 
 def _from_path(path: str, columns: Columns, text: dict[str, Any]) -> Source:
-    kind = _status(path).st_mode
+    kind = status_of(path).st_mode
     if stat.S_ISDIR(kind):
         return Source([_opened(each, text) for each in _files_of(path)], columns)
     if stat.S_ISFIFO(kind):
@@ -225,7 +229,7 @@ def _full(error: OSError) -> str:
 
 def _opened(path: str, text: dict[str, Any], what: str | None = None) -> tuple[str, Table]:
     """A file as a table, by its first bytes, and what it is called in messages."""
-    status = _status(path)
+    status = status_of(path)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(
             f"The path must be that of a regular file, a pipe or a folder, and {path!r} is a device, a socket or a "
@@ -248,7 +252,8 @@ def _opened(path: str, text: dict[str, Any], what: str | None = None) -> tuple[s
     return what or repr(path), _Unchanged(path, table, status)
 
 
-def _status(path: str) -> os.stat_result:
+def status_of(path: str) -> os.stat_result:
+    """What the system says of a file, which must be there."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -300,7 +305,7 @@ class _Unchanged:
         self._check()
 
     def _check(self) -> None:
-        now = _status(self._path)
+        now = status_of(self._path)
         if (now.st_size, now.st_mtime_ns) != (self._status.st_size, self._status.st_mtime_ns):
             raise OSError(
                 f"A file must stay as it is while it is read, and {self._path!r} changed: it had "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -219,7 +220,9 @@ def counted(
     first = 0
     for batch in sketch.typed_batches(source):
         cells = coder.cells(batch)
-        waiting.append([*cells, coder.folds(batch, cells, first, counts.folds)])
+        # Rows are numbered in each file anew, so that files explored one by one add up to all of them together.
+        number = first - source.starts[bisect_right(source.starts, first) - 1]
+        waiting.append([*cells, coder.folds(batch, cells, number, counts.folds)])
         if like is not None:
             np.add(counts.new_labels, coder.new_labels(batch), out=counts.new_labels)
         if numbers:

@@ -34,7 +34,7 @@ import torch
 from sklearn.base import BaseEstimator
 
 from featgeo.features import networks
-from featgeo.files import write_whole
+from featgeo.files import check_is_there, write_whole
 from featgeo.models import foreign
 from featgeo.schema import SAVED, RefusedError, damaged, filled, is_saved, made, saved_fields
 
@@ -313,8 +313,7 @@ def content_of(file: Readable) -> bytes:
     path = Path(file)
     if path.is_dir():
         raise IsADirectoryError(f"A model is a file, and {str(path)!r} is a folder. Add the name of the file.")
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {str(path)!r}. Correct the path.")
+    check_is_there(path)
     if not path.is_file():  # reading from a pipe or a device may never end
         raise ValueError(f"{path} {damaged('a device, a pipe or a socket, not a regular file')}")
     return path.read_bytes()
