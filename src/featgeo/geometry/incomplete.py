@@ -13,7 +13,8 @@ rows,
 
 with G_D the second moments of what these rows carry and T_D what they see. Functions of a level are filled in from
 functions of that level and of those before it, and levels are fitted one after the other, each to what is left over: so
-none depends on those that come after it.
+none depends on those that come after it. They are orthogonal to the levels before, and so is what is seen of them: a
+row that carries none of the blocks that a level adds sees nothing of it.
 """
 
 from __future__ import annotations
@@ -177,8 +178,9 @@ def _inside(problem: SpanProblem, names: tuple[str, ...], tau_ridge: float | Non
     if tau_ridge is not None:
         own = basis[columns].T @ x.gram[np.ix_(columns, columns)] @ flag.basis
         inside = own + (inside - own) * flag.shrinkage(tau_ridge) ** 2
-        for start, end, reach in zip((0, *x.flag.ends), x.flag.ends, flag.ends, strict=False):
-            inside[start:end, reach:] = 0
+        # Of a level, only what is of that level: it is orthogonal to those before, and not filled in from those after.
+        sizes = zip(np.diff(x.flag.ends, prepend=0), np.diff(flag.ends, prepend=0), strict=True)
+        inside = inside * block_diag(*map(np.ones, sizes))
     return inside
 
 

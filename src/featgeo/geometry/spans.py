@@ -472,19 +472,23 @@ class Metric:
             self.memo[key] = columns, flag_from_gram(self.gram[np.ix_(columns, columns)], sizes)
         return self.memo[key]
 
-    def onto(self, names: Sequence[str], weight: Array, ridge: float = 0.0) -> AffineFeatures:
+    def onto(self, names: Sequence[str], weight: Array, ridge: float = 0.0, level: int = 0) -> AffineFeatures:
         """The projection tau of functions onto the span of some blocks, as functions of these.
 
         Args:
             names: The blocks that are there.
             weight: The functions, of mean 0, as coefficients of all features, (d, k).
             ridge: Shrinkage of what is there about what is not, relative to features of unit variance.
+            level: Of the functions. They are orthogonal to those of all levels before it, and so is what is seen of
+                them, whatever the ridge.
         """
         columns, flag = self.seen(names)
         own, others = weight[columns], weight.copy()
         others[columns] = 0
         basis = flag.shrunk(ridge)
         projected = own + basis @ (basis.T @ (self.gram[columns] @ others))
+        before = flag.basis[:, : (0, *flag.ends)[level]]
+        projected = projected - before @ (before.T @ self.gram[np.ix_(columns, columns)] @ projected)
         return AffineFeatures(self.mean[columns], projected, np.zeros(weight.shape[1]), self.removed)
 
 

@@ -148,17 +148,16 @@ class SourceFeatures:
     def _values(self, rows: Parts, names: list[str]) -> Array:
         features: dict[str, Array] = {}
         result, start = [np.empty((len(rows), 0))], 0
-        for size, reach in self.filled_from:
+        for level, (size, reach) in enumerate(self.filled_from):
             weight, start = self.weight[:, start : start + size], start + size
-            read = [name for name in self.metric.names if name in names and name in reach] if size else []
-            if not read:
+            if not size or not set(names) & set(self.metric.levels[level]):  # orthogonal to all that is there
                 result.append(np.zeros((len(rows), size)))
                 continue
+            read = [name for name in self.metric.names if name in names and name in reach]
             features |= {name: self.spaces[name](rows) for name in read if name not in features}
             values = np.hstack([features[name] for name in read])
-            result.append(
-                self.metric.onto(read, weight, self.ridge)(values)
-            )  # where nothing misses, the same functions
+            # Where nothing misses, the same functions.
+            result.append(self.metric.onto(read, weight, self.ridge, level)(values))
         return np.hstack(result)
 
 
