@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from support import best_modes
 
 import featgeo as fg
-from featgeo.features.variables import Variable
+from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import LevelChoice, Metric, Patterns
@@ -138,6 +138,26 @@ def test_rows_without_an_interaction_change_nothing_about_it():
     complete = problem.rows[0]
     assert_allclose(problem.precision[singles:], complete.share * complete.gram[singles:], atol=1e-12)
     assert_allclose(problem.right[singles:], complete.share * complete.covariance[singles:], atol=1e-12)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_source_speaks_for_another_only_where_held_out_rows_confirm_that_they_depend(together):
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(2, 2000))
+    b = a + 0.3 * b if together else b
+    y = a + b + rng.normal(size=2000)
+    few, first, second = slice(0, 200), slice(200, 1100), slice(1100, 2000)
+    parts = [{"a": a[few], "b": b[few]}, {"a": a[first]}, {"b": b[second]}]
+    datasets = [{**part, "y": y[rows]} for part, rows in zip(parts, (few, first, second), strict=True)]
+    model = fg.MultimodalDecomposition(1, max_order=1, random_state=0).fit_datasets(datasets)
+    own = model.learned_[0].features.parts(
+        Parts({name: model.variables_[name].rows({"a": a, "b": b}[name]) for name in "ab"})
+    )
+    filled_in = model.transform({"a": a}) - own["a"]
+    if together:
+        assert np.corrcoef(filled_in[:, 0], own["b"][:, 0])[0, 1] > 0.8
+    else:
+        assert_allclose(filled_in, 0, atol=1e-9)
 
 
 def test_labels_of_which_some_are_rare_do_not_explode():
