@@ -6,7 +6,7 @@ from support import best_modes
 
 from featgeo.geometry import FiniteJoint, Moments
 from featgeo.geometry.incomplete import span_problem
-from featgeo.geometry.spans import LevelChoice, Metric, Patterns
+from featgeo.geometry.spans import Confirmed, LevelChoice, Metric, Patterns
 from featgeo.tuning import options
 
 SHAPE = (3, 4, 2)
@@ -37,6 +37,50 @@ def test_tau_is_the_conditional_expectation():
         np.testing.assert_allclose(tau[symbol], f[values["a"] == symbol].mean(axis=0), atol=1e-10)
     both = metric.onto(["b", "a"], weight)  # the order of the metric counts, not that of the names
     np.testing.assert_allclose(both.centre, metric.mean[:7], atol=1e-12)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1, 10.0])
+def test_an_interaction_has_mean_0_given_either_source_whatever_the_ridge(ridge):
+    metric = Metric.of(moments(rows(2000, 1), "a", "b", "ab"), (("a", "b"), ("ab",)))
+    interaction = metric.flag.basis[:, metric.flag.ends[0] :]
+    for names in (["a"], ["b"], ["a", "b"]):
+        np.testing.assert_allclose(metric.onto(names, interaction, ridge, level=1).weight, 0, atol=1e-12)
+    whole = metric.onto(["a", "b", "ab"], interaction, ridge, level=1)
+    np.testing.assert_allclose(whole.weight, interaction, atol=1e-12)  # where nothing misses, the same functions
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1, 10.0])
+def test_what_is_seen_of_a_level_is_orthogonal_to_the_levels_before_it(ridge):
+    rng = np.random.default_rng(3)
+    a, b, c = (z[:, None] for z in rng.multivariate_normal(np.zeros(3), np.eye(3) + 0.5, size=400).T ** 3)
+    metric = Metric.of(
+        Moments.from_features({"a": a, "b": b, "c": c, "ab": a * b, "bc": b * c}), (tuple("abc"), ("ab", "bc"))
+    )
+    interactions = metric.flag.basis[:, metric.flag.ends[0] :]
+    there = ["a", "b", "ab"]
+    seen = metric.onto(there, interactions, ridge, level=1)  # of b x c only what a, b and a x b tell
+    columns = metric.columns(there)
+    with_before = metric.gram[np.ix_(metric.columns(["a", "b"]), columns)] @ seen.weight
+    np.testing.assert_allclose(with_before, 0, atol=1e-10)
+    assert np.abs(seen.weight).max() > 0.01
+
+
+def test_blocks_fill_in_for_others_as_far_as_their_dependence_is_confirmed():
+    metric = Metric.of(moments(rows(2000, 1), "a", "b", "ab"), (("a", "b"), ("ab",)))
+    of_b = np.eye(3 + 4 + 12)[:, 3:7]
+
+    def seen(n_modes, strength):
+        choice = Confirmed((("a",), ("b",)), LevelChoice(n_modes), np.array(strength))
+        reduced = metric.reduced([choice])
+        np.testing.assert_array_equal(reduced.gram, metric.gram)  # what is orthogonal stays so
+        return reduced.onto(["a"], of_b).weight
+
+    whole = metric.onto(["a"], of_b).weight
+    assert np.linalg.matrix_rank(whole, tol=1e-8) == 2
+    np.testing.assert_allclose(seen(2, [1.0, 1.0]), whole, atol=1e-12)  # three symbols have two modes
+    np.testing.assert_allclose(seen(2, [0.5, 0.5]), whole / 2, atol=1e-12)
+    assert np.linalg.matrix_rank(seen(1, [1.0]), tol=1e-8) == 1
+    np.testing.assert_array_equal(seen(0, []), 0)
 
 
 def test_moments_of_kinds_add_up_kind_by_kind():

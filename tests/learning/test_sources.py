@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from support import best_modes
 
 import featgeo as fg
-from featgeo.features.variables import Variable
+from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.incomplete import span_problem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import LevelChoice, Metric, Patterns
@@ -51,6 +51,19 @@ def test_the_first_level_is_the_same_whatever_comes_after_it(holes):
     k = len(first)
     some = data.take(data.having("a", "b"), "a", "b")  # c filled in from functions of a and of b, not of both
     assert_allclose(with_pairs.features(some)[:, :k], alone.features(some), atol=1e-7)
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.3])
+def test_interactions_say_nothing_to_rows_of_one_source(holes):
+    data = incomplete(500, 0, holes)
+    model = learned(data, SINGLES, PAIRS)
+    first = len(model.components[0])
+    assert model.features.ridge > 0
+    assert len(model.components[1])
+    for source in "abc":
+        seen = model.features(data.take(data.having(source), source))
+        assert np.all(seen[:, first:] == 0)  # E[f | one source] = 0, to the last digit
+        assert np.std(seen[:, 0]) > 0.01
 
 
 def blocks_of(n, seed):
@@ -109,6 +122,42 @@ def test_a_later_level_is_fitted_to_what_the_first_leaves_over():
     explained = (left * sigma) @ right.T + (left_2 * sigma_2) @ right_2.T
     left_over = problem.right - problem.precision @ explained
     assert_allclose(left_over[problem.x.flag.ends[0] :], 0, atol=1e-9)
+
+
+def test_rows_without_an_interaction_change_nothing_about_it():
+    parts = [some_of(blocks_of(n, seed), *names) for (n, seed), names in zip(ROWS, KINDS, strict=True)]
+    parts[0]["ab"] = parts[0]["a"][:, :2] * parts[0]["b"]
+    patterns = Patterns.merged(Moments.from_features(part) for part in parts)
+    problem = span_problem(patterns, [(("a", "b"), "y"), (("a", "b", "ab"), "y")], 0.1)
+    singles = problem.x.flag.ends[0]
+    for kind in problem.rows:
+        if kind.inside is not None:
+            assert np.all(kind.inside[singles:] == 0)
+            assert np.abs(kind.inside[:singles]).max() > 0.1
+    # Beside the first level, only complete rows say what the second is.
+    complete = problem.rows[0]
+    assert_allclose(problem.precision[singles:], complete.share * complete.gram[singles:], atol=1e-12)
+    assert_allclose(problem.right[singles:], complete.share * complete.covariance[singles:], atol=1e-12)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_source_speaks_for_another_only_where_held_out_rows_confirm_that_they_depend(together):
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(2, 2000))
+    b = a + 0.3 * b if together else b
+    y = a + b + rng.normal(size=2000)
+    few, first, second = slice(0, 200), slice(200, 1100), slice(1100, 2000)
+    parts = [{"a": a[few], "b": b[few]}, {"a": a[first]}, {"b": b[second]}]
+    datasets = [{**part, "y": y[rows]} for part, rows in zip(parts, (few, first, second), strict=True)]
+    model = fg.MultimodalDecomposition(1, max_order=1, random_state=0).fit_datasets(datasets)
+    own = model.learned_[0].features.parts(
+        Parts({name: model.variables_[name].rows({"a": a, "b": b}[name]) for name in "ab"})
+    )
+    filled_in = model.transform({"a": a}) - own["a"]
+    if together:
+        assert np.corrcoef(filled_in[:, 0], own["b"][:, 0])[0, 1] > 0.8
+    else:
+        assert_allclose(filled_in, 0, atol=1e-9)
 
 
 def test_labels_of_which_some_are_rare_do_not_explode():

@@ -6,14 +6,15 @@ the rows give  (sum_D eta_D P_D) L = sum_D eta_D P_D C_D,  with P_D the projecti
 
 That equation takes the metric, and conditional expectations in it, for known. Where they rest on few rows, small errors
 of a metric that is nearly singular become large ones of L. With a "tau ridge" the rows themselves are fitted instead,
-by least squares: what a row misses is filled in by conditional expectations under that ridge, as it will be for new
-rows,
+by least squares: what a row misses is filled in by conditional expectations under that ridge, from what is confirmed of
+how blocks depend on each other (`featgeo.geometry.spans.Confirmed`), as it will be for new rows,
 
     (sum_D eta_D T_D G_D T_D^T) L = sum_D eta_D T_D C_D,
 
 with G_D the second moments of what these rows carry and T_D what they see. Functions of a level are filled in from
 functions of that level and of those before it, and levels are fitted one after the other, each to what is left over: so
-none depends on those that come after it.
+none depends on those that come after it. They are orthogonal to the levels before, and so is what is seen of them: a
+row that carries none of the blocks that a level adds sees nothing of it.
 """
 
 from __future__ import annotations
@@ -176,9 +177,12 @@ def _inside(problem: SpanProblem, names: tuple[str, ...], tau_ridge: float | Non
     inside = basis.T @ x.gram[:, columns] @ flag.basis
     if tau_ridge is not None:
         own = basis[columns].T @ x.gram[np.ix_(columns, columns)] @ flag.basis
-        inside = own + (inside - own) * flag.shrinkage(tau_ridge) ** 2
-        for start, end, reach in zip((0, *x.flag.ends), x.flag.ends, flag.ends, strict=False):
-            inside[start:end, reach:] = 0
+        missing = basis.copy()
+        missing[columns] = 0
+        inside = own + missing.T @ x.between[:, columns] @ flag.basis * flag.shrinkage(tau_ridge) ** 2
+        # Of a level, only what is of that level: it is orthogonal to those before, and not filled in from those after.
+        sizes = zip(np.diff(x.flag.ends, prepend=0), np.diff(flag.ends, prepend=0), strict=True)
+        inside = inside * block_diag(*map(np.ones, sizes))
     return inside
 
 

@@ -339,27 +339,60 @@ def complement(moments: Moments, target: str, onto: str | Sequence[str], ridge: 
     return AffineFeatures(moments.joint_mean(names), weight, np.zeros(weight.shape[1]), removed)
 
 
+class LevelChoice(NamedTuple):
+    """What is settled about a level.
+
+    Attributes:
+        n_modes: How many modes it keeps at most; None for all, and then there is nothing for a ridge to choose.
+        ridge: By which directions are chosen, relative to features of unit variance.
+        steady: Whether each mode stays what it is under the ridge, and is not turned inside the directions chosen.
+            Rows that miss blocks are fitted anew in any case.
+    """
+
+    n_modes: int | None
+    ridge: float = 0.0
+    steady: bool = False
+
+
+class Confirmed(NamedTuple):
+    """What held-out rows confirm of the dependence between some blocks and others.
+
+    Attributes:
+        blocks: Names of these, and of the others.
+        choice: How many of its modes, and the ridge that chooses them.
+        strength: Of each mode, as a share of what it seems to be, (k,).
+    """
+
+    blocks: tuple[tuple[str, ...], tuple[str, ...]]
+    choice: LevelChoice
+    strength: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Patterns:
     """Moments of rows that do not all carry the same blocks, kept apart by what they carry; merged by addition.
 
     Attributes:
         parts: For each set of blocks the moments of the rows that carry exactly these.
+        confirmed: Dependences between blocks of which only a part counts.
         memo: Blocks that were whitened.
     """
 
     parts: Mapping[frozenset[str], Moments]
+    confirmed: tuple[Confirmed, ...] = ()
     memo: dict[tuple[tuple[str, ...], ...], Metric] = field(default_factory=dict, repr=False)
 
     @classmethod
     def merged(cls, several: Iterable[Patterns | Moments]) -> Patterns:
         """The moments of all these rows."""
         collected: dict[frozenset[str], list[Moments]] = {}
+        confirmed: tuple[Confirmed, ...] = ()
         for one in several:
+            confirmed = one.confirmed if isinstance(one, Patterns) else confirmed
             parts = {frozenset(one.dims): one} if isinstance(one, Moments) else one.parts
             for names, moments in parts.items():
                 collected.setdefault(names, []).append(moments)
-        return cls({names: Moments.merged(moments) for names, moments in collected.items()})
+        return cls({names: Moments.merged(moments) for names, moments in collected.items()}, confirmed)
 
     @cached_property
     def all(self) -> Moments:
@@ -393,14 +426,16 @@ class Patterns:
         """Blocks with an orthonormal basis of their functions, adapted to levels that add them; made once, and kept."""
         if levels not in self.memo:
             names = sum(levels, ())
-            self.memo[levels] = Metric.of(self.metric(names, levels[0]), levels)
+            metric = Metric.of(self.metric(names, levels[0]), levels)
+            there = [one for one in self.confirmed if set(sum(one.blocks, ())) <= set(levels[0])]
+            self.memo[levels] = metric.reduced(there) if there else metric
         return self.memo[levels]
 
     def joined(self, others: Patterns) -> Patterns:
         """The same rows, all complete, with more blocks; what was whitened stays."""
         (own,), (more,) = self.parts.values(), others.parts.values()
         both = own.joined(more)
-        return Patterns({frozenset(both.dims): both}, self.memo)
+        return Patterns({frozenset(both.dims): both}, self.confirmed, self.memo)
 
     def carrying(self, y: Sequence[str], x: Sequence[str]) -> list[tuple[tuple[str, ...], Moments]]:
         """The kinds of rows that carry y and some blocks of x: which, in order, and their moments."""
@@ -419,6 +454,7 @@ class Metric:
         mean: Means of the features, side by side, (d,).
         gram: Their covariance, (d, d), positive semidefinite.
         removed: Share of energy by which moments of different rows did not fit together.
+        tau_gram: The Gram matrix with only what is confirmed of the dependence between blocks; None for all of it.
         memo: Bases of spans that were asked for.
     """
 
@@ -427,6 +463,7 @@ class Metric:
     mean: Array
     gram: Array
     removed: float = 0.0
+    tau_gram: Array | None = None
     memo: dict[tuple[str, ...], tuple[np.ndarray, Flag]] = field(default_factory=dict, repr=False, metadata=NOT_SAVED)
 
     @classmethod
@@ -448,6 +485,32 @@ class Metric:
             own, _ = consistent_covariance(moments, levels[0])
             gram[: len(own), : len(own)] = own
         return cls(levels, tuple(moments.dims[name] for name in names), moments.joint_mean(names), gram, removed)
+
+    def reduced(self, confirmed: Sequence[Confirmed]) -> Metric:
+        """The same, with blocks that fill in for others as far as their dependence is confirmed.
+
+        Where few rows carry both, most of what these show of their dependence is noise.
+        """
+        gram = self.gram.copy()
+        for blocks, choice, strength in confirmed:
+            (rows, x), (columns, y) = ((self.columns(names), self._only(names)) for names in blocks)
+            core = x.flag.basis.T @ self.gram[np.ix_(rows, columns)] @ y.flag.basis
+            ((left, sigma, right),) = SpanProblem(x, y, core, 0.0).best_directions([choice])
+            f, g = x.gram @ x.flag.basis @ left, y.gram @ y.flag.basis @ right
+            gram[np.ix_(rows, columns)] = (f * strength[: len(sigma)] * sigma) @ g.T
+            gram[np.ix_(columns, rows)] = gram[np.ix_(rows, columns)].T
+        return replace(self, tau_gram=gram)
+
+    def _only(self, names: Sequence[str]) -> Metric:
+        """The inner product of functions of some blocks, as a level of their own."""
+        columns = self.columns(names)
+        sizes = tuple(size for name, size in zip(self.names, self.sizes, strict=True) if name in names)
+        return Metric((tuple(names),), sizes, self.mean[columns], self.gram[np.ix_(columns, columns)])
+
+    @property
+    def between(self) -> Array:
+        """Inner products of features that fill in for others with these."""
+        return self.gram if self.tau_gram is None else self.tau_gram
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -472,38 +535,27 @@ class Metric:
             self.memo[key] = columns, flag_from_gram(self.gram[np.ix_(columns, columns)], sizes)
         return self.memo[key]
 
-    def onto(self, names: Sequence[str], weight: Array, ridge: float = 0.0) -> AffineFeatures:
+    def onto(self, names: Sequence[str], weight: Array, ridge: float = 0.0, level: int = 0) -> AffineFeatures:
         """The projection tau of functions onto the span of some blocks, as functions of these.
 
         Args:
             names: The blocks that are there.
             weight: The functions, of mean 0, as coefficients of all features, (d, k).
             ridge: Shrinkage of what is there about what is not, relative to features of unit variance.
+            level: Of the functions. They are orthogonal to those of all levels before it, and so is what is seen of
+                them, whatever the ridge.
         """
         columns, flag = self.seen(names)
         own, others = weight[columns], weight.copy()
         others[columns] = 0
         basis = flag.shrunk(ridge)
-        projected = own + basis @ (basis.T @ (self.gram[columns] @ others))
+        projected = own + basis @ (basis.T @ (self.between[columns] @ others))
+        before = flag.basis[:, : (0, *flag.ends)[level]]
+        projected = projected - before @ (before.T @ self.gram[np.ix_(columns, columns)] @ projected)
         return AffineFeatures(self.mean[columns], projected, np.zeros(weight.shape[1]), self.removed)
 
 
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
-
-
-class LevelChoice(NamedTuple):
-    """What is settled about a level.
-
-    Attributes:
-        n_modes: How many modes it keeps at most; None for all, and then there is nothing for a ridge to choose.
-        ridge: By which directions are chosen, relative to features of unit variance.
-        steady: Whether each mode stays what it is under the ridge, and is not turned inside the directions chosen.
-            Rows that miss blocks are fitted anew in any case.
-    """
-
-    n_modes: int | None
-    ridge: float = 0.0
-    steady: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ import numpy as np
 from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.incomplete import FilledIn, Kind, kinds, said, span_problem
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.spans import Directions, LevelChoice, Patterns, SpanModes, SpanProblem
+from featgeo.geometry.spans import Confirmed, Directions, LevelChoice, Patterns, SpanModes, SpanProblem
 from featgeo.geometry.validation import Array, as_names
 from featgeo.learning.setting import ModeCount
 from featgeo.tuning import in_force
@@ -154,6 +154,10 @@ class Folds:
         """The same folds of complete rows with more blocks; what was whitened stays."""
         parts = tuple(own.joined(others) for own, others in zip(self.parts, more.parts, strict=True))
         return Folds(parts, {i: self.without(i).joined(more.without(i)) for i in (None, *range(len(parts)))})
+
+    def reduced(self, confirmed: tuple[Confirmed, ...]) -> Folds:
+        """The same rows, with only what is confirmed of dependences between blocks."""
+        return Folds(tuple(replace(part, confirmed=confirmed, memo={}) for part in self.parts))
 
     @property
     def whole(self) -> Patterns:

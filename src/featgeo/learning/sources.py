@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
 from featgeo.features.space import Space
 from featgeo.features.variables import Candidate, Parts, is_within_an_error, preferred
 from featgeo.geometry.incomplete import span_problem
-from featgeo.geometry.spans import COLLINEAR, Metric, Patterns, SpanModes
+from featgeo.geometry.spans import COLLINEAR, Confirmed, Metric, Patterns, SpanModes
 from featgeo.geometry.validation import Array
 from featgeo.learning.closed import clearness
 from featgeo.learning.data import rows_by_pattern
@@ -148,17 +149,16 @@ class SourceFeatures:
     def _values(self, rows: Parts, names: list[str]) -> Array:
         features: dict[str, Array] = {}
         result, start = [np.empty((len(rows), 0))], 0
-        for size, reach in self.filled_from:
+        for level, (size, reach) in enumerate(self.filled_from):
             weight, start = self.weight[:, start : start + size], start + size
-            read = [name for name in self.metric.names if name in names and name in reach] if size else []
-            if not read:
+            if not size or not set(names) & set(self.metric.levels[level]):  # orthogonal to all that is there
                 result.append(np.zeros((len(rows), size)))
                 continue
+            read = [name for name in self.metric.names if name in names and name in reach]
             features |= {name: self.spaces[name](rows) for name in read if name not in features}
             values = np.hstack([features[name] for name in read])
-            result.append(
-                self.metric.onto(read, weight, self.ridge)(values)
-            )  # where nothing misses, the same functions
+            # Where nothing misses, the same functions.
+            result.append(self.metric.onto(read, weight, self.ridge, level)(values))
         return np.hstack(result)
 
 
@@ -237,12 +237,25 @@ def _solved(
             return counts, True
     # Interactions are often absent: then none is learned.
     searches = [Search(blocks.counts(n, first=i == 0), blocks.plan.ridges()) for i, n in enumerate(n_modes)]
-    tau_ridges = in_force.get().weak_ridges[:-1] if len(folds.whole.parts) > 1 else ()
-    closed = solve(folds, levels, searches, tau_ridges=tau_ridges)
+    if len(folds.whole.parts) == 1:
+        closed = solve(folds, levels, searches)
+    else:
+        reduced = folds.reduced(_confirmed(folds, {name: blocks.of[name] for name in levels[0][0]}))
+        closed = solve(reduced, levels, searches, tau_ridges=in_force.get().weak_ridges[:-1])
     # Counts of different rows that do not fit together have no exact answer, and rare symbols may have a wild one.
     fits = blocks.exact and counts.problem.removed < CONSISTENT
     wild = fits and closed.held_out_score > 0 and counts.held_out_score < in_force.get().wild * closed.held_out_score
     return (counts, True) if fits and not wild else (closed, False)
+
+
+def _confirmed(folds: Folds, of: Mapping[str, Group]) -> tuple[Confirmed, ...]:
+    """What held-out rows confirm of how sources depend on each other: few rows may have two of them."""
+    blocks = [tuple(name for name in of if of[name] == group) for group in dict.fromkeys(of.values())]
+    found = []
+    for pair in combinations(blocks, 2):
+        solution = solve(folds, [pair], [Search((0, *in_force.get().mode_counts))])
+        found.append(Confirmed(pair, solution.choices[0], solution.amplitudes(0)))
+    return tuple(found)
 
 
 def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
