@@ -116,13 +116,17 @@ class Bank:
         self._pairs: dict[tuple[tuple[str, str], ...], Solution] = {}
         self._records: dict[tuple[tuple[str, str], ...], Learned] = {}
 
-    def add(self, recipes: Mapping[str, Iterable[Recipe]]) -> None:
-        """Fit spaces of some blocks, and sum moments of their features in one pass over the rows."""
+    def fit(self, recipes: Mapping[str, Iterable[Recipe]]) -> list[tuple[str, str]]:
+        """Have spaces of some blocks; their keys."""
         asked = [(name, recipe) for name, several in recipes.items() for recipe in several]
         for name, recipe in asked:
             if (name, recipe.name) not in self.spaces:
                 self.spaces[name, recipe.name] = self.task.fitted(name, recipe)
-        self._sum([(name, recipe.name) for name, recipe in asked])
+        return [(name, recipe.name) for name, recipe in asked]
+
+    def add(self, recipes: Mapping[str, Iterable[Recipe]]) -> None:
+        """Fit spaces of some blocks, and sum moments of their features in one pass over the rows."""
+        self._sum(self.fit(recipes))
 
     def _sum(self, keys: Sequence[tuple[str, str]]) -> None:
         """Have the moments of all pairs of some blocks."""
@@ -315,9 +319,16 @@ def learn_closed(task: Task) -> Learned:
         seen = learned.unseen
         return learned if seen is None else replace(learned, unseen=replace(seen, rows=kept[seen.rows]))
     _, pilot, regressors = best
-    bank = Bank(task)
-    bank.add({name: [recipe for recipe in several if recipe.name == pilot[name]] for name, several in given.items()})
-    return _learned(bank, _grow(bank, pilot, regressors))
+    # What some rows found serves all: functions that regressors replace are not evaluated on all rows.
+    found, bank = bank.learned(pilot).components, Bank(task)
+    bank.fit(
+        {
+            name: [recipe for recipe in several if recipe.name == pilot[name]]
+            for name, several in given.items()
+            if name not in regressors or task.setting.richest[1] in regressors  # these look at functions of x
+        }
+    )
+    return _learned(bank, _grow(bank, pilot, found, regressors))
 
 
 def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Attempt:
@@ -340,7 +351,7 @@ def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Atte
             break
         pilot = pilot if regressors else _best_given(bank, spaces)
         if regressors or not only:
-            names = _grow(bank, pilot, regressors)
+            names = _grow(bank, pilot, bank.learned(pilot).components if regressors else (), regressors)
             found.append(Candidate((names, pilot, regressors), cost, bank.solve(names).held_out_scores))
     return preferred(found).what
 
@@ -483,12 +494,12 @@ def _check_regressors(task: Task, only: Regressors) -> None:
             )
 
 
-def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
-    """Let regressors, if any, learn spaces from the pilot's functions of the other side."""
+def _grow(bank: Bank, pilot: Names, found: Sequence[Component], regressors: Regressors) -> Names:
+    """Let regressors, if any, learn spaces from the functions of the other side that the pilot found."""
     task, names = bank.task, dict(pilot)
     data, (x_name, y_name), seed = task.every, task.setting.richest, task.plan.seed
     for name, recipe in regressors.items():
-        found, parts = bank.learned(pilot).components, cast("np.ndarray", bank.fold_of_row)  # there, as all rows are
+        parts = cast("np.ndarray", bank.fold_of_row)  # there, as all rows are
         rows, is_cheap = task.rows(name), recipe is MEANS
         key = (y_name, names[y_name])
         if name == x_name and key in bank.own:  # functions of y that were just learned
