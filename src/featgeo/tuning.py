@@ -51,6 +51,7 @@ class Options:
     leaves_a_root: float = 0.4  # leaves of a boosted tree for each root of the rows: more follow the noise of few rows
     index_ridges: tuple[float, ...] = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)  # of a direction, shares of the mean variance
     index_knots: tuple[int, ...] = (4, 7, 12)  # of the curves along an index: from nearly a line to waves
+    curve_folds: int = 10  # of the points along an index: curves are fitted in no time, so each may leave out fewer
 
     # Distributions
     calibrating_rows: int = 50  # held-out rows to calibrate by; frequencies of fewer are off by more than 0.07

@@ -332,28 +332,29 @@ def _curve(index: Array, target: Array) -> tuple[Array, Array]:
     sizes = [size for size in in_force.get().index_knots if len(at) > 2 * (size + 2)]
     knots = [np.pad(np.quantile(at, np.linspace(0, 1, size)), 3, mode="edge") for size in sizes]
     cubics = [BSpline.design_matrix(at, each, 3).toarray() for each in knots]
+    start = _step(at, means, weight)[1]
 
     def without(points: np.ndarray) -> Array:
         """A curve of each kind that has not seen some of the points, (m, kinds)."""
         seen = weight.copy()
         seen[points] = 0
         splines = [cubic @ lstsq((cubic.T * seen) @ cubic, (cubic.T * seen) @ means)[0] for cubic in cubics]
-        return np.stack([_step(at, means, seen), *splines], axis=1)
+        return np.stack([_step(at, means, seen, start)[0], *splines], axis=1)
 
     def told(curves: Array, points: np.ndarray) -> Array:
         others = np.delete(np.arange(len(at)), points)  # of which the outermost stand for what is beyond
         return np.stack([np.interp(at[points], at[others], curve[others]) for curve in curves.T], axis=1)
 
-    part = deal(len(at), in_force.get().folds, 0)
+    part = deal(len(at), in_force.get().curve_folds, 0)
     _, unseen = cross_fitted(part, without, told)
     costs = [4, *(size + 2 for size in sizes)]  # parameters: a step has a, b, c and s
-    found = zip(without(part[:0]).T, costs, weight * np.square(means - unseen.T), strict=True)
-    candidates = [Candidate(curve, cost, np.bincount(part, -lost).astype(float)) for curve, cost, lost in found]
-    return at, preferred(candidates).what
+    # Each point is judged for itself: few folds would hardly say how far their mean is off.
+    found = zip(without(part[:0]).T, costs, -weight * np.square(means - unseen.T), strict=True)
+    return at, preferred([Candidate(curve, cost, scores) for curve, cost, scores in found]).what
 
 
-def _step(at: Array, means: Array, weight: Array) -> Array:
-    """The best a + b tanh((z - c) / s) at the points, (m,)."""
+def _step(at: Array, means: Array, weight: Array, start: Array | None = None) -> tuple[Array, Array]:
+    """The best a + b tanh((z - c) / s) at the points, (m,), and c and log s; searched for from such, or everywhere."""
     share = weight / weight.sum()
     centred = at - share @ at
     z = centred / np.sqrt(share @ np.square(centred)).clip(min=np.finfo(np.float64).tiny)
@@ -367,10 +368,11 @@ def _step(at: Array, means: Array, weight: Array) -> Array:
         slope = step @ (share * (means - mean)) / np.maximum(np.square(step) @ share, np.finfo(np.float64).tiny)
         return mean + slope[..., None] * step
 
-    grid = np.reshape(np.meshgrid(STEP_CENTRES, STEP_WIDTHS), (2, -1))
-    best = np.argmin(np.square(means - fitted(*grid)) @ share)
-    found = leastsq(lambda way: np.sqrt(share) * (means - fitted(*way)), grid[:, best], full_output=True, maxfev=60)
-    return fitted(*found[0])
+    if start is None:
+        grid = np.reshape(np.meshgrid(STEP_CENTRES, STEP_WIDTHS), (2, -1))
+        start = grid[:, np.argmin(np.square(means - fitted(*grid)) @ share)]
+    found = leastsq(lambda way: np.sqrt(share) * (means - fitted(*way)), start, full_output=True, maxfev=60)[0]
+    return fitted(*found), found
 
 
 METRIC_ROWS = 2000  # that a metric is learned from, at most: bounds time

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from featgeo.features.space import Space, at_code, last_at_most
+from featgeo.features.space import Space, at_code
 from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -60,16 +60,17 @@ class WindowSpace(Space):
             symbol = places[:, i : i + n_windows]
             pattern, known = pattern * len(self.symbols) + symbol, known & (symbol >= 0)
         pattern = torch.where(known, pattern, 0)
-        counts = shares.new_zeros((places.shape[0], len(self.shares))).scatter_add_(1, pattern, known.double())
+        counts = shares.new_zeros((places.shape[0], len(self.shares))).scatter_add_(1, pattern.long(), known.double())
         total = known.sum(dim=1, keepdim=True)
         return torch.where(total > 0, counts / total.clamp(min=1), shares)
 
     def _places(self, rows: Rows) -> Tensor:
         """The position of each symbol in the alphabet, (n, columns); -1 where it is missing or unknown."""
         if not rows.variable.labels:
-            symbols = torch.tensor(self.symbols, dtype=rows.numbers.dtype, device=rows.device)
-            found = last_at_most(symbols[None], rows.numbers)
-            return torch.where(symbols[found] == rows.numbers, found, -1)
+            found = torch.full_like(rows.numbers, -1, dtype=torch.int32)
+            for i, symbol in enumerate(self.symbols):
+                found.masked_fill_(rows.numbers == symbol, i)
+            return found
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
         # A missing label has a code of its own, after the categories.
         places = [[*(place.get(label, -1) for label in column.categories), -1] for column in rows.variable.labels]

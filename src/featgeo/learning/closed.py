@@ -118,13 +118,17 @@ class Bank:
         self._pairs: dict[tuple[tuple[str, str], ...], Solution] = {}
         self._records: dict[tuple[tuple[str, str], ...], Learned] = {}
 
-    def add(self, recipes: Mapping[str, Iterable[Recipe]]) -> None:
-        """Fit spaces of some blocks, and sum moments of their features in one pass over the rows."""
+    def fit(self, recipes: Mapping[str, Iterable[Recipe]]) -> list[tuple[str, str]]:
+        """Have spaces of some blocks; their keys."""
         asked = [(name, recipe) for name, several in recipes.items() for recipe in several]
         for name, recipe in asked:
             if (name, recipe.name) not in self.spaces:
                 self.spaces[name, recipe.name] = self.task.fitted(name, recipe)
-        self._sum([(name, recipe.name) for name, recipe in asked])
+        return [(name, recipe.name) for name, recipe in asked]
+
+    def add(self, recipes: Mapping[str, Iterable[Recipe]]) -> None:
+        """Fit spaces of some blocks, and sum moments of their features in one pass over the rows."""
+        self._sum(self.fit(recipes))
 
     def _sum(self, keys: Sequence[tuple[str, str]]) -> None:
         """Have the moments of all pairs of some blocks."""
@@ -304,12 +308,14 @@ class Attempt:
     Attributes:
         names: The space of each block.
         pilot: The given spaces that regressors started from.
-        regressors: By block, in the order in which they were fitted; the last of them, or all together with the pilot.
+        regressors: By block, in the order in which they were fitted.
+        is_mean: Whether the spaces of x are taken together, with that of the pilot.
     """
 
     names: Names
     pilot: Names
     regressors: tuple[Regressors, ...] = ()
+    is_mean: bool = False
 
 
 def learn_closed(task: Task) -> Learned:
@@ -337,14 +343,25 @@ def learn_closed(task: Task) -> Learned:
         learned = _learned(bank, best.names)
         seen = learned.unseen
         return learned if seen is None else replace(learned, unseen=replace(seen, rows=kept[seen.rows]))
-    bank = Bank(task)
-    for names in (best.pilot, best.names):
-        bank.add({name: [one for one in several if one.name == names[name]] for name, several in given.items()})
-    grown = [best.pilot, *(_grow(bank, best.pilot, regressors) for regressors in best.regressors)]
-    x_name, names = task.setting.richest[0], best.names
-    if names[x_name] not in [one[x_name] for one in grown]:  # weights of all rows may leave out others
-        names = {**names, x_name: _together(bank, grown)[x_name]}
-    return _learned(bank, names)
+    return _on_all_rows(task, best, bank.learned(best.pilot).components, given)
+
+
+def _on_all_rows(task: Task, best: Attempt, found: Sequence[Component], given: Given) -> Learned:
+    """The spaces that some rows chose, fitted to all; functions that regressors replace are not evaluated there."""
+    bank, (x_name, y_name) = Bank(task), task.setting.richest
+    replaced = set() if best.is_mean else {name for more in best.regressors for name in more}
+    kinds = [best.pilot, best.names] if best.is_mean else [best.pilot]
+    bank.fit(
+        {
+            name: [recipe for recipe in several if recipe.name in [names[name] for names in kinds]]
+            for name, several in given.items()
+            if name not in replaced or y_name in replaced  # these look at functions of x
+        }
+    )
+    grown = [_grow(bank, best.pilot, found, regressors) for regressors in best.regressors]
+    if best.is_mean:
+        return _learned(bank, {**best.names, x_name: _together(bank, [best.pilot, *grown])[x_name]})
+    return _learned(bank, grown[0] if grown else best.pilot)
 
 
 def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Attempt:
@@ -367,7 +384,7 @@ def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Atte
             break
         pilot = pilot if regressors else _best_given(bank, spaces)
         if regressors or not only:
-            names = _grow(bank, pilot, regressors)
+            names = _grow(bank, pilot, bank.learned(pilot).components if regressors else (), regressors)
             attempt = Attempt(names, pilot, (regressors,) if regressors else ())
             found.append(Candidate(attempt, cost, bank.solve(names).held_out_scores))
     best = preferred(found)
@@ -386,7 +403,7 @@ def _best_together(bank: Bank, several: Sequence[Attempt]) -> Candidate[Attempt]
     result = []
     for kind in [kind for name, kind in bank.spaces if name == y_name and (name, kind) not in bank.own]:
         solution = bank.solve({**names, y_name: kind})
-        attempt = Attempt({**names, y_name: kind}, several[0].pilot, regressors)
+        attempt = Attempt({**names, y_name: kind}, several[0].pilot, regressors, is_mean=True)
         result.append(Candidate(attempt, solution.size, solution.held_out_scores))
     return preferred(result)
 
@@ -572,12 +589,12 @@ def _check_regressors(task: Task, only: Regressors) -> None:
             )
 
 
-def _grow(bank: Bank, pilot: Names, regressors: Regressors) -> Names:
-    """Let regressors, if any, learn spaces from the pilot's functions of the other side."""
+def _grow(bank: Bank, pilot: Names, found: Sequence[Component], regressors: Regressors) -> Names:
+    """Let regressors, if any, learn spaces from the functions of the other side that the pilot found."""
     task, names = bank.task, dict(pilot)
     data, (x_name, y_name), seed = task.every, task.setting.richest, task.plan.seed
     for name, recipe in regressors.items():
-        found, parts = bank.learned(pilot).components, cast("np.ndarray", bank.fold_of_row)  # there, as all rows are
+        parts = cast("np.ndarray", bank.fold_of_row)  # there, as all rows are
         rows, is_cheap = task.rows(name), recipe is MEANS
         key = (y_name, names[y_name])
         if name == x_name and key in bank.own:  # functions of y that were just learned
