@@ -342,3 +342,13 @@ def test_frames_without_rows_or_with_columns_of_lists():
         open_source(pd.DataFrame({"a": [[1], [2]]}))
     with pytest.raises(ValueError, match="both called 'a'"):
         open_source(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_windows_line_ends_in_quotes_are_kept_wherever_blocks_end(tmp_path, monkeypatch):
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"x,y\r\n" + b"".join(b'%d,"first\r\nsecond"\r\n' % i for i in range(3000)))
+    for name, number in (("BLOCK", 1009), ("BLOCK_ROWS", 1), ("FEWEST_ROWS", 1)):
+        monkeypatch.setattr(delimited, name, number)
+    source = open_source(path)
+    texts = [text for batch in source.batches(["y"]) for text in batch.column(0).to_pylist()]
+    assert texts == ["first\r\nsecond"] * 3000

@@ -94,6 +94,21 @@ def test_a_kind_that_nothing_is_of_is_an_error():
         column_of(["1"], types={"c": "skip", "other": "skip"})
 
 
+@pytest.mark.parametrize("as_file", [True, False])
+def test_few_names_made_of_many_digits_are_told_apart(tmp_path, as_file):
+    """9007199254740993 and ...992 are one float."""
+    names = [9007199254740992, 9007199254740993, 12]
+    frame = pd.DataFrame({"name": np.repeat(names, 40), "time": 1_700_000_000_000_000_000 + 10**6 * np.arange(120)})
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    found = sketch(open_source(path if as_file else frame))
+    assert found.columns["name"].kind == "label"
+    assert found.columns["name"].labels == {str(name): 40 for name in names}
+    assert found.columns["time"].kind == "number"
+    assert sketch(open_source(frame), {"name": "number"}).columns["name"].n_distinct == 2
+    assert sketch(open_source(frame.astype(float))).columns["name"].kind == "number"
+
+
 def test_numbers_can_be_labels_and_columns_can_be_skipped(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1.0,x\n10,y\n1.0,x\n")

@@ -127,14 +127,11 @@ class DelimitedFile:
         self._check_closed(end)
 
     def _open(self, types: dict[str, Any]) -> Any:
-        """A stream of batches.
-
-        PyArrow drops the line feed of a Windows line end inside of quotes where a block ends between the two of them:
-        such a label is told apart from its equals. Line ends between rows are not touched by it.
-        """
+        """A stream of batches."""
         plain = self.encoding in ("utf-8", "utf-8-sig")
+        stream = pa.input_stream(self.path, compression=self.compression)
         return csv.open_csv(
-            pa.input_stream(self.path, compression=self.compression),
+            pa.PythonFile(_WholeLineEnds(stream), mode="r") if plain else stream,
             read_options=csv.ReadOptions(
                 use_threads=False,
                 block_size=self._block,
@@ -280,6 +277,31 @@ class DelimitedFile:
                 "quote fields that hold the delimiter, or pass `delimiter`."
             ) from error
         raise ValueError(f"{self.path!r} cannot be read as text with delimiters: {text[:300]}") from error
+
+
+class _WholeLineEnds:
+    """Bytes of which no part that is read ends between the two of a Windows line end.
+
+    PyArrow would drop the line feed of such a one where it stands in quotes, and the label would not equal its equals.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._rest = stream, b""
+
+    def read(self, size: int) -> bytes:
+        """As many bytes as are asked for, or one less; none at the end."""
+        found: bytes = self._rest + self._stream.read(size - len(self._rest))
+        self._rest = found[-1:] if len(found) > 1 and found.endswith(b"\r") else b""
+        return found[: len(found) - len(self._rest)]
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be read any more."""
+        return bool(self._stream.closed)
+
+    def close(self) -> None:
+        """Close what it reads from."""
+        self._stream.close()
 
 
 def _block_size(row: float) -> int:

@@ -35,6 +35,7 @@ from featgeo.explore.values import (
     numbers_of,
 )
 from featgeo.geometry.validation import Array
+from featgeo.tuning import in_force
 from featgeo.watch import tell
 
 Kind = Literal["number", "label", "date"]
@@ -43,6 +44,7 @@ SAMPLE_ROWS = 65_536  # quantiles of so many rows are off by less than 0.2 % of 
 SAMPLE_CELLS = 1 << 25  # bounds the memory of samples: tables of more than 512 columns have smaller ones
 LEAST_SAMPLE = 4_096
 KEPT_BYTES = 1 << 27  # values that are kept for the second pass, if all of them fit: 16 million numbers
+ALL_EXACT = 2**53  # whole numbers below are floats, each its own
 EXAMPLES = 3  # of words among numbers
 LONGEST_EXAMPLE = 80  # characters
 
@@ -417,7 +419,7 @@ class _Column:
 
     def is_stale(self) -> bool:
         """Whether what was kept of it is not what it turned out to be."""
-        if self._digits is not None and self.way == "number" and self._digits.are_names():
+        if self.way == "number" and self._asked is None and (self._has_digits_of_names() or self._are_large_names()):
             self._turned = ("label", DATE_FORMS)
         if self.way == "date" and self._is_text:
             best = max(self._read_in, key=lambda form: self._read_in[form], default=self._forms[0])
@@ -426,6 +428,20 @@ class _Column:
             elif self._read_in.get(best, 0) > self._read_in.get(self._forms[0], 0):
                 self._turned = ("date", (best,))
         return self._turned is not None
+
+    def _has_digits_of_names(self) -> bool:
+        return self._digits is not None and self._digits.are_names()
+
+    def _are_large_names(self) -> bool:
+        """Whether few whole numbers are so large that floats may be the same for several: names, told apart as texts.
+
+        Of many, as of times in nanoseconds, it is the order that counts, and floats have it.
+        """
+        tally = self.numbers
+        if not tally.count or not tally.whole or pa.types.is_floating(self._kind):
+            return False
+        is_large = ALL_EXACT <= max(-tally.minimum, tally.maximum) < np.inf
+        return is_large and tally.n_distinct <= in_force.get().finite_values
 
     def again(self) -> _Column:
         """The same column, to be read once more as what it turned out to be."""
