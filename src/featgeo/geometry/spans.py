@@ -496,8 +496,9 @@ class Metric:
             (rows, x), (columns, y) = ((self.columns(names), self._only(names)) for names in blocks)
             core = x.flag.basis.T @ self.gram[np.ix_(rows, columns)] @ y.flag.basis
             ((left, sigma, right),) = SpanProblem(x, y, core, 0.0).best_directions([choice])
-            f, g = x.gram @ x.flag.basis @ left, y.gram @ y.flag.basis @ right
-            gram[np.ix_(rows, columns)] = (f * strength[: len(sigma)] * sigma) @ g.T
+            k = min(len(sigma), len(strength))  # fewer rows may have fewer modes
+            f, g = x.gram @ x.flag.basis @ left[:, :k], y.gram @ y.flag.basis @ right[:, :k]
+            gram[np.ix_(rows, columns)] = (f * strength[:k] * sigma[:k]) @ g.T
             gram[np.ix_(columns, rows)] = gram[np.ix_(rows, columns)].T
         return replace(self, tau_gram=gram)
 

@@ -251,9 +251,10 @@ def _solved(
 def _confirmed(folds: Folds, of: Mapping[str, Group]) -> tuple[Confirmed, ...]:
     """What held-out rows confirm of how sources depend on each other: few rows may have two of them."""
     blocks = [tuple(name for name in of if of[name] == group) for group in dict.fromkeys(of.values())]
-    found = []
+    options, found = in_force.get(), []
     for pair in combinations(blocks, 2):
-        solution = solve(folds, [pair], [Search((0, *in_force.get().mode_counts))])
+        # Rows of several kinds take the metric for known: a ridge changes no score there, and the least is enough.
+        solution = solve(folds, [pair], [Search((0, *options.mode_counts), options.ridges[:1])])
         found.append(Confirmed(pair, solution.choices[0], solution.amplitudes(0)))
     return tuple(found)
 
