@@ -29,7 +29,6 @@ from featgeo.models.base import (
     Report,
     check_varying,
     diagnose,
-    figures,
     h_score_on,
     happened,
     panel,
@@ -37,6 +36,7 @@ from featgeo.models.base import (
     warn_of_doubts,
 )
 from featgeo.models.leakage import Leakage, leakage
+from featgeo.report import charts
 from featgeo.schema import OPTIONAL, saved
 from featgeo.watch import watched
 
@@ -225,12 +225,12 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         """A matplotlib figure of the modes f_i and g_i, or of the spectrum on seen and held-out rows."""
         check_choice(what, "what", ("modes", "spectrum"))
         if what == "spectrum":
-            return figures().spectrum(self.report_.sigma, self.report_.held_out_sigma, self.report_.held_out_error)
+            return charts().spectrum(self.report_.sigma, self.report_.held_out_sigma, self.report_.held_out_error)
         sides = [
             (letter, _axis_name(variable), part.kind, part.at, part.values)
             for letter, variable, part in zip("fg", (self.x_variable_, self.y_variable_), self.panels_, strict=True)
         ]
-        return figures().modes(sides, self.singular_values_)
+        return charts().modes(sides, self.singular_values_)
 
     @property
     def _names(self) -> tuple[str, ...]:
