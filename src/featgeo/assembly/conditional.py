@@ -435,13 +435,30 @@ class Conditional(Shown):
 
     def logpdf(self, y: Any) -> Array:
         """The logarithm of `pdf`; its mean where y is what happened is the log score, in nats."""
+        return self._log_density(y, self._smooth_mass)
+
+    def information(self, y: Any) -> Array:
+        """Log p(y|x) / p(y), in nats: what x tells of y, below 0 where it speaks against it. For y as in `pdf`.
+
+        The prior is that of the distributions, a new one where they have one.
+        """
+        n = len(self)
+
+        def prior(rows: slice) -> Array:
+            return np.broadcast_to(self._prior, (len(range(n)[rows]), self._support.m))
+
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(self.logpdf(y) - self._log_density(y, prior), nan=0.0, neginf=-np.inf, posinf=np.inf)
+
+    def _log_density(self, y: Any, mass_of: Callable[[slice], Array]) -> Array:
+        """By masses of rows over the support."""
         support = self._single("A density")
         at, shape = self._at(y)
         place, known = _places(at, support)
         kernels = self._kernels if support.continuous else None
 
         def part(rows: slice) -> Array:
-            mass = self._smooth_mass(rows)
+            mass = mass_of(rows)
             with np.errstate(divide="ignore"):
                 own = np.log(np.where(known[rows], np.take_along_axis(mass, place[rows], axis=1), 0.0))
             return own if kernels is None else np.where(known[rows], own, kernels.log_density(mass, at[rows]))
@@ -642,6 +659,26 @@ class Conditional(Shown):
             raise ValueError(f"{what} needs a single number or label, but Y has several columns. Use `mean(psi)`.")
         return self._support
 
+    def _held_out(self, happened: np.ndarray) -> Array:
+        """Log p(y|x) / p(y) at values of the fit, or positions in the support, (n,)."""
+        support, least = self._support, in_force.get().least_probability
+        if not support.continuous:
+            return self._by_rows(lambda rows: _log_at(self._smooth_mass(rows), happened[rows, None], least)) - _log_at(
+                np.broadcast_to(self._prior, (len(self), support.m)), happened[:, None], least
+            )
+        place, known = _places(happened[:, None], support)
+
+        def part(rows: slice) -> Array:
+            mass, at = self._smooth_mass(rows), happened[rows]
+            prior = np.broadcast_to(self._prior, mass.shape)
+            own, alone = (
+                np.where(known[rows, 0], _log_at(one, place[rows], least), self._kernels.without_own(one, at, support))
+                for one in (mass, prior)
+            )
+            return own - alone
+
+        return np.asarray(self._by_rows(part))
+
     @cached_property
     def _smoothing(self) -> Smoothing:
         return self._support.smoothing or Smoothing.of_rows(self._support.n or self._support.m)
@@ -655,14 +692,24 @@ class Conditional(Shown):
         mass, share = _normalised(self._weights(rows)), self._smoothing.prior_share
         if not self._support.continuous or not share:
             return mass
+        return (1 - share) * mass + share * self._prior
+
+    @property
+    def _prior(self) -> Array:
+        """Probabilities of the values without any x, (m,)."""
         prior = self._support.mass if self._tilt is None else self._support.mass * self._tilt
-        return (1 - share) * mass + share * prior / prior.sum()
+        return np.asarray(prior / prior.sum())
 
     def _scaled_values(self) -> tuple[Array, Array]:
         """Values in units, (m,) or (m, d), and the variance of each neighbourhood about its mean."""
         values, unit = self._support.values, unit_of(self._support.values)
         within = 0 * values if self._support.ends is None else np.diff(self._support.ends / unit)[:, 0] ** 2 / 12
         return values / unit, within
+
+
+def _log_at(mass: Array, place: np.ndarray, least: float) -> Array:
+    """Logarithms of masses, (n, m), at a position of each row, (n, 1); no smaller than that of the least."""
+    return np.asarray(np.log(np.take_along_axis(mass, place, axis=1)[:, 0].clip(min=least)))
 
 
 def _plogp(p: Array) -> Array:
@@ -723,6 +770,25 @@ def _prior_mass(prior: Any, support: Support) -> Array:
         )
     mass = mass * support.mass if callable(prior) else mass
     return mass / mass.sum()
+
+
+def held_out_information(support: Support, f: Array, happened: np.ndarray, calibrated: bool = True) -> Array:
+    """Log p(y|x) / p(y) where y happened, (n,), on rows that features have not seen.
+
+    Each half of the rows is judged by what the other says of calibration, and for numbers without its own part in the
+    support.
+
+    Args:
+        support: The values of Y.
+        f: Features of those rows, (n, k), each times its singular value.
+        happened: As in `Calibration.fit`.
+        calibrated: Whether distributions are calibrated at all.
+    """
+    told, half = np.empty(len(f)), np.arange(len(f)) % 2 == 0
+    for part in (half, ~half):
+        others = Calibration.fit(support, f[~part], happened[~part]) if calibrated else Calibration()
+        told[part] = others.given(support, f[part])._held_out(happened[part])
+    return told
 
 
 CELLS = 4_000_000  # probabilities that a link is judged by, at most, for time: a row has one for each label
