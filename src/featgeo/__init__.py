@@ -7,9 +7,11 @@ if TYPE_CHECKING:  # what a name is, for editors and type checkers; who uses it 
     from featgeo.assembly import Conditional
     from featgeo.evidence import (
         conditional_independence_test,
+        conditional_mutual_information,
         held_out_spectrum,
         independence_test,
         mode_pvalues,
+        mutual_information,
     )
     from featgeo.explore import Exploration, explore
     from featgeo.features.combined import Joint, Sum
@@ -64,6 +66,7 @@ __all__ = [
     "Training",
     "complement",
     "conditional_independence_test",
+    "conditional_mutual_information",
     "decompose",
     "explore",
     "h_score",
@@ -74,6 +77,7 @@ __all__ = [
     "load",
     "mode_pvalues",
     "moments_h_score",
+    "mutual_information",
     "nested_h_score",
     "options",
     "project",
@@ -82,7 +86,14 @@ __all__ = [
 
 _ROOMS = {
     "assembly": ("Conditional",),
-    "evidence": ("conditional_independence_test", "held_out_spectrum", "independence_test", "mode_pvalues"),
+    "evidence": (
+        "conditional_independence_test",
+        "conditional_mutual_information",
+        "held_out_spectrum",
+        "independence_test",
+        "mode_pvalues",
+        "mutual_information",
+    ),
     "explore": ("Exploration", "explore"),
     "features.combined": ("Joint", "Sum"),
     "geometry": (

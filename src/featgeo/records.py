@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -64,6 +64,38 @@ class Records(Shown):
         more = len(self) - len(rows)
         title = f"{self.title}: {len(self):,}" + (f", the first {len(rows)} of them" if more else "")
         return Card([title], names, rows) if rows else Card([title])
+
+
+class Result(Shown):
+    """A dataclass that prints itself, shows itself in a notebook, and becomes a dictionary or a data frame."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields by name, as plain values: lists for arrays, None for what is no number."""
+        return {field.name: as_plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """A data frame of `records`.
+
+        Args:
+            backend: "pandas", "polars" or "pyarrow", which must be installed.
+        """
+        return self.records().to_frame(backend)
+
+    def records(self) -> Records:
+        """The result as rows; where it is none of several parts, all that are single values in one."""
+        values = {name: value for name, value in self.to_dict().items() if not isinstance(value, dict | list)}
+        return Records(type(self).__name__, {name: [value] for name, value in values.items()})
+
+
+def as_plain(value: Any) -> Any:
+    """Arrays, tuples and dataclasses as lists and dictionaries of plain values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): as_plain(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [as_plain(part) for part in value]
+    return _plain(value)
 
 
 def _plain(value: Any) -> Any:

@@ -57,6 +57,7 @@ class Options:
     calibrating_rows: int = 50  # held-out rows to calibrate by; frequencies of fewer are off by more than 0.07
     tail_rows: int = 10  # held-out rows beyond a quantile that recalibration maps on its own
     atom_rows: float = 3.0  # a number with so many times the rows of others keeps its mass to itself
+    density_shares: tuple[float, ...] = (0.12, 0.06, 0.03, 0.015, 0.008, 0.004)  # of Y that curves of densities cover
     unseen_ratio: float = 1e-6  # density ratio of a label that no held-out row shows: rare, not impossible
     least_probability: float = 1e-9  # of what was never seen: no single row outweighs all others in a log loss
     rows_a_history: float = 1.25  # of a sequence, for a table of them; with fewer next to no history comes back

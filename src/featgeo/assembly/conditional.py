@@ -31,22 +31,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
-from scipy.optimize import brentq
+from scipy.special import entr
 from scipy.stats import gaussian_kde, rankdata
 from sklearn.linear_model import LogisticRegression
 
+from featgeo.assembly.density import Kernels, Smoothing, best_mixture, ranked_score, smoothed
 from featgeo.card import Card, Shown
 from featgeo.features.space import interpolated
 from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.validation import Array, as_numbers, as_real, check_level, check_whole, generator_of, shown
+from featgeo.report import charts
 from featgeo.schema import saved
 from featgeo.tuning import in_force
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Neighbourhoods of equal mass: every answer costs as much as there are. What few modes say is smooth in the rank of y,
 # so 256 even steps of it lose less than one row in a few hundred does; at both ends, where numbers lie far apart, the
@@ -69,6 +74,8 @@ class Support:
         ends: For continuous numbers, (m, 2): from where to where each neighbourhood reaches. Those that begin where
             they end are atoms, values that stand for themselves only, such as the zeros of rainfall. None where every
             value stands for itself.
+        n: How many rows the masses of continuous numbers rest on.
+        smoothing: How their masses become densities, where held-out rows said so.
     """
 
     kind: Literal["labels", "numbers", "rows"]
@@ -76,6 +83,8 @@ class Support:
     mass: Array
     g: Array
     ends: Array | None = None
+    n: int = 0
+    smoothing: Smoothing | None = None
 
     @classmethod
     def of_numbers(
@@ -105,12 +114,18 @@ class Support:
         some = starts[:, None] + (np.linspace(0.1, 0.9, EVALUATED_EACH) * sizes[:, None]).astype(int)
         g = features(order[some.ravel()]).reshape(len(starts), EVALUATED_EACH, -1).mean(axis=1)
         atoms = (lowest == highest) & np.isin(lowest, ordered[first[often]])
-        return cls("numbers", means, sizes / n, g - np.average(g, axis=0, weights=sizes), _ends(lowest, highest, atoms))
+        g -= np.average(g, axis=0, weights=sizes)
+        return cls("numbers", means, sizes / n, g, _ends(lowest, highest, atoms), n)
 
     @property
     def m(self) -> int:
         """How many values there are."""
         return len(self.mass)
+
+    @property
+    def reach(self) -> Array:
+        """From where to where each value stands for others, (m, 2); atoms begin where they end."""
+        return np.stack([self.values] * 2, axis=1) if self.ends is None else self.ends
 
     @property
     def continuous(self) -> bool:
@@ -394,6 +409,100 @@ class Conditional(Shown):
             )
         return self._by_rows(lambda rows: _normalised(self._weights(rows)) @ values)
 
+    def std(self) -> Array:
+        """The standard deviation of Y for each row, (n,), or of each of its columns, (n, d)."""
+        mean, (values, within) = self.mean(), self._scaled_values()
+        unit = unit_of(self._support.values)
+
+        def part(rows: slice) -> Array:
+            mass = _normalised(self._weights(rows))
+            away = values - np.expand_dims(mean[rows] / unit, 1)
+            return np.einsum("nm,nm...->n...", mass, away**2 + within)
+
+        return np.asarray(np.sqrt(self._by_rows(part)) * unit)
+
+    def pdf(self, y: Any) -> Array:
+        """The density of Y at y; for labels, numbers of few values and others that come often, their probability.
+
+        The density is positive everywhere and adds up to 1 with the probabilities of single values. Its integral is
+        `cdf`, smoothed as far as held-out rows want it.
+
+        Args:
+            y: One value for all rows, or one for each, (n,), gives one number a row, (n,). Several, (1, l) for all rows
+                or (n, l), give (n, l).
+        """
+        return np.exp(self.logpdf(y))
+
+    def logpdf(self, y: Any) -> Array:
+        """The logarithm of `pdf`; its mean where y is what happened is the log score, in nats."""
+        return self._log_density(y, self._smooth_mass)
+
+    def information(self, y: Any) -> Array:
+        """Log p(y|x) / p(y), in nats: what x tells of y, below 0 where it speaks against it. For y as in `pdf`.
+
+        The prior is that of the distributions, a new one where they have one.
+        """
+        n = len(self)
+
+        def prior(rows: slice) -> Array:
+            return np.broadcast_to(self._prior, (len(range(n)[rows]), self._support.m))
+
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(self.logpdf(y) - self._log_density(y, prior), nan=0.0, neginf=-np.inf, posinf=np.inf)
+
+    def _log_density(self, y: Any, mass_of: Callable[[slice], Array]) -> Array:
+        """By masses of rows over the support."""
+        support = self._single("A density")
+        at, shape = self._at(y)
+        place, known = _places(at, support)
+        kernels = self._kernels if support.continuous else None
+
+        def part(rows: slice) -> Array:
+            mass = mass_of(rows)
+            with np.errstate(divide="ignore"):
+                own = np.log(np.where(known[rows], np.take_along_axis(mass, place[rows], axis=1), 0.0))
+            return own if kernels is None else np.where(known[rows], own, kernels.log_density(mass, at[rows]))
+
+        return np.asarray(self._by_rows(part)).reshape(shape)
+
+    def entropy(self) -> Array:
+        """-E[log pdf(Y)|x] in nats, (n,): for labels the entropy, for numbers the differential entropy."""
+        support = self._single("An entropy")
+        if not support.continuous:
+            return self._by_rows(lambda rows: _plogp(self._smooth_mass(rows)).sum(axis=1))
+        kernels = self._kernels
+        places, curves = kernels.grid()
+        atoms = np.delete(np.arange(support.m), kernels.where)
+
+        def part(rows: slice) -> Array:
+            mass = self._smooth_mass(rows)
+            smooth = mass[:, kernels.where]
+            spread = np.trapezoid(_plogp(smooth @ curves), places, axis=1) + smooth.sum(axis=1) * np.log(kernels.unit)
+            return spread + _plogp(mass[:, atoms]).sum(axis=1)
+
+        return np.asarray(self._by_rows(part))
+
+    def crps(self, y: Any) -> Array:
+        """The continuous ranked probability score of `cdf` where y happened, in the units of Y: 0 is perfect.
+
+        It is the integral of (P(Y <= z|x) - 1{y <= z})^2 over z, without any approximation. For y as in `pdf`.
+        """
+        support = self._ordered("A ranked score")
+        at, shape = self._at(y)
+        knots, n_below, unit = _bends(support.values if support.ends is None else support.ends)
+        levels = np.empty(0) if self._last is None else self._last.predicted
+        between = self._reached(np.broadcast_to(levels, (len(self), len(levels)))) / unit
+
+        def part(rows: slice) -> Array:
+            below = self._cumulative(rows)[:, n_below]
+            # Both rise together, so that each may be put in order by itself.
+            places = np.sort(np.hstack([np.broadcast_to(knots, below.shape), between[rows]]), axis=1)
+            below = np.sort(np.hstack([below, np.broadcast_to(levels, between[rows].shape)]), axis=1)
+            below = below if self._last is None else self._last.forward(below)
+            return np.stack([ranked_score(places, below, column / unit) for column in at[rows].T], axis=1)
+
+        return np.asarray(self._by_rows(part) * unit).reshape(shape)
+
     def cdf(self, y: Any) -> Array:
         """P(Y <= y | x): for a single number y one value a row, (n,); for an array (m,) of them, (n, m)."""
         at = np.atleast_1d(as_numbers(y, "y", "Pass values of Y."))
@@ -443,6 +552,27 @@ class Conditional(Shown):
             raise ValueError(f"`share` must lie between 0 and 1, one for all rows or one a row, got {shown(share)}.")
         below, up_to = self._below(at[:, None], -1, 1)[:, 0].T
         return np.asarray(below + shares * (up_to - below))
+
+    def plot(self, along: Any = None, y: Any = None) -> Figure:
+        """A matplotlib figure: for numbers the median with bands of 50 % and 90 %, for labels their probabilities.
+
+        Args:
+            along: A value of one column for each row, numbers or labels, (n,), to draw the rows along; a series names
+                the axis. In the order of the rows when None.
+            y: What Y was, (n,), drawn as dots over bands.
+        """
+        self._single("A picture")
+        axis = np.arange(len(self)) if along is None else np.asarray(along)
+        if axis.shape != (len(self),):
+            raise ValueError(f"`along` must have one value for each of {len(self)} rows, got shape {axis.shape}.")
+        axis = axis if axis.dtype.kind in "biuf" else axis.astype(str)
+        order = np.argsort(axis, kind="stable")
+        names = ("row" if along is None else str(getattr(along, "name", None) or "x"), "Y")
+        if self._support.kind == "labels":
+            labels = [str(label) for label in self.classes]
+            return charts().shares(axis[order], (names[0], "probability"), labels, self.proba()[order])
+        happened = None if y is None else self._at(y)[0][order, 0]
+        return charts().bands(axis[order], names, self.quantile([0.05, 0.25, 0.5, 0.75, 0.95])[order], happened)
 
     def _marginal_density(self) -> Array:
         """What to divide masses by to get densities: 1 for labels, the mass per length for numbers."""
@@ -500,14 +630,99 @@ class Conditional(Shown):
 
     def _quantiles(self, levels: Array) -> Array:
         """Where each row's distribution function reaches its levels, (n, levels); values in the order of `classes`."""
+        return self._reached(levels if self._last is None else self._last.backward(levels))
+
+    def _reached(self, levels: Array) -> Array:
+        """The same before a recalibration that comes last."""
         support = self._support
-        if self._last is not None:
-            levels = self._last.backward(levels)
         knots, n_below, unit = _bends(np.arange(support.m) if support.ends is None else support.ends)
         knots, n_below = knots[::-1], n_below[::-1]  # from right to left: where a level is reached first
         levels = np.maximum(levels, np.finfo(float).tiny)  # what has no mass is never drawn
         reached = self._by_rows(lambda rows: _interpolated(-levels[rows], -self._cumulative(rows)[:, n_below], knots))
         return np.asarray(reached * unit if support.continuous else support.values[(reached * unit).astype(int)])
+
+    def _at(self, y: Any) -> tuple[np.ndarray, tuple[int, ...]]:
+        """Values of Y for each row, (n, l), and the shape of what is asked at them."""
+        at, n = np.asarray(y), len(self)
+        if self._support.kind != "labels":
+            at = as_numbers(at.ravel() if at.ndim == 2 else y, "y", "Pass values of Y.").reshape(at.shape)
+        if not (at.ndim == 0 or at.shape == (n,) or (at.ndim == 2 and at.shape[0] in (1, n))):
+            raise ValueError(
+                f"`y` must be one value, one for each of {n} rows, or several, (1, l) or ({n}, l), got shape "
+                f"{at.shape}."
+            )
+        wide = at.reshape(-1, 1) if at.ndim < 2 else at
+        return np.broadcast_to(wide, (n, wide.shape[1])), (n,) if at.ndim < 2 else (n, wide.shape[1])
+
+    def _single(self, what: str) -> Support:
+        if self._support.kind == "rows":
+            raise ValueError(f"{what} needs a single number or label, but Y has several columns. Use `mean(psi)`.")
+        return self._support
+
+    def _held_out(self, happened: np.ndarray) -> Array:
+        """Log p(y|x) / p(y) at values of the fit, or positions in the support, (n,)."""
+        support, least = self._support, in_force.get().least_probability
+        if not support.continuous:
+            return self._by_rows(lambda rows: _log_at(self._smooth_mass(rows), happened[rows, None], least)) - _log_at(
+                np.broadcast_to(self._prior, (len(self), support.m)), happened[:, None], least
+            )
+        place, known = _places(happened[:, None], support)
+
+        def part(rows: slice) -> Array:
+            mass, at = self._smooth_mass(rows), happened[rows]
+            prior = np.broadcast_to(self._prior, mass.shape)
+            own, alone = (
+                np.where(known[rows, 0], _log_at(one, place[rows], least), self._kernels.without_own(one, at, support))
+                for one in (mass, prior)
+            )
+            return own - alone
+
+        return np.asarray(self._by_rows(part))
+
+    @cached_property
+    def _smoothing(self) -> Smoothing:
+        return self._support.smoothing or Smoothing.of_rows(self._support.n or self._support.m)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return Kernels.of(self._support, self._smoothing.share, unit_of(self._support.values))
+
+    def _smooth_mass(self, rows: slice) -> Array:
+        """Probabilities of the values, (some rows, m); for continuous numbers some of the prior is mixed in."""
+        mass, share = _normalised(self._weights(rows)), self._smoothing.prior_share
+        if not self._support.continuous or not share:
+            return mass
+        return (1 - share) * mass + share * self._prior
+
+    @property
+    def _prior(self) -> Array:
+        """Probabilities of the values without any x, (m,)."""
+        prior = self._support.mass if self._tilt is None else self._support.mass * self._tilt
+        return np.asarray(prior / prior.sum())
+
+    def _scaled_values(self) -> tuple[Array, Array]:
+        """Values in units, (m,) or (m, d), and the variance of each neighbourhood about its mean."""
+        values, unit = self._support.values, unit_of(self._support.values)
+        within = 0 * values if self._support.ends is None else np.diff(self._support.ends / unit)[:, 0] ** 2 / 12
+        return values / unit, within
+
+
+def _log_at(mass: Array, place: np.ndarray, least: float) -> Array:
+    """Logarithms of masses, (n, m), at a position of each row, (n, 1); no smaller than that of the least."""
+    return np.asarray(np.log(np.take_along_axis(mass, place, axis=1)[:, 0].clip(min=least)))
+
+
+def _plogp(p: Array) -> Array:
+    """-p log p, 0 where p is."""
+    return np.asarray(entr(p))
+
+
+def _places(at: np.ndarray, support: Support) -> tuple[np.ndarray, np.ndarray]:
+    """Positions among the values of the support, (n, l), and whether they have a probability of their own there."""
+    first, last = support.reach.T
+    position = {value: i for i, value in enumerate(support.values.tolist()) if first[i] == last[i]}
+    found = np.array([position.get(value, -1) for value in at.ravel().tolist()], dtype=int).reshape(at.shape)
+    return found.clip(min=0), found >= 0
 
 
 def _normalised(weights: Array) -> Array:
@@ -557,6 +772,25 @@ def _prior_mass(prior: Any, support: Support) -> Array:
     return mass / mass.sum()
 
 
+def held_out_information(support: Support, f: Array, happened: np.ndarray, calibrated: bool = True) -> Array:
+    """Log p(y|x) / p(y) where y happened, (n,), on rows that features have not seen.
+
+    Each half of the rows is judged by what the other says of calibration, and for numbers without its own part in the
+    support.
+
+    Args:
+        support: The values of Y.
+        f: Features of those rows, (n, k), each times its singular value.
+        happened: As in `Calibration.fit`.
+        calibrated: Whether distributions are calibrated at all.
+    """
+    told, half = np.empty(len(f)), np.arange(len(f)) % 2 == 0
+    for part in (half, ~half):
+        others = Calibration.fit(support, f[~part], happened[~part]) if calibrated else Calibration()
+        told[part] = others.given(support, f[part])._held_out(happened[part])
+    return told
+
+
 CELLS = 4_000_000  # probabilities that a link is judged by, at most, for time: a row has one for each label
 FEWEST_JUDGING = 200  # rows that are always afforded, however many labels there are: bounds time
 
@@ -569,10 +803,12 @@ class Calibration:
     Attributes:
         link: From features to density ratios.
         recalibration: A map of the distribution function, for numbers.
+        smoothing: How their masses become densities.
     """
 
     link: Link = field(default_factory=LinearLink)
     recalibration: Recalibration | None = None
+    smoothing: Smoothing | None = None
 
     @classmethod
     def fit(cls, support: Support, f: Array, happened: np.ndarray, link: Link | None = None) -> Calibration:
@@ -589,12 +825,15 @@ class Calibration:
             LinearLink() if link is None else link,
         )
         if enough and support.continuous:
-            return cls(plain, Recalibration.fit(Conditional(support, f, link=plain).pit(happened, spread(happened))))
+            right = Recalibration.fit(Conditional(support, f, link=plain).pit(happened, spread(happened)))
+            some = affordable(len(f), support.m)
+            mass = Conditional(support, f[some], None, plain, right).proba()
+            return cls(plain, right, smoothed(mass, happened[some], support, unit_of(support.values)))
         return cls(calibrated_link(f, happened, support) if enough and link is None else plain)
 
     def given(self, support: Support, f: Any, prior: Any = None) -> Conditional:
         """The distributions of rows with these features, (n, k), each times its singular value."""
-        return Conditional(support, f, prior, self.link, self.recalibration)
+        return Conditional(replace(support, smoothing=self.smoothing), f, prior, self.link, self.recalibration)
 
 
 def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
@@ -654,13 +893,7 @@ def best_share(mass: Array, alone: Array, happened: np.ndarray, support: Support
         wanted = float((apart * _missed(mass, happened, support) @ widths).sum())
         return min(max(wanted / size, 0.0), 1.0) if size > 0 else 0.0
     p, q = (part[np.arange(len(mass)), happened].clip(min=in_force.get().least_probability) for part in (mass, alone))
-
-    def slope(share: float) -> float:  # it rises with the share
-        return float(np.mean((p - q) / ((1 - share) * p + share * q)))
-
-    if slope(0.0) >= 0 or slope(1.0) <= 0:
-        return 0.0 if slope(0.0) >= 0 else 1.0
-    return float(brentq(slope, 0.0, 1.0))
+    return best_mixture(p, q)
 
 
 def _missed(mass: Array, happened: Array, support: Support) -> Array:

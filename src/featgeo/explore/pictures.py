@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import pdist, squareform
 
 from featgeo.geometry.validation import Array
-from featgeo.models.base import figures
+from featgeo.report import charts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ def heatmap_of(exploration: Exploration, most: int) -> Figure:
     kept = kept[clustered((strength * found)[np.ix_(kept, kept)])]
     shown = np.where(found, strength, np.nan)[np.ix_(kept, kept)]
     title = f"{len(kept)} of {len(names)} columns" if len(kept) < len(names) else f"{len(names)} columns"
-    figures()  # says what to install where nothing draws
+    charts()  # says what to install where nothing draws
     from featgeo.report import dependence
 
     title += f"; a dot: may be chance, at a rate of {exploration.rate:.0%}"
@@ -56,7 +56,7 @@ def graph_of(exploration: Exploration, most: int, direct: bool) -> Figure:
     title = f"{shown[0].upper()}{shown[1:]}, at a rate of {exploration.rate:.0%}" + (
         f"; {alone} columns are in none" if alone else ""
     )
-    figures()
+    charts()
     from featgeo.report import dependence
 
     return dependence.graph([names[i] for i in kept], placed(len(kept), ends, own), ends, own, title)

@@ -15,7 +15,6 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -508,12 +507,3 @@ def h_score_on(side: Rows | Parts, f: Array, g: FeatureFunction, sigma: Array) -
                 )
     check_same_rows(X=f, Y=y)
     return h_score_of_modes(f, g(side), sigma)
-
-
-def figures() -> ModuleType:
-    """The figures of models, where matplotlib is there."""
-    try:
-        from featgeo.report import figures
-    except ModuleNotFoundError as error:
-        raise ImportError(f"Plots need {error.name}. Run: pip install 'featgeo[plot]'") from error
-    return figures

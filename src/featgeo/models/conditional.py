@@ -193,7 +193,8 @@ class ConditionalDecomposition(Decomposition):
         if self.y_given_features_ is not None and calibrated:
             mass = partial(self.y_given_features_.mass, support=self.support_)
             link = ModelLink(mass, self._mass_given, posterior.prior_share)
-        return Conditional(self.support_, rows, prior, link, posterior.recalibration)
+        support = replace(self.support_, smoothing=posterior.smoothing)
+        return Conditional(support, rows, prior, link, posterior.recalibration)
 
     def score(self, X: Any, y: Any, S: Any, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the conditional dependence that the modes capture there."""

@@ -27,6 +27,7 @@ from sklearn.utils.validation import _is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import Calibration, MassLink, Recalibration, Support, best_share, losses
+from featgeo.assembly.density import Smoothing
 from featgeo.card import Card, Shown
 from featgeo.features.combined import ProductSpace, two_dimensional
 from featgeo.features.recipes import Recipe, is_finite, recipes
@@ -310,6 +311,7 @@ class Posterior(Shown):
         r2: For numbers the coefficients of determination of the means, by the choice and by P(y|s) alone.
         n_rows: How many rows judged; 0 where there were too few.
         recalibration: For numbers, how the distribution function of the choice is mapped to what these rows show.
+        smoothing: For numbers, how its masses become densities.
     """
 
     way: Way = "formula"
@@ -321,6 +323,7 @@ class Posterior(Shown):
     r2: tuple[float, float] | None = None
     n_rows: int = 0
     recalibration: Recalibration | None = None
+    smoothing: Smoothing | None = None
 
     @classmethod
     def judged(
@@ -341,6 +344,7 @@ class Posterior(Shown):
         chosen = preferred([Candidate(way, cost, -lost[way]) for cost, way in enumerate(ways, start=1)]).what
         lost_alone = losses(alone, happened, support)
         gain, gain_error = map(float, mean_and_error(lost_alone - lost[chosen]))
+        calibration = Calibration.fit(support, masses[chosen], happened, MassLink())
         return cls(
             chosen,
             shares[chosen],
@@ -352,7 +356,8 @@ class Posterior(Shown):
             if support.continuous
             else None,
             len(happened),
-            Calibration.fit(support, masses[chosen], happened, MassLink()).recalibration,
+            calibration.recalibration,
+            calibration.smoothing,
         )
 
     def card(self) -> Card:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +17,7 @@ from featgeo.assembly.conditional import Calibration, Link, Recalibration, Suppo
 from featgeo.features.columns import counted, shape_of
 from featgeo.features.given import given_recipe
 from featgeo.features.variables import Parts, Rows, Variable
-from featgeo.geometry.validation import Array, check_choice, check_flag, seed_of
+from featgeo.geometry.validation import Array, check_choice, check_flag, check_same_rows, seed_of
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component, Learned
@@ -29,15 +30,16 @@ from featgeo.models.base import (
     Report,
     check_varying,
     diagnose,
-    figures,
     h_score_on,
     happened,
     panel,
     support_of,
     warn_of_doubts,
 )
+from featgeo.models.information import Information, Told
 from featgeo.models.leakage import Leakage, leakage
-from featgeo.schema import OPTIONAL, saved
+from featgeo.report import charts
+from featgeo.schema import NOT_SAVED, OPTIONAL, saved
 from featgeo.watch import watched
 
 if TYPE_CHECKING:
@@ -92,6 +94,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     aligned_calibration_: Calibration = field(init=False)
     report_: Report = field(init=False)
     panels_: tuple[Panel, Panel] = field(init=False)
+    information_: Information | None = field(init=False)
+    told_y_: Any = field(init=False, metadata=NOT_SAVED)
 
     @watched
     def fit(self, X: Any, y: Any = None, Z: Any = None, sample_weight: Any = None) -> ModalDecomposition:
@@ -119,6 +123,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         self.learned_ = learn(data, self._setting(), plan)
         self.support_ = self._support(head.y.of("y").on(torch.device(plan.device)), seed)
         self._calibrate(head.y.of("y"))
+        self.told_y_, self.information_ = head.y.of("y"), self._by_counts(head)
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
         self.report_ = diagnose(self.learned_, self.components_, self._own_support, head, seed)
         sample = head.sample(PANEL_ROWS, seed)
@@ -134,6 +139,52 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     def held_out_singular_values_(self) -> Array:
         """Correlations of f_i and g_i on rows held out from learning them, (k,)."""
         return self.report_.held_out_sigma
+
+    @property
+    def mutual_information_(self) -> Information:
+        """How much X tells of Y through the modes, in nats; computed when first asked for, and kept."""
+        if self.information_ is None:
+            unseen = self.learned_.unseen
+            if self.support_.kind == "rows" or unseen is None or not len(unseen.rows):
+                raise AttributeError(
+                    "The modes tell no information: Y has several columns, or no rows were held out. Use "
+                    "featgeo.mutual_information(X, Y), or pass more rows."
+                )
+            own, calibrated = self._own_support, getattr(self, "calibrate", True)
+            self.information_ = Told.by_features(
+                own, unseen, self.told_y_, self.singular_values_, calibrated
+            ).information()
+        return self.information_
+
+    def _by_counts(self, data: Pairs) -> Information | None:
+        """Of finite alphabets that are solved exactly, the information that their counts hold."""
+        if self.solver_ != "exact" or len(self._parts) > 1:
+            return None
+        told = Told.by_counts(data.x.of("x"), data.y.of("y"))
+        return None if told is None else told.information()
+
+    def pointwise_information(self, X: Any, y: Any, Z: Any = None) -> Array:
+        """Log p(y|x) / p(y) of each row, in nats, (n,): which rows carry the dependence, and which speak against it.
+
+        Rows far below 0 are outliers, or have the wrong label.
+
+        Args:
+            X: Rows of X.
+            y: Rows of Y.
+            Z: Rows of Z, where the fit had them.
+        """
+        given, rows = self.given(X, Z=Z), self.y_variable_.rows(self._as_y(y))
+        check_same_rows(X=given, Y=rows)
+        at = happened(rows, self.support_)
+        if not self.support_.continuous and (at < 0).any():
+            raise ValueError(f"Y has a value that the fit never saw, in row {int(np.argmin(at))}. Drop it.")
+        return given.information(at if self.support_.continuous else self.support_.values[at])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
+        if getattr(self, "information_", True) is None and self.support_.kind != "rows" and self.learned_.unseen:
+            self.information_ = self.mutual_information_  # it needs rows of the fit, which stay behind
+        super().save(path)
 
     @property
     def n_modes_(self) -> int:
@@ -226,12 +277,12 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         """A matplotlib figure of the modes f_i and g_i, or of the spectrum on seen and held-out rows."""
         check_choice(what, "what", ("modes", "spectrum"))
         if what == "spectrum":
-            return figures().spectrum(self.report_.sigma, self.report_.held_out_sigma, self.report_.held_out_error)
+            return charts().spectrum(self.report_.sigma, self.report_.held_out_sigma, self.report_.held_out_error)
         sides = [
             (letter, _axis_name(variable), part.kind, part.at, part.values)
             for letter, variable, part in zip("fg", (self.x_variable_, self.y_variable_), self.panels_, strict=True)
         ]
-        return figures().modes(sides, self.singular_values_)
+        return charts().modes(sides, self.singular_values_)
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from featgeo.models.base import (
     ComponentsReport,
     Decomposition,
     DependenceComponent,
-    figures,
     h_score_on,
     support_of,
     warn_of_doubts,
@@ -38,6 +37,7 @@ from featgeo.models.identification import (
     read_rows,
     shown,
 )
+from featgeo.report import charts
 from featgeo.schema import saved
 from featgeo.watch import watched
 
@@ -303,7 +303,7 @@ class MultimodalDecomposition(Decomposition):
     def plot(self) -> Figure:
         """A matplotlib figure of the energies on seen and on held-out rows."""
         rows = list(self.energies())
-        return figures().energies(
+        return charts().energies(
             [row.name for row in rows],
             np.array([row.energy for row in rows]),
             np.array([row.held_out for row in rows]),

@@ -22,6 +22,7 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
 from datetime import datetime
 from hashlib import sha256
 from importlib import import_module, metadata
@@ -162,13 +163,14 @@ class _Writer:
         if not isinstance(value, BaseEstimator):
             return {"record": name, "fields": {part: self.encode(getattr(value, part)) for part in fields}}
         state = vars(value)
-        unknown = [part for part in state if part.endswith("_") and part not in fields]
+        left = [part for part in state if part.endswith("_")]
+        unknown = [part for part in left if not any(part == declared.name for declared in fields_of(value))]
         if unknown:
             raise ValueError(f"{unknown} of a {name} cannot be saved: its class does not declare them. Delete them.")
         return {
             "model": name,
             "parameters": self.encode(value.get_params(deep=False)),
-            "attributes": self.encode({part: state[part] for part in state if part.endswith("_")}),
+            "attributes": self.encode({part: state[part] for part in left if part in fields}),
         }
 
     def _array(self, array: np.ndarray) -> Any:

@@ -55,12 +55,24 @@ MOST_BARS = 30  # of a panel, likewise
 FITTED: Any = {"color": THEORY, "label": "rows of the fit"}
 HELD_OUT: Any = {"fmt": "o", "color": ORANGE, "capsize": 3}
 PALETTE = 256  # colours of a small image
+PIXELS_AN_INCH = 110  # of pictures in notebooks
+MOST_TICKS = 30  # of labels along an axis
 styled = mpl.rc_context(STYLE)  # decorates what draws
+
+
+class NotebookFigure(Figure):
+    """A figure that notebooks show as it is, with no backend chosen."""
+
+    def _repr_png_(self) -> bytes:
+        picture = io.BytesIO()
+        with mpl.rc_context(STYLE):
+            self.savefig(picture, format="png", dpi=PIXELS_AN_INCH)
+        return picture.getvalue()
 
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure; inches."""
-    return Figure(figsize=(width, height), layout="constrained", facecolor=PAPER)
+    return NotebookFigure(figsize=(width, height), layout="constrained", facecolor=PAPER)
 
 
 @styled
@@ -240,3 +252,65 @@ def _panel(axes: Any, kind: str, at: NDArray[Any], values: NDArray[Any]) -> None
         axes.set_xticks(place, [str(label) for label in at[strongest]], rotation=60, ha="right", fontsize=8)
     else:
         axes.hist(values, bins=30, color=BLUE)
+
+
+@styled
+def bands(at: NDArray[Any], names: tuple[str, str], quantiles: NDArray[Any], happened: NDArray[Any] | None) -> Figure:
+    """Distributions of a number, row by row: a line for the middle, bands for what lies within 50 % and 90 %.
+
+    Args:
+        at: Where each row stands, (n,), in order: numbers or labels.
+        names: What runs along the axes.
+        quantiles: At 5, 25, 50, 75 and 95 %, (n, 5).
+        happened: What the number was, (n,), as dots.
+    """
+    figure = new_figure(6.4, 3.6)
+    axes, place = figure.add_subplot(xlabel=names[0], ylabel=names[1]), _along(at)
+    step: Any = None if at.dtype.kind in "biuf" else "mid"
+    for low, alpha, label in ((0, 0.2, "90 %"), (1, 0.35, "50 %")):
+        ends = quantiles[:, low], quantiles[:, 4 - low]
+        axes.fill_between(place, *ends, color=BLUE, alpha=alpha, linewidth=0, label=label, step=step)
+    axes.plot(place, quantiles[:, 2], color=BLUE, label="median", drawstyle="steps-mid" if step else "default")
+    if happened is not None:
+        axes.plot(place, happened, ".", color=ORANGE, markersize=3, label="what happened")
+    _ticks(axes, at)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return figure
+
+
+@styled
+def shares(at: NDArray[Any], names: tuple[str, str], labels: Sequence[str], probability: NDArray[Any]) -> Figure:
+    """Probabilities of labels, row by row, on top of each other.
+
+    Args:
+        at: Where each row stands, (n,), in order: numbers or labels.
+        names: What runs along the axes.
+        labels: What is probable, from the bottom up.
+        probability: Of each, (n, m).
+    """
+    figure = new_figure(6.4, 3.6)
+    axes, place = figure.add_subplot(xlabel=names[0], ylabel=names[1], ylim=(0, 1)), _along(at)
+    step: Any = None if at.dtype.kind in "biuf" else "mid"
+    tops = np.cumsum(np.insert(probability, 0, 0.0, axis=1), axis=1).T
+    for i, label in enumerate(labels):
+        colour, alpha = SERIES[i % len(SERIES)], 1 / (1 + i // len(SERIES))
+        axes.fill_between(
+            place, tops[i], tops[i + 1], color=colour, alpha=0.8 * alpha, linewidth=0, label=label, step=step
+        )
+    _ticks(axes, at)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
+    return figure
+
+
+def _along(at: NDArray[Any]) -> NDArray[Any]:
+    """Places of rows along an axis: labels stand in a row, in the order of the rows."""
+    return at if at.dtype.kind in "biuf" else np.arange(len(at))
+
+
+def _ticks(axes: Any, at: NDArray[Any]) -> None:
+    """Name labels once, in the middle of their rows."""
+    if at.dtype.kind in "biuf":
+        return
+    names, first, counts = np.unique(at.astype(str), return_index=True, return_counts=True)
+    kept = np.argsort(-counts, kind="stable")[:MOST_TICKS]
+    axes.set_xticks((first + (counts - 1) / 2)[kept], names[kept], rotation=60, ha="right", fontsize=8)
