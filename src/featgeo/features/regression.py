@@ -81,14 +81,14 @@ class LandmarkSpace(Space):
 
     def forward(self, rows: Rows) -> Tensor:
         """The kernel of each row and each point, (n, m)."""
-        additive = total = torch.zeros((), dtype=torch.float64, device=rows.device)
-        for column, point in zip(self.columns, self.tensor("points").T, strict=True):
-            at = scored(column, rows)
-            ranked = isinstance(column, RankSpace)
-            distance = (at - point).square() if ranked else SYMBOL_DISTANCE * (at != point).double()
-            additive, total = additive + gaussian(distance), total + distance
+        points = zip(self.columns, self.tensor("points").T, strict=True)
+        distances = (_squared_distance(column, rows, point) for column, point in points)
+        first = next(distances)
         if len(self.columns) == 1:
-            return torch.stack([gaussian(total, width) for width in self.widths]).sum(dim=0)
+            return torch.stack([gaussian(first, width) for width in self.widths]).sum(dim=0)
+        additive, total = gaussian(first), first
+        for distance in distances:
+            additive, total = additive + gaussian(distance), total + distance
         return additive / len(self.columns) + gaussian(total / len(self.columns))
 
 
@@ -139,6 +139,12 @@ def scored(column: Column, rows: Rows) -> Tensor:
     if isinstance(column, TableSpace):
         return column.position(rows)[:, None]
     return normal_quantile(column.forward(rows)).nan_to_num()
+
+
+def _squared_distance(column: Column, rows: Rows, points: Tensor) -> Tensor:
+    """Of each row and each point, (n, m)."""
+    at = scored(column, rows)
+    return (at - points).square() if isinstance(column, RankSpace) else SYMBOL_DISTANCE * (at != points).double()
 
 
 def gaussian(squared_distances: Tensor, width: float = 1.0) -> Tensor:
