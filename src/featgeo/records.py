@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -67,7 +67,13 @@ class Records(Shown):
 
 
 class Result(Shown):
-    """A dataclass that prints itself, shows itself in a notebook, and becomes a dictionary or a data frame."""
+    """A dataclass that prints itself, shows itself in a notebook, and becomes a dictionary or a data frame.
+
+    Attributes:
+        each: What the entries of its arrays are of, such as "mode": then a frame has a row for each; else a single one.
+    """
+
+    each: ClassVar[str] = ""
 
     def to_dict(self) -> dict[str, Any]:
         """All fields by name, as plain values: lists for arrays, None for what is no number."""
@@ -82,9 +88,15 @@ class Result(Shown):
         return self.records().to_frame(backend)
 
     def records(self) -> Records:
-        """The result as rows; where it is none of several parts, all that are single values in one."""
-        values = {name: value for name, value in self.to_dict().items() if not isinstance(value, dict | list)}
-        return Records(type(self).__name__, {name: [value] for name, value in values.items()})
+        """The result as rows: one with all single values, or one for each entry of its arrays."""
+        told, title = self.to_dict(), type(self).__name__
+        if not self.each:
+            single = {name: [value] for name, value in told.items() if not isinstance(value, dict | list)}
+            return Records(title, single)
+        arrays = [name for name in told if getattr(getattr(self, name), "ndim", 0) == 1]
+        size = max((len(told[name]) for name in arrays), default=0)
+        columns = {name: told[name] for name in arrays if len(told[name]) == size}
+        return Records(title, {self.each: list(range(1, size + 1)), **columns})
 
 
 def as_plain(value: Any) -> Any:

@@ -26,14 +26,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 from sklearn.base import clone
 
-from featgeo.card import Card, Shown
+from featgeo.card import Card
 from featgeo.evidence.blocks import LIMIT_ROWS
 from featgeo.evidence.shuffling import (
     Evidence,
@@ -47,6 +47,7 @@ from featgeo.features.variables import Model, Rows, in_turn
 from featgeo.geometry.validation import Array, check_level, shown
 from featgeo.learning.data import Pairs
 from featgeo.models import ModalDecomposition
+from featgeo.records import Result
 from featgeo.tuning import in_force
 
 Half = tuple[Rows, Rows]
@@ -139,7 +140,7 @@ def score_evidence(f: Array, g: Array, weights: Array, shuffling: Shuffling) -> 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeldOutSpectrum(Shown):
+class HeldOutSpectrum(Result):
     """Strengths of modes on rows that had no part in learning them; print it for a table.
 
     Attributes:
@@ -157,6 +158,8 @@ class HeldOutSpectrum(Shown):
     pvalue: Array
     n_rows: int
     level: float = 0.95
+
+    each: ClassVar[str] = "mode"
 
     def card(self) -> Card:
         """A row for each mode."""

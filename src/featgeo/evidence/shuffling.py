@@ -34,11 +34,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from featgeo.card import Card, Shown
+from featgeo.card import Card
 from featgeo.features.columns import counted
 from featgeo.features.spaces import check_not_constant
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_real, check_same_rows, check_whole, generator_of
+from featgeo.records import Result
 from featgeo.tuning import in_force
 
 
@@ -170,7 +171,7 @@ Groups = list[np.ndarray]
 
 
 @dataclass(frozen=True, repr=False)
-class Evidence(Shown):
+class Evidence(Result):
     """The outcome of a test.
 
     Attributes:

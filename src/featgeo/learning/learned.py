@@ -59,6 +59,16 @@ class Component:
             scores,
         )
 
+    def turned(self, sign: Array) -> Component:
+        """The same modes, each with the sign of both functions changed where it is -1, (k,)."""
+        f, g = (
+            replace(
+                side, affine=replace(side.affine, weight=side.affine.weight * sign, offset=side.affine.offset * sign)
+            )
+            for side in (self.f, self.g)
+        )
+        return replace(self, f=f, g=g, rotations=self.rotations * sign)
+
     def sound(self) -> int:
         """How many modes to keep: all, unless held-out rows find less in them than in no dependence.
 
@@ -175,6 +185,16 @@ class Learned:
     residual: float
     unseen: Unseen | None = field(default=None, metadata=NOT_SAVED)
     dropped: tuple[str, ...] = ()
+
+    def turned(self, sign: Array) -> Learned:
+        """The same with other signs of the last component, (k,)."""
+        *others, last = self.components
+        unseen = self.unseen
+        if unseen is not None:
+            every = np.append(np.ones(unseen.f.shape[1] - len(sign)), sign)
+            final = unseen.final * sign if unseen.final.shape[1:] == sign.shape else unseen.final
+            unseen = replace(unseen, f=unseen.f * every, final=final)
+        return replace(self, components=(*others, last.turned(sign)), unseen=unseen)
 
     def without_harm(self, setting: Setting) -> Learned:
         """The same without modes that held-out rows call worse than no dependence; every way of learning ends here.

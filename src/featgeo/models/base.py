@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import MAX_ROWS, Support
-from featgeo.card import Card, Shown
+from featgeo.card import Card
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import FeatureFunction, check_not_constant
@@ -34,6 +34,7 @@ from featgeo.learning.learned import Component, Learned
 from featgeo.learning.setting import Plan
 from featgeo.models.persistence import save
 from featgeo.nesting.scores import h_score_of_modes
+from featgeo.records import Records, Result
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 
@@ -102,7 +103,7 @@ class FitWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DependenceComponent(Shown):
+class DependenceComponent(Result):
     """One component of the dependence, with its spectrum and its energy; print it for a line of text.
 
     Attributes:
@@ -123,6 +124,8 @@ class DependenceComponent(Shown):
     energy_: float
     held_out_energy_: float
     held_out_energy_error_: float
+
+    each: ClassVar[str] = "mode"
 
     @classmethod
     def of(cls, name: str, component: Component) -> DependenceComponent:
@@ -160,7 +163,7 @@ class DependenceComponent(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ComponentsReport(Shown):
+class ComponentsReport(Result):
     """What the components of a fit hold; print it for a table.
 
     Attributes:
@@ -176,6 +179,16 @@ class ComponentsReport(Shown):
     dropped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     posterior: Any = None
+
+    def records(self) -> Records:
+        """A row for each component."""
+        told = ("energy_", "held_out_energy_", "held_out_energy_error_")
+        columns: dict[str, list[Any]] = {
+            "component": [part.name for part in self.components],
+            "modes": [len(part.singular_values_) for part in self.components],
+            **{name[:-1]: [getattr(part, name) for part in self.components] for name in told},
+        }
+        return Records("Components", columns)
 
     def card(self) -> Card:
         """A row for each component."""
@@ -242,7 +255,7 @@ class Panel:
 
 @saved
 @dataclass(frozen=True, eq=False, repr=False)
-class Report(Shown):
+class Report(Result):
     """Diagnostics of a fitted decomposition; print it for a table.
 
     Attributes:
@@ -279,6 +292,8 @@ class Report(Shown):
     spaces: tuple[str, str]
     ridge: float
     doubts: tuple[str, ...] = ()
+
+    each: ClassVar[str] = "mode"
 
     def card(self) -> Card:
         """Strengths with what held-out rows say of them, mode by mode."""

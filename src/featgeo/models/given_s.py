@@ -28,7 +28,7 @@ from sklearn.utils.validation import _is_fitted
 from featgeo.assembly import Conditional
 from featgeo.assembly.conditional import Calibration, MassLink, Recalibration, Support, best_share, losses
 from featgeo.assembly.density import Smoothing
-from featgeo.card import Card, Shown
+from featgeo.card import Card
 from featgeo.features.combined import ProductSpace, two_dimensional
 from featgeo.features.recipes import Recipe, is_finite, recipes
 from featgeo.features.regression import CentredSpace
@@ -40,6 +40,7 @@ from featgeo.learning.setting import Block, Plan
 from featgeo.models.base import mean_and_error
 from featgeo.models.modal import ModalDecomposition
 from featgeo.models.predictors import FeatureClassifier, FeatureRegressor
+from featgeo.records import Result
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 
@@ -297,7 +298,7 @@ Way = Literal["formula", "features"]
 
 @saved
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(Shown):
+class Posterior(Result):
     """How Y given X and S is assembled, and how it fares on rows that its features have not seen.
 
     Attributes:

@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from featgeo.card import Card, Shown
+from featgeo.card import Card
 from featgeo.features.columns import present, rows_of, stacked, taken
 from featgeo.features.variables import Variable
 from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.solve import Search, solve
 from featgeo.learning.sources import LearnedSources, smooth_search
 from featgeo.models.base import check_varying, mean_and_error
+from featgeo.records import Records, Result, as_plain
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 
@@ -130,7 +131,7 @@ Group = tuple[str, ...]
 
 @saved
 @dataclass(frozen=True, repr=False)
-class Identified(Shown):
+class Identified(Result):
     """Whether a component was learned, and why.
 
     Attributes:
@@ -280,7 +281,7 @@ class Energy:
 
 @saved
 @dataclass(frozen=True, repr=False)
-class Energies(Shown):
+class Energies(Result):
     """Energies of all steps; print it for a table, index it by name.
 
     Attributes:
@@ -297,6 +298,15 @@ class Energies(Shown):
         if name not in named:
             raise KeyError(f"There is no step {name!r}. The steps are {list(named)}.")
         return named[name]
+
+    def records(self) -> Records:
+        """A row for each step."""
+        told = [as_plain(row) for row in self.rows]
+        names = [name for name in (told[0] if told else ()) if not isinstance(told[0][name], list | dict)]
+        columns: dict[str, list[Any]] = {name: [row[name] for row in told] for name in names}
+        for end, name in enumerate(("low", "high")):
+            columns[name] = [row.interval[end] for row in self.rows]
+        return Records("Energies", columns)
 
     def card(self) -> Card:
         """A row for each step."""

@@ -13,7 +13,7 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from featgeo.card import Card, Shown
+from featgeo.card import Card
 from featgeo.features.spaces import Encoding
 from featgeo.features.variables import Variable, in_turn
 from featgeo.geometry.validation import Array, as_features, check_same_rows, seed_of
@@ -23,11 +23,12 @@ from featgeo.learning.learned import Component
 from featgeo.learning.setting import Plan, Setting
 from featgeo.models.base import mean_and_error
 from featgeo.nesting.scores import h_score_of_modes
+from featgeo.records import Result
 from featgeo.tuning import in_force
 
 
 @dataclass(frozen=True, repr=False)
-class Leakage(Shown):
+class Leakage(Result):
     """What features tell about Z on rows that neither they nor the predictors of Z were fitted to.
 
     Attributes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
+from scipy.stats import rankdata
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
@@ -18,7 +19,7 @@ from featgeo.features.columns import counted, shape_of
 from featgeo.features.given import given_recipe
 from featgeo.features.variables import Parts, Rows, Variable
 from featgeo.geometry.validation import Array, check_choice, check_flag, check_same_rows, seed_of
-from featgeo.learning.data import Pairs, Stream
+from featgeo.learning.data import Pairs, Stream, some_rows
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component, Learned
 from featgeo.learning.setting import Block, Setting, Solver, Step
@@ -36,6 +37,7 @@ from featgeo.models.base import (
     support_of,
     warn_of_doubts,
 )
+from featgeo.models.importance import Importance, effects_of, importance_of
 from featgeo.models.information import Information, Told
 from featgeo.models.leakage import Leakage, leakage
 from featgeo.report import charts
@@ -44,6 +46,8 @@ from featgeo.watch import watched
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Picture = Literal["modes", "spectrum", "columns", "effects"]
 
 
 @saved
@@ -96,6 +100,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     panels_: tuple[Panel, Panel] = field(init=False)
     information_: Information | None = field(init=False)
     told_y_: Any = field(init=False, metadata=NOT_SAVED)
+    told_x_: Any = field(init=False, metadata=NOT_SAVED)
+    importance_: Any = field(init=False, metadata=NOT_SAVED)
 
     @watched
     def fit(self, X: Any, y: Any = None, Z: Any = None, sample_weight: Any = None) -> ModalDecomposition:
@@ -120,10 +126,10 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         head = data.head if isinstance(data, Stream) else data
         head.check_y()
         check_varying(X=head.x.of("x"), Y=head.y.of("y"))
-        self.learned_ = learn(data, self._setting(), plan)
+        self.learned_ = self._upwards(learn(data, self._setting(), plan), head.y.of("y"))
         self.support_ = self._support(head.y.of("y").on(torch.device(plan.device)), seed)
         self._calibrate(head.y.of("y"))
-        self.told_y_, self.information_ = head.y.of("y"), self._by_counts(head)
+        self.told_x_, self.told_y_, self.information_ = head.x.of("x"), head.y.of("y"), self._by_counts(head)
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
         self.report_ = diagnose(self.learned_, self.components_, self._own_support, head, seed)
         sample = head.sample(PANEL_ROWS, seed)
@@ -162,6 +168,29 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             return None
         told = Told.by_counts(data.x.of("x"), data.y.of("y"))
         return None if told is None else told.information()
+
+    def importance(self, X: Any = None, y: Any = None) -> Importance:
+        """Which columns of X matter, in all and for each mode: what each holds alone, adds to all others, and shares.
+
+        Told by rows of the fit that were held out from the features that judge them, and kept; a model from a file, and
+        one with Z, needs rows.
+
+        Args:
+            X: Rows of X, not those of the fit.
+            y: Rows of Y.
+        """
+        if X is not None:
+            if y is None:
+                raise ValueError("Importance is judged by what Y was: pass importance(X, y).")
+            a, g = self.transform(X, y)
+            return importance_of(self._x_rows(X), a * self.singular_values_, g, seed_of(self.random_state))
+        if not hasattr(self, "importance_"):
+            unseen = self.learned_.unseen
+            if unseen is None or hasattr(self, "z_variable_"):
+                raise ValueError("No held-out rows are there to judge by. Pass rows: importance(X, y).")
+            a, g = unseen.f[:, unseen.f.shape[1] - self.n_modes_ :], self._main.g(self.told_y_.take(unseen.rows))
+            self.importance_ = importance_of(self.told_x_.take(unseen.rows), a, g, seed_of(self.random_state))
+        return self.importance_
 
     def pointwise_information(self, X: Any, y: Any, Z: Any = None) -> Array:
         """Log p(y|x) / p(y) of each row, in nats, (n,): which rows carry the dependence, and which speak against it.
@@ -273,9 +302,24 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         """How far the fit can be trusted: held-out spectrum, stability, orthogonality, rows behind each mode."""
         return self.report_
 
-    def plot(self, what: Literal["modes", "spectrum"] = "modes") -> Figure:
-        """A matplotlib figure of the modes f_i and g_i, or of the spectrum on seen and held-out rows."""
-        check_choice(what, "what", ("modes", "spectrum"))
+    def plot(self, what: Picture = "modes", X: Any = None, y: Any = None) -> Figure:
+        """A matplotlib figure.
+
+        Args:
+            what: "modes" f_i and g_i; the "spectrum" on seen and held-out rows; "columns" of X, ranked by what they
+                hold alone and add; or "effects": the modes, and E[Y|x] or the probability of each label, along the
+                columns that matter.
+            X: Rows for "columns" and "effects" of a model from a file; else held-out rows of the fit are there.
+            y: Rows of Y, for the same.
+        """
+        check_choice(what, "what", get_args(Picture))
+        if what in ("columns", "effects"):
+            importance = self.importance(X, y)
+            if what == "columns":
+                return importance.plot()
+            rows = self._x_rows(X) if X is not None else self.told_x_
+            some = rows.take(some_rows(len(rows), 0, PANEL_ROWS))
+            return charts().effects(*effects_of(some, importance, self._main, self.calibration_, self._own_support))
         if what == "spectrum":
             return charts().spectrum(self.report_.sigma, self.report_.held_out_sigma, self.report_.held_out_error)
         sides = [
@@ -309,6 +353,15 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         blocks = {"orthogonal_to": given, "x": Block(self.x_space, of=("x",) if with_z else ())}
         steps = Step("all", ("orthogonal_to",), ("y",)), Step(self._n_modes(), ("x",))
         return Setting(blocks, {"y": Block(self.y_space)}, steps)
+
+    def _upwards(self, learned: Learned, y: Rows) -> Learned:
+        """Where Y is a number, modes grow with it, and so f_1 with E[Y|x]."""
+        if len(y.variable.columns) != 1 or y.variable.columns[0].kind != "number":
+            return learned
+        some = y.take(some_rows(len(y), 0, PANEL_ROWS))
+        ranks = rankdata(some.single_numbers)
+        together = (ranks - ranks.mean()) @ learned.components[-1].g(some)
+        return learned.turned(np.where(together < 0, -1.0, 1.0))
 
     @property
     def _main(self) -> Component:

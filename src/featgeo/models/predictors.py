@@ -114,6 +114,11 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
         """Probability of each label of `classes_`, (n, m)."""
         return self.given(X, Z=Z).proba()
 
+    def predict_log_proba(self, X: Any, Z: Any = None) -> Array:
+        """The logarithms of `predict_proba`, (n, m)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, Z))
+
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Accuracy on the given rows; a label that the fit never saw is never right."""
         return self._mean_score(_accuracy, _labels(y), self.predict(X, Z), sample_weight)

@@ -302,6 +302,55 @@ def shares(at: NDArray[Any], names: tuple[str, str], labels: Sequence[str], prob
     return figure
 
 
+@styled
+def importance(names: Sequence[str], totals: NDArray[Any]) -> Figure:
+    """Ranked bars of what columns hold alone, and marks for what they add to all others.
+
+    Args:
+        names: Of the columns, the strongest first.
+        totals: Alone, its standard error, added, its standard error, (d, 4).
+    """
+    figure = new_figure(6.4, 1.3 + 0.34 * len(names))
+    axes, at = figure.add_subplot(xlabel=r"energy, $\sum_i \sigma_i^2$"), np.arange(len(names))[::-1]
+    axes.barh(at, totals[:, 0], xerr=2 * totals[:, 1], color=THEORY, ecolor=GREY, label="alone (2 s.e.)")
+    axes.errorbar(totals[:, 2], at, xerr=2 * totals[:, 3], label="added to all others (2 s.e.)", **HELD_OUT)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.set_yticks(at, names)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+@styled
+def effects(titles: Sequence[str], columns: Sequence[tuple[str, NDArray[Any], NDArray[Any], NDArray[Any]]]) -> Figure:
+    """Means of functions along columns, over how many rows there are: a row of panels for each column.
+
+    Args:
+        titles: What is averaged, (c,).
+        columns: For each its name, places in order or labels (m,), their shares of the rows (m,), the means (m, c).
+    """
+    figure = new_figure(2.4 * len(titles), 2.3 * len(columns))
+    first: dict[int, Any] = {}  # all columns on one scale
+    for row, (name, at, shares, means) in enumerate(columns):
+        numbers = at.dtype.kind in "biuf"
+        place = _along(at)
+        for i, title in enumerate(titles):
+            cell = len(columns), len(titles), row * len(titles) + i + 1
+            axes = figure.add_subplot(*cell, xlabel=name, sharey=first.get(i))
+            first.setdefault(i, axes)
+            behind = axes.twinx()
+            width = np.gradient(place.astype(float)) if len(place) > 1 else np.ones(1)
+            behind.bar(
+                place, shares / width if numbers else shares, width=width if numbers else 0.8, color=LINE, alpha=0.4
+            )
+            behind.set(yticks=[], zorder=0)
+            behind.spines["right"].set_visible(False)
+            axes.set(zorder=1, title=title if row == 0 else "")
+            axes.plot(place, means[:, i], "-" if numbers else "o", color=BLUE)
+            if not numbers:
+                _ticks(axes, at)
+    return figure
+
+
 def _along(at: NDArray[Any]) -> NDArray[Any]:
     """Places of rows along an axis: labels stand in a row, in the order of the rows."""
     return at if at.dtype.kind in "biuf" else np.arange(len(at))

@@ -1,0 +1,124 @@
+"""Which columns matter: energies of single columns as they are, copies add nothing, noise holds nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.stats import norm
+
+import featgeo as fg
+
+
+def _rows(seed: int, n: int = 3000) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.standard_normal((n, 3)), columns=["line", "gate", "noise"])
+    X["copy"], X["town"] = X["line"] * 2 + 1, rng.choice(["Rome", "Oslo", "Bern"], n)
+    sign = np.where(X["gate"] > 0, 1, -1)
+    turned = rng.standard_normal(n)
+    X["turned"] = turned  # with the sign of "gate", which tells nothing by itself
+    y = -X["line"] + turned * sign + (X["town"] == "Rome") + 0.5 * rng.standard_normal(n)
+    return X, y.to_numpy()
+
+
+@pytest.fixture(scope="module")
+def told() -> tuple[fg.FeatureRegressor, fg.models.importance.Importance]:
+    model = fg.FeatureRegressor(random_state=0).fit(*_rows(40_001))
+    return model, model.importance()
+
+
+def test_columns_hold_and_add_what_they_do(told):
+    _, found = told
+    alone, alone_error, added, added_error = (dict(zip(found.columns, part, strict=True)) for part in found.totals.T)
+    assert {found.columns[i] for i in found.clear} == {"line", "copy", "town", "gate", "turned"}
+    assert abs(alone["noise"]) <= 2 * alone_error["noise"] + 1e-12
+    assert abs(added["noise"]) <= 3 * added_error["noise"]
+    assert alone["copy"] == pytest.approx(alone["line"], rel=1e-6)  # the same ranks
+    for name in ("line", "copy"):  # each says what the other does
+        assert alone[name] > 5 * alone_error[name]
+        assert added[name] < 0.05 * alone[name]
+    for name in ("gate", "turned"):  # only together
+        assert alone[name] < 0.3 * added[name]
+        assert added[name] > 5 * added_error[name]
+    assert abs(alone["gate"]) <= 2 * alone_error["gate"] + 1e-12  # "turned" tells how far from its mean Y lies
+    shared = {frozenset(pair): value for pair, value in zip(found.pairs, found.shared, strict=True)}
+    assert shared[frozenset({"line", "copy"})] == pytest.approx(alone["line"], rel=0.05)
+    assert shared[frozenset({"gate", "turned"})] < -0.1
+
+
+def test_what_a_column_holds_alone_is_the_energy_of_its_own_dependence():
+    rng = np.random.default_rng(40_002)
+    X = rng.standard_normal((4000, 2))
+    y = np.sign(X @ [1.0, 0.5] + 0.5 * rng.standard_normal(4000))
+    model = fg.FeatureClassifier(random_state=0).fit(X, y)
+    found = model.importance()
+    x = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    for i, (own, other) in enumerate([(1.0, 0.5), (0.5, 1.0)]):
+        mean = 2 * norm.cdf(own * x / np.sqrt(other**2 + 0.25)) - 1  # E[y|x_i], and Y has variance 1
+        assert found.totals[i, 0] == pytest.approx(np.mean(mean**2), abs=3 * found.totals[i, 1] + 0.01)
+
+
+def test_rows_may_be_passed_and_modes_add_up(told, tmp_path):
+    model, own = told
+    np.testing.assert_allclose(own.alone.sum(axis=1), own.totals[:, 0])
+    np.testing.assert_allclose(own.added.sum(axis=1), own.totals[:, 2])
+    X, y = _rows(40_003)
+    fresh = model.importance(X, y)
+    ranks = [list(found.order) for found in (own, fresh)]
+    assert set(ranks[0][:5]) == set(ranks[1][:5])
+    model.save(tmp_path / "model")
+    again = fg.load(tmp_path / "model")
+    np.testing.assert_allclose(again.importance(X, y).totals, fresh.totals)
+    with pytest.raises(ValueError, match=r"Pass rows: importance\(X, y\)"):
+        again.importance()
+    with pytest.raises(ValueError, match="what Y was"):
+        again.importance(X)
+
+
+def test_it_becomes_a_frame_a_dictionary_and_a_table(told):
+    _, found = told
+    frame = found.to_frame()
+    assert list(frame.columns) == ["column", "mode", "alone", "alone_error", "added", "added_error"]
+    assert len(frame) == 6 * (1 + len(found.energy))
+    assert found.to_dict()["columns"] == list(found.columns)
+    assert "gate and turned tell more together" in repr(found)
+    assert "<table" in found._repr_html_()
+
+
+def test_figures_show_columns_and_effects(told):
+    model, found = told
+    (axes,) = model.plot("columns").axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == [found.columns[i] for i in found.order]
+    effects = model.plot("effects")
+    assert effects._repr_png_().startswith(b"\x89PNG")
+    titles = [axes.get_title() for axes in effects.axes if axes.get_title()]
+    assert titles[-1] == "E[Y | x]"
+    labels = fg.FeatureClassifier(random_state=0).fit(*_labelled()).plot("effects")
+    assert {"P(no | x)", "P(yes | x)"} <= {axes.get_title() for axes in labels.axes}
+
+
+def _labelled() -> tuple[pd.DataFrame, np.ndarray]:
+    X, y = _rows(40_004, 800)
+    return X[["line", "town"]], np.where(y > 0, "yes", "no")
+
+
+@pytest.mark.parametrize("slope", [-1.0, 1.0])
+def test_the_first_mode_grows_with_the_mean(slope):
+    rng = np.random.default_rng(40_005)
+    x = rng.standard_normal(1000)
+    y = slope * x + rng.standard_normal(1000)
+    model = fg.ModalDecomposition(2, random_state=0).fit(x, y)
+    f, g = model.transform(x, y)
+    assert np.corrcoef(f[:, 0], model.given(x).mean())[0, 1] > 0.9
+    assert np.corrcoef(g[:, 0], y)[0, 1] > 0.9
+    np.testing.assert_allclose(model.learned_.unseen.f[:, 0], f[:, 0] * model.singular_values_[0], atol=0.5)
+
+
+def test_images_have_no_columns():
+    rng = np.random.default_rng(0)
+    images, label = rng.standard_normal((200, 1, 4, 4)), rng.integers(0, 2, 200)
+    images[:, 0, 0, 0] += 3 * label
+    model = fg.ModalDecomposition(1, x_space=torch.nn.Flatten(), random_state=0).fit(images, label)
+    with pytest.raises(ValueError, match="no columns"):
+        model.importance()
