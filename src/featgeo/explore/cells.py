@@ -30,7 +30,7 @@ Kind = Literal["number", "label", "date"]
 MOST_JOINT = 256  # cells of several columns together: tables with all others are kept
 MOST_KNOWN = 10_000  # labels whose names are kept, so that those of later files are known to be new
 POWERS = 2  # of normal scores, and
-TAIL_POWERS = 1  # beyond these
+TAIL_POWERS = 2  # beyond these
 GIVEN = "(given, together)"  # a column of cells of several given ones, which is nobody's own
 OTHERS = "(others)"
 MISSING = "(missing)"
@@ -178,8 +178,8 @@ def _dates(values: Sequence[float] | Array, finer: int) -> list[str]:
 def _waves(ranks: Array, d: int) -> Array:
     """The first d functions of ranks between 0 and 1, (m, d), from smooth to rough.
 
-    Powers of normal scores, which many laws are smooth in, take turns with half-waves, which serve all others; a higher
-    power, which rests on the outermost rows, is the last of many functions.
+    Powers of normal scores, which many laws are smooth in, take turns with half-waves, which serve all others; higher
+    powers, which rest on the outermost rows, are the last of many functions.
     """
     half_waves = np.cos(np.pi * np.multiply.outer(ranks, np.arange(1, d + 1)))
     powers = np.polynomial.hermite_e.hermevander(ndtri(ranks), POWERS + TAIL_POWERS)[:, 1:]
