@@ -133,7 +133,7 @@ class Options:
 
     # Exploring
     explore_cells: int = 256  # of a number, at most; fewer where columns are many
-    explore_waves: tuple[int, ...] = (4, 12, 32)  # functions of a number at three resolutions, few, more and many
+    explore_waves: tuple[int, ...] = (4, 12, 34)  # functions of a number at three resolutions, few, more and many
     explore_steps: int = 12  # intervals of a number on which a function may be constant, at most
     equal_rows: int = 4  # rows that are equal to a row, on average, up to which folds are dealt by what rows hold
     least_gain: float = 1e-3  # over what those before hold, for a column to be among the fewest that tell of a target

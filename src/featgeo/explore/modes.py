@@ -137,16 +137,18 @@ def _resolutions(
     """Each resolution: the pairs that it is for, their modes, what held-out rows say, how many functions they have."""
     sizes = np.array([[column.resolutions for column in pair] for pair in columns])  # (P, 2, 3)
     yield np.arange(len(columns)), *Modes.smooth(batch, sizes[..., 0]), sizes[..., 0].sum(axis=1)
-    finer = _hold_more(batch, sizes, 1)
-    first, second, both = (_hold_more(batch, sizes, 2, sides) for sides in ((0,), (1,), (0, 1)))
-    together = (first == second) & (first | both)  # many waves of one side are told best beside fewer of the other
-    for these, levels in ((finer, (1, 1)), (together, (2, 2)), (first & ~second, (2, 1)), (second & ~first, (1, 2))):
-        index = np.flatnonzero(these)
-        own = np.stack([sizes[index, side, level] for side, level in enumerate(levels)], axis=1)
-        if len(index):
-            yield index, *Modes.smooth(batch.taken(index), own), own.sum(axis=1)
+    rough = np.zeros(len(columns), dtype=bool)
+    for level in (1, 2):
+        first, second, both = (_hold_more(batch, sizes, level, sides) for sides in ((0,), (1,), (0, 1)))
+        rough |= first | second | both
+        together = (first == second) & (first | both)  # more waves of one side are told best beside fewer of the other
+        for these, lower in ((together, (0, 0)), (first & ~second, (0, 1)), (second & ~first, (1, 0))):
+            index = np.flatnonzero(these)
+            own = np.stack([sizes[index, side, level - less] for side, less in enumerate(lower)], axis=1)
+            if len(index):
+                yield index, *Modes.smooth(batch.taken(index), own), own.sum(axis=1)
     can = np.array([[column.kind != "label" and not column.is_finite for column in pair] for pair in columns])
-    index = np.flatnonzero((finer | first | second | both) & can.any(axis=1))
+    index = np.flatnonzero(rough & can.any(axis=1))
     if len(index):
         yield index, *_stepped(batch.taken(index), can[index], sizes[index].max(axis=0))
 
