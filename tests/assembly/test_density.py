@@ -7,8 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 import featgeo as fg
-from featgeo.assembly.conditional import Calibration, Recalibration, Support
-from featgeo.assembly.density import Kernels, Smoothing, smoothed
+from featgeo.assembly.conditional import Calibration, Kernels, Recalibration, Smoothing, Support, smoothed
 
 
 def _values(seed: int = 0, zeros: bool = False) -> np.ndarray:
