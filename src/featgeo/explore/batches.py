@@ -13,7 +13,19 @@ from functools import cached_property
 import numpy as np
 
 from featgeo.explore.counting import Counts
-from featgeo.explore.tails import RUNGS, ample_sizes, are_new, at_rungs, block_tail, kurtosis_so_far, rungs
+from featgeo.explore.tails import (
+    RUNGS,
+    Null,
+    Peaks,
+    ample_sizes,
+    are_new,
+    at_rungs,
+    block_tail,
+    excess_so_far,
+    hypergeometric_tails,
+    rungs,
+)
+from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 
 MOST_ENTRIES = 2**21  # of the tables of a batch: memory
@@ -143,19 +155,33 @@ class Batch:
         rows, columns = (margin.sum(axis=1) / n[:, None] for margin in self.margins)
         most = int(RUNGS[-1])
         f, g = self.f[..., :most], self.g[..., :most]
-        n_f, n_g = ample_sizes(kurtosis_so_far(f, rows), kurtosis_so_far(g, columns), n)
-        energy = (n - 1)[:, None, None] * self.energy[:, :most, :most]
-        fourth = [
-            np.einsum("pa,pak->pk", margin, np.square(np.square(h).cumsum(axis=2)))
-            for margin, h in ((rows, f), (columns, g))
-        ]
+        n_f, n_g = ample_sizes(excess_so_far(f, rows), excess_so_far(g, columns), n)
         a, b = rungs(n_f), rungs(n_g)
-        place = np.arange(len(n))[:, None]
-        of_f, of_g = (each[place, np.maximum(sizes - 1, 0)] for each, sizes in zip(fourth, (a, b), strict=True))
-        size = (a[:, :, None] * b[:, None, :]).astype(np.float64)
-        added = (of_f[:, :, None] * of_g[:, None, :] - size**2 - 2 * size) / n[:, None, None]
-        spreads = 2 * size + np.maximum(added, -size)  # no less than half of what chi-square has
-        return block_tail(at_rungs(energy, a, b), size, spreads, (are_new(a), are_new(b)))
+        null = Null.of(Peaks.of(f, rows, a, n), Peaks.of(g, columns, b, n), n)
+        energy = (n - 1)[:, None, None] * at_rungs(self.energy, a, b)
+        result = block_tail(energy, null, (are_new(a), are_new(b)))
+        plain = (n_f == 1) & (n_g == 1) & _have_two_values(f[..., 0], rows) & _have_two_values(g[..., 0], columns)
+        result[plain] = self._two_by_two(np.flatnonzero(plain))
+        return result
+
+    def _two_by_two(self, pairs: np.ndarray) -> Array:
+        """The same of pairs whose first functions have two values each, (P,): two-sided, with half of the own count."""
+        table = self.tables[pairs].sum(axis=1)
+        f, g = (np.where(h[pairs, :, 0] > 0, 1.0, 0.0) for h in (self.f, self.g))
+        both = np.einsum("pa,pab,pb->p", f, table, g)
+        of_f, of_g = np.einsum("pa,pab->p", f, table), np.einsum("pb,pab->p", g, table)
+        tails, at_count = hypergeometric_tails(both, of_f, of_g, table.sum(axis=(1, 2)))
+        return np.minimum(2 * tails - at_count, 1.0)
+
+
+def _have_two_values(functions: Array, margin: Array) -> np.ndarray:
+    """Whether functions, (P, a), have at most two values on cells that hold shares of the rows, (P, a)."""
+    low, high = (
+        side.reduce(functions, axis=1, keepdims=True, where=margin > 0, initial=0.0)
+        for side in (np.minimum, np.maximum)
+    )
+    between = (functions - low) * (high - functions) * (margin > 0)
+    return np.all(between <= COLLINEAR * (high - low) ** 2, axis=1)
 
 
 def _functions(counts: Counts, columns: Sequence[int], rows: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from featgeo.explore.counting import Counts
 from featgeo.explore.gram import Moments, bases_of
 from featgeo.explore.modes import judged, leading
-from featgeo.explore.tails import are_new, at_rungs, block_tail, rungs
+from featgeo.explore.tails import Null, are_new, at_rungs, block_tail, rungs
 from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
@@ -100,10 +100,10 @@ def _partial(x: _Side, y: _Side, seen: Array, held: Array, shares: Array) -> tup
     return Partial(*told, n_modes, unknown), core[:, 0]
 
 
-def _tails(core: Array, rows: float, sizes: Sequence[np.ndarray], null: tuple[Array, Array]) -> Array:
-    """P-values from cores, (P,), given mean and variance of the energies of their blocks under no dependence."""
+def _tails(core: Array, rows: float, sizes: Sequence[np.ndarray], null: Null) -> Array:
+    """P-values from cores, (P,)."""
     energy = at_rungs(np.square(core).cumsum(axis=1).cumsum(axis=2), *sizes)
-    return block_tail(energy * max(rows, 1.0), *null, (are_new(sizes[0]), are_new(sizes[1])))
+    return block_tail(energy * max(rows, 1.0), null, (are_new(sizes[0]), are_new(sizes[1])))
 
 
 def given_dependence(
@@ -169,10 +169,10 @@ def direct_dependence(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Parti
     return replace(found, pvalue=_tails(core, rows, ladders, _same_everywhere(*ladders)))
 
 
-def _same_everywhere(a: np.ndarray, b: np.ndarray) -> tuple[Array, Array]:
-    """Mean and variance of the energies of blocks where all moments are independent normals, (P, rungs, rungs)."""
+def _same_everywhere(a: np.ndarray, b: np.ndarray) -> Null:
+    """The energies of blocks where all moments are independent normals."""
     size = (a[:, :, None] * b[:, None, :]).astype(np.float64)
-    return size, 2 * size
+    return Null.scaled(size, 2 * size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +208,8 @@ class Strata:
         pairs: Sequence[tuple[int, int]],
         orders: Sequence[np.ndarray],
         sides: tuple[_Side, _Side],
-    ) -> tuple[Array, Array]:
-        """Mean and variance of the energies of blocks under independence given the strata, (P, rungs, rungs).
+    ) -> Null:
+        """The energies of blocks under independence given the strata.
 
         Args:
             moments: Where the functions of each column are.
@@ -229,7 +229,7 @@ class Strata:
         weights = np.multiply.outer(self.shares, self.shares).ravel()[:, None]
         means = [(known[i][0] * self.shares[:, None]).T @ known[j][0] for i, j in pairs]
         spreads = [2 * (known[i][1] * weights).T @ known[j][1] for i, j in pairs]
-        return np.array(means), np.array(spreads)
+        return Null.scaled(np.array(means), np.array(spreads))
 
 
 def _traces(inside: Array, sizes: np.ndarray) -> tuple[Array, Array]:

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import gammaln, ndtr, ndtri
+from scipy.special import ndtri
 
 from featgeo.explore.cells import OTHERS, Cells
+from featgeo.explore.tails import hypergeometric_tails
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
 MOST_REGIONS = 8  # of a number: more do not fit into a table that people read
 SHORT = 3  # digits of their ends, more where they would be the same
-MOST_TERMS = 2**20  # of sums that are computed at once: memory
-NORMAL_SPREAD = 1_000.0  # from this standard deviation on, the tail is that of a normal law to 2 % at five deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,36 +102,9 @@ def residual_bound(n_regions: int) -> float:
 
 def adjusted_pvalues(table: Array) -> Array:
     """That a region holds so many, or so few, rows by chance, times how many regions there are, (A, B)."""
-    n, spread = table.sum(), _spread(table).ravel()
-    of_a, of_b = (margin.ravel() for margin in np.broadcast_arrays(table.sum(axis=1)[:, None], table.sum(axis=0)))
-    n_regions = int((spread > 0).sum())
-    tails = ndtr(-np.abs(residuals(table))).ravel()
-    exact = np.flatnonzero((spread > 0) & (spread < NORMAL_SPREAD))
-    exact = exact[np.argsort(spread[exact])]  # those of a length beside each other
-    at_once = max(1, MOST_TERMS // _n_terms(spread[exact].max(initial=0.0)))
-    for start in range(0, len(exact), at_once):
-        some = exact[start : start + at_once]
-        tails[some] = _tail(table.ravel()[some], of_a[some], of_b[some], n, _n_terms(spread[some].max()))
-    return (2 * n_regions * np.where(spread > 0, tails, 1.0)).clip(max=1.0).reshape(table.shape)
-
-
-def _n_terms(spread: float) -> int:
-    """Of the sum of a tail; those after them are less than rounding."""
-    return int(9 * spread) + 64
-
-
-def _tail(count: Array, of_a: Array, of_b: Array, n: float, n_terms: int) -> Array:
-    """The hypergeometric probability of a count, or of one farther from its mean on the same side, (R,)."""
-    many = count * n >= of_a * of_b
-    # That few rows of a are in b means that many are not.
-    count, of_b = np.where(many, count, of_a - count), np.where(many, of_b, n - of_b)
-    k = count[:, None] + np.arange(n_terms)
-    most = np.minimum(of_a, of_b)[:, None]
-    inside = np.minimum(k, most)
-    of_a, of_b = of_a[:, None], of_b[:, None]
-    log = _log_choose(of_b, inside) + _log_choose(n - of_b, of_a - inside) - _log_choose(n, of_a)
-    return np.where(k <= most, np.exp(log), 0.0).sum(axis=1)
-
-
-def _log_choose(n: Array | float, k: Array) -> Array:
-    return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+    of_a, of_b = np.broadcast_arrays(table.sum(axis=1)[:, None], table.sum(axis=0))
+    varies = _spread(table) > 0
+    result = np.ones(table.shape)
+    tails, _ = hypergeometric_tails(table[varies], of_a[varies], of_b[varies], np.full(varies.sum(), table.sum()))
+    result[varies] = np.minimum(2 * varies.sum() * tails, 1.0)
+    return result
