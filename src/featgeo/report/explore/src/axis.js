@@ -65,7 +65,9 @@ export function valueScale(column, domain, range, mode) {
 export function ticksOf(column, scale, most) {
   const [from, to] = scale.range();
   const isLog = column.kind === "number" && "base" in scale; // powers of ten alone would be too few
-  const few = /** @type {any[]} */ (scale.ticks(isLog ? 12 : Math.max(most, 2)));
+  const every = /** @type {any[]} */ (scale.ticks(isLog ? 12 : Math.max(most, 2)));
+  const { whole, place } = cellsOf(column);
+  const few = whole && place.every(Number.isInteger) ? every.filter((value) => Number.isInteger(Number(value))) : every; // 1, 2, 3, not 1.5
   const apart = Math.abs(to - from) / Math.max(most * 1.6, 2);
   /** @type {{at: number, text: string}[]} */
   const result = [];

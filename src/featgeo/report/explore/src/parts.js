@@ -57,9 +57,12 @@ export function useSteps(total, step) {
   return isPrinting.value ? total : shown;
 }
 
+/** A name that may be broken after its points, dashes and underscores, before it is broken anywhere. @param {string} name */
+const breakable = (name) => name.split(/(?<=[_./-])(?=[^_./-])/).flatMap((part, i) => (i ? [html`<wbr />`, part] : part));
+
 /** The name of a column. @param {{column: number, most?: number}} props */
 export const Name = ({ column, most }) =>
-  html`<bdi class="name" title=${short(columns[column].name, 200)}>${short(columns[column].name, most)}</bdi>`;
+  html`<bdi class="name" title=${short(columns[column].name, 200)}>${breakable(short(columns[column].name, most))}</bdi>`;
 
 /** @param {{column: number, most?: number}} props */
 export const ColumnLink = ({ column, most }) =>

@@ -63,15 +63,16 @@ function Net({ graph, drawn }) {
   const [ref, width] = useWidth("graph Net");
   const [at, setAt] = useState(-1);
   const { at: points, a, b, strength: own } = graph;
-  const wide = Math.max(...points.map((point) => point[0]), 0.05);
-  const tall = Math.max(...points.map((point) => point[1]), 0.05);
+  const lines = Array.from({ length: drawn }, (_, n) => n);
+  const ends = new Set(lines.flatMap((n) => [a[n], b[n]]));
+  const seen = points.filter((_, i) => ends.has(graph.nodes[i])); // columns without a line leave no room empty
+  const [left, top] = [0, 1].map((axis) => Math.min(...seen.map((point) => point[axis])));
+  const [wide, tall] = [left, top].map((first, axis) => Math.max(...seen.map((point) => point[axis] - first), 0.05));
   const isNarrow = width < 500;
   const [side, edge] = [isNarrow ? 54 : 90, 26];
   const room = Math.max(width - 2 * side, 60);
   const height = Math.min((room * tall * (isNarrow ? HIGHER : 1)) / wide, isNarrow ? 520 : 760) + 2 * edge;
-  const place = new Map(graph.nodes.map((node, i) => [node, [side + (points[i][0] / wide) * room, edge + (points[i][1] / tall) * (height - 2 * edge)]]));
-  const lines = Array.from({ length: drawn }, (_, n) => n);
-  const ends = new Set(lines.flatMap((n) => [a[n], b[n]]));
+  const place = new Map(graph.nodes.map((node, i) => [node, [side + ((points[i][0] - left) / wide) * room, edge + ((points[i][1] - top) / tall) * (height - 2 * edge)]]));
   const nodes = graph.nodes.filter((node) => ends.has(node)).sort((i, j) => Number(j === data.target) - Number(i === data.target));
   const near = new Set(at < 0 ? nodes : lines.filter((n) => a[n] === at || b[n] === at).flatMap((n) => [a[n], b[n]]));
   const letters = isNarrow ? 12 : nodes.length > 40 ? 14 : 20;
