@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 JUDGING_ROWS = 2000  # that choose how to smooth, for time
 GRID = np.array([-6, -4, -2.5, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5, 4, 6])  # where each bell is seen by integrals
+FAINT = 1e-200  # densities below are summed by their logarithms
 TINY = 1e-300  # in place of 0, where logarithms are taken
 BELL = 1.06  # width of the bells that suit n draws of a bell curve, over n^(-1/5) of its own (normal reference)
 # Neighbourhoods of equal mass: every answer costs as much as there are. What few modes say is smooth in the rank of y,
@@ -973,7 +974,17 @@ class Kernels:
             weights = np.log(mass[:, self.where])
         if not len(self.where):
             return np.full(at.shape, -np.inf)
-        return np.stack([self._mixed(weights, column) for column in at.T], axis=1)
+        result = np.empty(at.shape)
+        alone = np.ones(at.shape[1], dtype=bool)  # numbers that are taken one by one
+        if at.shape[1] > 1:
+            shared = np.flatnonzero((at == at[:1]).all(axis=0))  # curves are the same for all rows there
+            for some in np.array_split(shared, 1 + len(shared) * len(self.where) // _CELLS_AT_ONCE):
+                density = mass[:, self.where] @ np.exp(self._logs(at[0, some, None] / self.unit)).T
+                result[:, some] = np.log(np.maximum(density, TINY)) - np.log(self.unit)
+                alone[some] = (density < FAINT).any(axis=0)
+        for column in np.flatnonzero(alone).tolist():
+            result[:, column] = self._mixed(weights, at[:, column])
+        return result
 
     def grid(self) -> tuple[Array, Array]:
         """Places, (l,), and the values of all curves there, (c, l), both in units."""
@@ -993,8 +1004,11 @@ class Kernels:
         weights[row, own] *= (sizes - 1) / sizes
         weights /= weights.sum(axis=1, keepdims=True).clip(min=TINY)
         logs = _log_bell((place - centres) / widths, widths)
+        top = logs.max(axis=1, where=weights > 0, initial=-np.inf)
+        top = np.where(np.isfinite(top), top, 0.0)
+        logs -= top[:, None]
         with np.errstate(divide="ignore"):
-            return np.asarray(logsumexp(logs, axis=1, b=weights) - np.log(self.unit))
+            return np.asarray(np.log(np.einsum("nc,nc->n", weights, np.exp(logs, out=logs))) + top - np.log(self.unit))
 
     def _logs(self, places: Array) -> Array:
         """Logarithms of all curves at places that broadcast with (..., c), in units."""

@@ -30,10 +30,12 @@ from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import (
     COLLINEAR,
     Directions,
+    Factors,
     LevelChoice,
     Patterns,
     SpanModes,
     SpanProblem,
+    factors_of,
     inside,
     level_modes,
 )
@@ -212,6 +214,10 @@ class KnownMetric(SpanProblem):
         by_level = zip(chosen, np.split(fitted, ends[:-1]), strict=True)
         return [inside(left, rows @ right, right) for (left, right), rows in by_level]
 
+    def dependence(self, choices: Sequence[LevelChoice]) -> Factors:
+        """What the best directions tell, all levels together."""
+        return factors_of(self.best_directions(choices))
+
     def under_ridge(self, ridge: float) -> list[Directions]:
         """The modes of each level of the solution L; there is no other ridge than 0, for the metric is known.
 
@@ -254,6 +260,10 @@ class FilledIn(SpanProblem):
         """Levels fitted one after the other, each to what those before it left over."""
         plain = tuple(LevelChoice(None) if choice.n_modes is None else choice for choice in choices)
         return [self._after(plain[:i], plain[i])[0] for i in range(len(plain))]
+
+    def dependence(self, choices: Sequence[LevelChoice]) -> Factors:
+        """What the best directions tell, all levels together."""
+        return factors_of(self.best_directions(choices))
 
     def _after(self, before: tuple[LevelChoice, ...], choice: LevelChoice) -> tuple[Directions, Array]:
         """The directions of the next level, and the right side that it leaves over."""

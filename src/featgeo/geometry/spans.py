@@ -556,6 +556,7 @@ class Metric:
         return AffineFeatures(self.mean[columns], projected, np.zeros(weight.shape[1]), self.removed)
 
 
+Factors = tuple[Array, Array]  # of a dependence f g^T, in coordinates of the flags: (r_x, k) and (r_y, k)
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
 
 
@@ -622,10 +623,35 @@ class SpanProblem:
                 result.append(self.under_ridge(0.0)[i])
                 continue
             left, right = self.chosen(i, choice)
-            core = left.T @ self.core @ right
+            core = self._core_inside(i, choice)
             # Of a diagonal matrix singular vectors only put pairs in order, and make their correlations positive.
             result.append(inside(left, np.diag(np.diag(core)) if choice.steady else core, right))
         return result
+
+    def dependence(self, choices: Sequence[LevelChoice]) -> Factors:
+        """What the best directions tell, all levels together: for that they need not be turned into modes."""
+        factors = []
+        for i, choice in enumerate(choices):
+            if choice.n_modes is None:
+                left, sigma, right = self.under_ridge(0.0)[i]
+                factors.append((left * sigma, right))
+                continue
+            left, right = self.chosen(i, choice)
+            core = self._core_inside(i, choice)
+            factors.append((left * np.diag(core) if choice.steady else left @ core, right))
+        return (
+            factors[0]
+            if len(factors) == 1
+            else (np.hstack([f for f, _ in factors]), np.hstack([g for _, g in factors]))
+        )
+
+    def _core_inside(self, level: int, choice: LevelChoice) -> Array:
+        """The dependence inside the chosen directions, (k, k)."""
+        key = "core", level, choice.ridge
+        if key not in self.memo:
+            left, right = self.chosen(level, choice._replace(n_modes=min(self.core.shape)))
+            self.memo[key] = left.T @ self.core @ right
+        return np.asarray(self.memo[key][: choice.n_modes, : choice.n_modes])
 
     def chosen(self, level: int, choice: LevelChoice) -> tuple[Array, Array]:
         """Orthonormal directions of a level: those of all modes, or of the few that are strongest under the ridge."""
@@ -662,3 +688,9 @@ def inside(left: Array, core: Array, right: Array) -> Directions:
     """The modes of a dependence inside some directions, where it is `core`, (k_x, k_y); no correlation exceeds 1."""
     u, sigma, vt = np.linalg.svd(core, full_matrices=False)
     return left @ u, sigma.clip(max=1), right @ vt.T
+
+
+def factors_of(levels: Sequence[Directions]) -> Factors:
+    """The dependence that modes of some levels hold together."""
+    left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
+    return left * sigma, right

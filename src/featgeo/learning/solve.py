@@ -22,7 +22,16 @@ import numpy as np
 from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.incomplete import FilledIn, Kind, kinds, said, span_problem
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.spans import Confirmed, Directions, LevelChoice, Patterns, SpanModes, SpanProblem
+from featgeo.geometry.spans import (
+    Confirmed,
+    Directions,
+    Factors,
+    LevelChoice,
+    Patterns,
+    SpanModes,
+    SpanProblem,
+    factors_of,
+)
 from featgeo.geometry.validation import Array, as_names
 from featgeo.learning.setting import ModeCount
 from featgeo.tuning import in_force
@@ -56,14 +65,13 @@ class HeldOut:
         gram = basis.T @ moments.joint_covariance(y.names, y.names) @ basis + np.outer(step, step)
         return cls(kinds(problem, unseen, tau_ridge, own_means=True), gram, step)
 
-    def score(self, levels: Sequence[Directions]) -> float:
-        """H-score of all modes together, f and g each carrying sqrt(sigma): of each kind of row what it can see."""
+    def score(self, dependence: Factors) -> float:
+        """H-score of a dependence f g^T: of each kind of row what it can see."""
         if not self.kinds:
             return 0.0
-        left, sigma, right = _all(levels)
-        f, (gram, covariance) = left * sigma, self._together
-        energy = np.vdot(f.T @ gram @ f, right.T @ self.y_gram @ right)
-        return float(np.vdot(f, covariance @ right) - energy / 2)
+        (f, g), (gram, covariance) = dependence, self._together
+        energy = np.vdot(f.T @ gram @ f, g.T @ self.y_gram @ g)
+        return float(np.vdot(f, covariance @ g) - energy / 2)
 
     @cached_property
     def _together(self) -> tuple[Array, Array]:
@@ -84,9 +92,9 @@ class HeldOut:
         others = [level for j, level in enumerate(levels) if j != i % len(levels)]
         lacking = [kind for kind in self.kinds if kind.inside is not None]
         if others and lacking:
-            other, strength, g = _all(others)
-            mixed = (left.T @ said(lacking)[0] @ other) * (right.T @ self.y_gram @ g)
-            captured -= sigma * (mixed @ strength)
+            f, g = factors_of(others)
+            mixed = (left.T @ said(lacking)[0] @ f) * (right.T @ self.y_gram @ g)
+            captured -= sigma * mixed.sum(axis=1)
         seen = [(kind, kind.seen(left)) for kind in self.kinds]
         visible = sigma**2 * sum(kind.share * np.sum(part**2, axis=0) for kind, part in seen)  # what `own` should be
         variance = np.diag(f_gram) - sum(kind.share * (kind.step @ part) ** 2 for kind, part in seen)
@@ -98,14 +106,6 @@ class HeldOut:
         scale = min(float(np.sum(sigma**2)) / visible.sum(), most) if visible.sum() > 0 else 0.0
         told = np.stack([scale * captured, scale * own, correlation])[:, :k]
         return np.pad(told, ((0, 0), (0, k - told.shape[1])))
-
-
-def _all(levels: Sequence[Directions]) -> Directions:
-    """Several levels as one."""
-    if len(levels) == 1:
-        return levels[0]
-    left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
-    return left, sigma, right
 
 
 Features = Mapping[str, Array]
@@ -248,7 +248,7 @@ class Solution:
     @cached_property
     def held_out_scores(self) -> Array:
         """H-score on each fold that was held out, (folds,)."""
-        return np.array([view.score(levels) for view, levels in zip(self.views, self._found, strict=True)])
+        return np.array([view.score(factors_of(levels)) for view, levels in zip(self.views, self._found, strict=True)])
 
     @property
     def held_out_score(self) -> float:
@@ -338,6 +338,6 @@ def _chosen(
     candidates = []
     for way, choice in options:
         seen = [of_fold[way] for of_fold in ways]
-        scores = [view.score(problem.best_directions([*settled, choice])) for problem, view in seen]
+        scores = [view.score(problem.dependence([*settled, choice])) for problem, view in seen]
         candidates.append(Candidate((way, choice), choice.n_modes or 0, np.array(scores)))
     return preferred(candidates).what

@@ -20,7 +20,7 @@ import numpy as np
 from featgeo.features.space import Space
 from featgeo.features.variables import Candidate, Parts, is_within_an_error, preferred
 from featgeo.geometry.incomplete import span_problem
-from featgeo.geometry.spans import COLLINEAR, Confirmed, Metric, Patterns, SpanModes
+from featgeo.geometry.spans import COLLINEAR, Confirmed, Metric, Patterns, SpanModes, factors_of
 from featgeo.geometry.validation import Array
 from featgeo.learning.closed import clearness
 from featgeo.learning.data import rows_by_pattern
@@ -268,7 +268,7 @@ def projection_ridge(solution: Solution, singles: Sequence[str]) -> float:
         unseen = solution.folds.parts[fold].all
         alone = Patterns({frozenset((name, "y")): unseen for name in singles if name in unseen.dims})
         first = problem.best_directions(solution.choices)[:1]  # what comes after it is not to change it
-        scores.append([HeldOut.of(problem, alone, ridge).score(first) for ridge in ridges])
+        scores.append([HeldOut.of(problem, alone, ridge).score(factors_of(first)) for ridge in ridges])
     return preferred([Candidate(ridge, 1, np.array(scores)[:, i]) for i, ridge in enumerate(ridges)]).what
 
 
