@@ -1006,7 +1006,7 @@ class Kernels:
         logs = _log_bell((place - centres) / widths, widths)
         top = logs.max(axis=1, where=weights > 0, initial=-np.inf)
         top = np.where(np.isfinite(top), top, 0.0)
-        logs -= top[:, None]
+        logs = np.minimum(logs - top[:, None], 0)  # curves without a weight may be higher, and do not count
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.einsum("nc,nc->n", weights, np.exp(logs, out=logs))) + top - np.log(self.unit))
 
