@@ -223,7 +223,7 @@ def test_save_follows_links_and_says_what_it_cannot_write(saved, tmp_path):
 
 
 def test_many_labels_are_not_in_the_manifest(tmp_path):
-    labels = np.array([f"label {i % 300}" for i in range(9000)])
+    labels = np.array([f"label {i % 300}" for i in range(2400)])
     model = ModalDecomposition(1).fit(labels, labels)
     model.save(tmp_path / "model.fg")
     assert len(json.dumps(Parts.of((tmp_path / "model.fg").read_bytes()).manifest)) < 10_000
