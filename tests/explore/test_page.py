@@ -26,9 +26,10 @@ NUMBERS = """rows => rows.map(row => [
     ...["strength", "classic", "pvalue", "rows"]
         .map(name => Number(row.querySelector(`[data-name=${name}]`).dataset.value)),
 ])"""
-VIOLATIONS = """rules => axe.run({resultTypes: ["violations"], ...(rules.length && {runOnly: rules})}).then(result => result.violations.map(
-    one => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 300), one.nodes[0].failureSummary],
-))"""
+VIOLATIONS = """rules => axe.run({resultTypes: ["violations"], ...(rules.length && {runOnly: rules})})
+    .then(result => result.violations.map(
+        one => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 300), one.nodes[0].failureSummary],
+    ))"""
 # From a timer: what the debugger calls directly may evaluate texts.
 EVALUATED = """new Promise(done => setTimeout(() => {
     try { done(eval("1")); } catch (error) { done(error.name); }
