@@ -59,6 +59,9 @@ class Options:
     atom_rows: float = 3.0  # a number with so many times the rows of others keeps its mass to itself
     density_shares: tuple[float, ...] = (0.12, 0.06, 0.03, 0.015, 0.008, 0.004)  # of Y that curves of densities cover
     unseen_ratio: float = 1e-6  # density ratio of a label that no held-out row shows: rare, not impossible
+    told_sigma: float = 0.02  # held-out strength of modes whose information is asked
+    told_new: float = 0.2  # share of a mode's variance that those before it leave, for it to be asked as well
+    told_share: float = 0.05  # of what was told so far, that a further mode must seem to add to be asked
     least_probability: float = 1e-9  # of what was never seen: no single row outweighs all others in a log loss
     rows_a_history: float = 1.25  # of a sequence, for a table of them; with fewer next to no history comes back
 

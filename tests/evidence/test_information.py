@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import digamma, gammaln
 
 import featgeo as fg
 from featgeo.features.variables import Variable
@@ -32,6 +33,24 @@ def test_several_columns_add_up_by_the_chain_rule():
     y = rho * x + np.sqrt(1 - rho**2) * rng.standard_normal((1500, 2))
     truth = -np.log(1 - rho**2).sum() / 2
     assert fg.mutual_information(x, y, random_state=0).estimate == pytest.approx(truth, rel=0.15)
+
+
+def test_vectors_tell_by_their_lengths_where_no_column_tells_of_another():
+    freedom, d, n = 2, 2, 3000  # Student's law: lines are uncorrelated, lengths share their scale
+    rng = np.random.default_rng(30_008)
+    both = rng.standard_normal((n, 2 * d)) / np.sqrt(rng.chisquare(freedom, (n, 1)) / freedom)
+    halves = np.array([freedom, freedom + d, freedom + d, freedom + 2 * d]) / 2
+    truth = np.array([1, -1, -1, 1]) @ (gammaln(halves) - halves * digamma(halves))
+    found = fg.mutual_information(both[:, :d], both[:, d:], random_state=0)
+    assert found.estimate == pytest.approx(truth, abs=0.05)
+    assert found.interval[0] <= truth <= found.interval[1]
+
+
+def test_vectors_that_have_nothing_in_common_tell_nothing():
+    x, y = np.random.default_rng(30_009).standard_normal((2, 1500, 3))
+    found = fg.mutual_information(x, y, random_state=0)
+    assert found.estimate < 0.01
+    assert found.interval[0] == 0
 
 
 def test_labels_and_numbers_mix():

@@ -61,6 +61,11 @@ class Information(Result):
         )
 
 
+def of_bells(correlation: float) -> float:
+    """What bell curves tell of each other, in nats."""
+    return float(-0.5 * np.log1p(-(min(abs(float(correlation)), STRONGEST) ** 2)))
+
+
 @dataclass(frozen=True, eq=False)
 class Told:
     """What rows are told of Y by what is known of them: log p(y|x) / p(y), in nats.
@@ -72,6 +77,7 @@ class Told:
         freedom: Parameters behind it; with nothing to tell, the estimate varies as a chi-square of so many does.
         rests_on: In words.
         bell: What bell curves tell that are correlated as the strongest mode is; 0 for counts, which miss nothing.
+        missed: What may be told besides, and was not asked.
     """
 
     rows: np.ndarray
@@ -80,6 +86,12 @@ class Told:
     freedom: int
     rests_on: str
     bell: float = 0.0
+    missed: float = 0.0
+
+    @classmethod
+    def nothing(cls, rows: np.ndarray) -> Told:
+        """Where no mode was found."""
+        return cls(rows, np.zeros(len(rows)), np.zeros(len(rows)), 0, "modes")
 
     @classmethod
     def by_counts(cls, x: Rows, y: Rows) -> Told | None:
@@ -114,8 +126,7 @@ class Told:
         above = calibration.given(support, seen).information(at if support.continuous else support.values[at])
         modes = f"density ratio of {k} mode{'s' * (k != 1)}"
         above = above.clip(min=np.log(in_force.get().least_probability))
-        bell = -0.5 * np.log1p(-(min(float(sigma.max(initial=0.0)), STRONGEST) ** 2))
-        return cls(unseen.rows, below, above, max(k, 1), modes, float(bell))
+        return cls(unseen.rows, below, above, max(k, 1), modes, of_bells(sigma.max(initial=0.0)))
 
     def beyond(self, less: Told) -> Told:
         """What the rows are told beyond what others tell them."""
@@ -128,12 +139,12 @@ class Told:
         rows, own, others = np.intersect1d(self.rows, other.rows, assume_unique=True, return_indices=True)
         below, above = (a[own] + sign * b[others] for a, b in ((self.below, other.below), (self.above, other.above)))
         freedom, bell = max(self.freedom + sign * other.freedom, 1), self.bell + sign * other.bell
-        return Told(rows, below, above, freedom, words, bell)
+        return Told(rows, below, above, freedom, words, bell, self.missed + other.missed)
 
     def information(self) -> Information:
         """The average over the rows."""
         n, (low, high) = len(self.rows), sorted((float(self.below.mean()), float(self.above.mean())))
         error = float(np.sqrt(self.below.var() / n + self.freedom / (2 * n**2)))
         reach = float(ndtri((1 + in_force.get().confidence) / 2)) * error
-        interval = max(low - reach, 0.0), max(max(high, self.bell) + reach, 0.0)
+        interval = max(low - reach, 0.0), max(max(high, self.bell) + self.missed + reach, 0.0)
         return Information(max((low + high) / 2, 0.0), error, interval, n, self.rests_on)
