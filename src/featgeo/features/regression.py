@@ -88,8 +88,9 @@ class LandmarkSpace(Space):
             return torch.stack([gaussian(first, width) for width in self.widths]).sum(dim=0)
         additive, total = gaussian(first), first
         for distance in distances:
-            additive, total = additive + gaussian(distance), total + distance
-        return additive / len(self.columns) + gaussian(total / len(self.columns))
+            additive += gaussian(distance)
+            total += distance
+        return additive.div_(len(self.columns)).add_(gaussian(total, math.sqrt(len(self.columns))))
 
 
 @saved
@@ -144,12 +145,12 @@ def scored(column: Column, rows: Rows) -> Tensor:
 def _squared_distance(column: Column, rows: Rows, points: Tensor) -> Tensor:
     """Of each row and each point, (n, m)."""
     at = scored(column, rows)
-    return (at - points).square() if isinstance(column, RankSpace) else SYMBOL_DISTANCE * (at != points).double()
+    return (at - points).square_() if isinstance(column, RankSpace) else (at != points).double().mul_(SYMBOL_DISTANCE)
 
 
 def gaussian(squared_distances: Tensor, width: float = 1.0) -> Tensor:
     """The kernel of some width, from squared distances."""
-    return torch.exp(squared_distances / (-2 * width**2))
+    return (squared_distances / (-2 * width**2)).exp_()
 
 
 RIDGES = np.geomspace(1e-7, 1.0, 15)  # over the largest eigenvalue: half a decade changes no fit by much

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from featgeo.features.variables import Candidate, preferred
-from featgeo.geometry.incomplete import FilledIn, Kind, kinds, said, span_problem
+from featgeo.geometry.incomplete import FilledIn, Kind, Spaces, kinds, said, span_problem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import (
     Confirmed,
@@ -109,7 +109,6 @@ class HeldOut:
 
 
 Features = Mapping[str, Array]
-Spaces = tuple[str | Sequence[str], str | Sequence[str]]  # names of blocks of x and of y
 
 
 @dataclass(frozen=True, eq=False)
