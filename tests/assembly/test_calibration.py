@@ -7,14 +7,8 @@ import pytest
 from scipy.stats import kstest
 
 from featgeo import Conditional
-from featgeo.assembly.conditional import (
-    Calibration,
-    ExponentialLink,
-    LinearLink,
-    Recalibration,
-    Support,
-    spread,
-)
+from featgeo.assembly.conditional import Calibration, spread
+from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, Support
 
 
 @pytest.mark.parametrize("m", [2, 4])

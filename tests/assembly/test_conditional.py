@@ -8,14 +8,8 @@ from scipy import optimize
 from support import SEEDS, random_counts
 
 from featgeo import Conditional, FiniteJoint
-from featgeo.assembly.conditional import (
-    ExponentialLink,
-    LinearLink,
-    Recalibration,
-    Support,
-    calibrated_link,
-    nearest_density,
-)
+from featgeo.assembly.conditional import calibrated_link
+from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, Support, nearest_density
 
 
 def _exact(seed: int, values: np.ndarray | None = None, kind: str = "numbers") -> tuple[np.ndarray, Conditional]:

@@ -7,7 +7,8 @@ import pytest
 from scipy import integrate, stats
 
 import featgeo as fg
-from featgeo.assembly.conditional import Calibration, Kernels, Recalibration, Smoothing, Support, smoothed
+from featgeo.assembly.conditional import Calibration
+from featgeo.assembly.links import Kernels, Recalibration, Smoothing, Support, smoothed
 
 
 def _values(seed: int = 0, zeros: bool = False) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import featgeo as fg
-from featgeo.assembly.conditional import nearest_density
+from featgeo.assembly.links import nearest_density
 
 rng = np.random.default_rng(0)
 

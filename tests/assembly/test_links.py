@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 
 from featgeo.assembly import conditional
-from featgeo.assembly.conditional import (
-    Calibration,
-    ExponentialLink,
-    LinearLink,
-    MassLink,
-    Recalibration,
-    Support,
-    best_share,
-    calibrated_link,
-)
+from featgeo.assembly.conditional import Calibration, best_share, calibrated_link
+from featgeo.assembly.links import ExponentialLink, LinearLink, MassLink, Recalibration, Support
 
 SHARES = (0.0, *np.geomspace(1e-9, 1.0, 2000))
 

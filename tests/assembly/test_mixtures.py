@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featgeo import Conditional
-from featgeo.assembly.conditional import Recalibration, Support
+from featgeo.assembly.links import Recalibration, Support
 
 ENDS = np.array([[-3.0, -1.0], [-1.0, -1.0], [-1.0, 0.5], [0.5, 2.0], [2.0, 2.0]])  # two atoms, one at the top
 MASS = np.array([0.2, 0.1, 0.3, 0.25, 0.15])
@@ -135,7 +135,7 @@ def test_some_rows_at_a_time_are_all_rows(monkeypatch):
         lambda c: c.sample(3, random_state=0), lambda c: c.pit(np.array([-2.0, 0, 1, 2])), lambda c: c.negative_mass,
     )  # fmt: skip
     answers = [ask(whole) for ask in questions]
-    monkeypatch.setattr("featgeo.assembly.conditional._CELLS_AT_ONCE", 10)  # two rows
+    monkeypatch.setattr("featgeo.assembly.conditional.CELLS_AT_ONCE", 10)  # two rows
     for ask, answer in zip(questions, answers, strict=True):
         np.testing.assert_allclose(ask(given()), answer)
 

@@ -10,7 +10,7 @@ from scipy import optimize
 from support import SEEDS, random_counts
 
 from featgeo import Conditional, FiniteJoint
-from featgeo.assembly.conditional import Support
+from featgeo.assembly.links import Support
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
 
 SHAPE = 4, 3, 5  # symbols of x, s and y

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from featgeo import Conditional
-from featgeo.assembly import conditional as room
-from featgeo.assembly.conditional import MAX_NUMBERS, Support
+from featgeo.assembly import links as room
+from featgeo.assembly.links import MAX_NUMBERS, Support
 
 
 def of(values: np.ndarray) -> tuple[Support, Conditional]:

@@ -1,19 +1,4 @@
-"""Conditional distributions of Y, assembled from features: P(y|x) = P(y) (1 + sum_i sigma_i f_i(x) g_i(y)).
-
-A few modes from a finite sample can push 1 + f.g below zero. What is used is then the nearest density, in the metric of
-P_Y, that is nowhere negative: projecting onto a convex set that holds the truth never takes one further from it. The
-mass that had to be removed is reported.
-
-The values of Y that it spreads its mass over are a `Support`. Labels and tables have finitely many values. Numbers are
-gathered into neighbourhoods, each with its mean value and the mean of g over it, so that means stay exact; mass is
-spread evenly over each. Vectors are represented by rows drawn from the fit.
-
-A `Link` leads from features to density ratios p(y|x) / p(y):
-
-- `LinearLink` is the theory's 1 + f.g, made a density where it goes below zero; a share of the prior mixed in keeps it
-  away from zero.
-- `ExponentialLink` is a softmax of the features: the same to first order where the dependence is weak (section 3.3 of
-  the paper), always positive, and fitted to held-out rows by maximum likelihood. The features stay as they are.
+"""Conditional distributions of Y, one for each row of X, and how held-out rows set them right.
 
 Few modes of a strong dependence spread Y too widely, noisy ones too narrowly. Neither shows on the rows of the fit, so
 distributions are set right by rows that their features have not seen (`Calibration`):
@@ -24,30 +9,34 @@ distributions are set right by rows that their features have not seen (`Calibrat
 - Labels, and numbers of few values: of the theory's formula with some of the prior mixed in, and a softmax of the same
   features, the one of the smallest log loss (`calibrated_link`).
 - Vectors have no order and rarely come twice: they keep the formula.
-
-Densities of numbers: each neighbourhood spreads its probability as a bell curve about its mean value. A share of the
-prior lies within one standard deviation of it on either side, the same share for all: curves are narrow where values
-are dense, wide in the tails. Held-out rows choose the share by the log score, each without its own part in the
-neighbourhoods, and how much of the prior is mixed in so that nothing is called impossible (`Smoothing`). Values with a
-probability of their own (atoms) keep it.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from scipy.optimize import brentq
-from scipy.special import entr, logsumexp, ndtr
+from scipy.special import entr
 from scipy.stats import gaussian_kde, rankdata
-from sklearn.linear_model import LogisticRegression
 
+from featgeo.assembly.links import (
+    CELLS_AT_ONCE,
+    ExponentialLink,
+    Kernels,
+    LinearLink,
+    Link,
+    Recalibration,
+    Smoothing,
+    Support,
+    best_mixture,
+    smoothed,
+    unit_of,
+)
 from featgeo.card import Card, Shown
 from featgeo.features.space import interpolated
 from featgeo.features.variables import Candidate, preferred
@@ -59,268 +48,8 @@ from featgeo.tuning import in_force
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-JUDGING_ROWS = 2000  # that choose how to smooth, for time
-GRID = np.array([-6, -4, -2.5, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5, 4, 6])  # where each bell is seen by integrals
-FAINT = 1e-200  # densities below are summed by their logarithms
-TINY = 1e-300  # in place of 0, where logarithms are taken
-BELL = 1.06  # width of the bells that suit n draws of a bell curve, over n^(-1/5) of its own (normal reference)
-# Neighbourhoods of equal mass: every answer costs as much as there are. What few modes say is smooth in the rank of y,
-# so 256 even steps of it lose less than one row in a few hundred does; at both ends, where numbers lie far apart, the
-# outermost is halved again and again.
-MAX_NUMBERS = 256
-EVALUATED_EACH = 5  # rows of each, for time
-MAX_ROWS = 2000  # that stand for vectors, for time
-
-
-@saved
-@dataclass(frozen=True, eq=False)
-class Support:
-    """Values of Y with their prior mass and the features g at each.
-
-    Attributes:
-        kind: "labels" have no order; "numbers" have one; "rows" are vectors.
-        values: The values, (m,) or (m, columns).
-        mass: Prior probability of each, (m,).
-        g: Features of each, (m, k), of prior mean 0.
-        ends: For continuous numbers, (m, 2): from where to where each neighbourhood reaches. Those that begin where
-            they end are atoms, values that stand for themselves only, such as the zeros of rainfall. None where every
-            value stands for itself.
-        n: How many rows the masses of continuous numbers rest on.
-        smoothing: How their masses become densities, where held-out rows said so.
-    """
-
-    kind: Literal["labels", "numbers", "rows"]
-    values: np.ndarray
-    mass: Array
-    g: Array
-    ends: Array | None = None
-    n: int = 0
-    smoothing: Smoothing | None = None
-
-    @classmethod
-    def of_numbers(
-        cls, values: Array, features: Callable[[np.ndarray], Array], order: np.ndarray | None = None
-    ) -> Support:
-        """Gather numbers into neighbourhoods.
-
-        Args:
-            values: The numbers, (n,).
-            features: From positions among them, (m,), to g there, (m, k).
-            order: Their positions from the smallest to the largest, (n,), where it is known.
-        """
-        order = np.argsort(values) if order is None else order
-        ordered, n = values[order], len(values)
-        first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        counts, few = np.diff(first, append=n), len(first) <= MAX_NUMBERS
-        often = counts > in_force.get().atom_rows * (np.median(counts) if few else n / MAX_NUMBERS)
-        # No value is split, and atoms, each of which holds a rank, end where they do.
-        ranks = first if few else np.searchsorted(ordered, ordered[_ranks(n)])
-        starts = np.unique(np.concatenate([ranks, (first + counts)[often]]))
-        starts = starts[starts < n]
-        sizes = np.diff([*starts, n])
-        lowest, highest = ordered[starts], ordered[starts + sizes - 1]
-        unit = unit_of(values)
-        means = np.where(lowest == highest, lowest, np.add.reduceat(ordered / unit, starts) / sizes * unit)
-        # A few rows of each neighbourhood tell the mean of g over it.
-        some = starts[:, None] + (np.linspace(0.1, 0.9, EVALUATED_EACH) * sizes[:, None]).astype(int)
-        g = features(order[some.ravel()]).reshape(len(starts), EVALUATED_EACH, -1).mean(axis=1)
-        atoms = (lowest == highest) & np.isin(lowest, ordered[first[often]])
-        g -= np.average(g, axis=0, weights=sizes)
-        return cls("numbers", means, sizes / n, g, _ends(lowest, highest, atoms), n)
-
-    @property
-    def m(self) -> int:
-        """How many values there are."""
-        return len(self.mass)
-
-    @property
-    def reach(self) -> Array:
-        """From where to where each value stands for others, (m, 2); atoms begin where they end."""
-        return np.stack([self.values] * 2, axis=1) if self.ends is None else self.ends
-
-    @property
-    def continuous(self) -> bool:
-        """For numbers, whether each stands for its neighbourhood and not only for itself."""
-        return self.ends is not None
-
-
-def unit_of(values: np.ndarray) -> float:
-    """A power of two near the largest of some numbers: sums and differences of their multiples of it stay finite."""
-    return float(np.ldexp(1.0, int(np.frexp(np.abs(values).max(initial=0.0))[1]) - 1))
-
-
-def _ranks(n: int) -> np.ndarray:
-    """Where neighbourhoods begin among n ordered numbers: evenly, and ever closer towards both ends."""
-    even = np.linspace(0, n, MAX_NUMBERS + 1).astype(int)[:-1]
-    halves = n // MAX_NUMBERS // 2 ** np.arange(1, 40)
-    return np.unique(np.concatenate([even, halves, n - halves[halves > 0]]))
-
-
-def _ends(lowest: Array, highest: Array, atoms: np.ndarray) -> Array:
-    """Where neighbourhoods that hold numbers from lowest to highest meet, (m, 2); atoms keep to themselves."""
-    unit = unit_of(np.array([lowest[0], highest[-1]]))
-    between = (lowest[1:] / unit + highest[:-1] / unit) / 2 * unit
-    ends = np.stack([np.concatenate([lowest[:1], between]), np.concatenate([between, highest[-1:]])], axis=1)
-    return np.where(atoms[:, None], lowest[:, None], ends)
-
-
-FARTHEST = np.cbrt(np.finfo(np.float64).max)  # sums of products of such features with others are numbers
-
-
-class Link(ABC):
-    """From features of x to density ratios over the support."""
-
-    cells_a_value = 0  # numbers that a row needs for each value of y, besides its probability
-
-    @abstractmethod
-    def ratio(self, f: Any, support: Support) -> Array:
-        """Density ratios up to a factor a row, (n, m), none negative."""
-
-    def likelihood(self, f: Any, support: Support) -> Array:
-        """What is proportional to p(x|y), (n, m): where nothing else is known, the density ratios."""
-        return self.ratio(f, support)
-
-    def negative_mass(self, f: Any, support: Support) -> Array:
-        """Mass of each row below zero before it was made a density, (n,)."""
-        return np.zeros(len(f))
-
-
-@saved
-@dataclass(frozen=True)
-class LinearLink(Link):
-    """1 + f.g, projected onto the densities.
-
-    Attributes:
-        prior_share: How much of the prior is mixed in.
-    """
-
-    prior_share: float = 0.0
-
-    def ratio(self, f: Array, support: Support) -> Array:
-        """The nearest non-negative function of prior mean 1."""
-        # Rows beyond all measure are brought back along their direction: the density is long that of the largest f.g.
-        near = f / (np.abs(f).max(axis=1, keepdims=True, initial=0) / FARTHEST).clip(min=1)
-        density = nearest_density(1 + near @ support.g.T, support.mass)
-        return (1 - self.prior_share) * density + self.prior_share if self.prior_share else density
-
-    def negative_mass(self, f: Array, support: Support) -> Array:
-        """What lies below zero."""
-        return (-(1 + f @ support.g.T)).clip(min=0) @ support.mass
-
-
-@saved
-@dataclass(frozen=True, eq=False)
-class ExponentialLink(Link):
-    """exp(f.weight_y + bias_y), normalised.
-
-    Attributes:
-        weight: One row a label, (m, k).
-        bias: (m,).
-    """
-
-    weight: Array
-    bias: Array
-
-    @classmethod
-    def fit(cls, f: Array, index: np.ndarray, support: Support) -> ExponentialLink:
-        """Maximum likelihood on rows that the features have not seen.
-
-        Args:
-            f: Features of those rows, (n, k).
-            index: Position of each row's value of Y in the support, (n,).
-            support: The labels; those that never occur among the rows are all but impossible.
-        """
-        spread = f.std(axis=0)
-        scale = np.where(spread > 0, spread, 1.0)
-        model = LogisticRegression(max_iter=1000).fit(f / scale, index)
-        # Held-out rows are finite: no label is called impossible that they merely did not show.
-        weight, bias = np.zeros((support.m, f.shape[1])), np.full(support.m, np.log(in_force.get().unseen_ratio))
-        bias[model.classes_] = 0.0
-        kept = model.classes_[-len(model.coef_) :]  # of two labels scikit-learn keeps only the second
-        weight[kept], bias[kept] = model.coef_, model.intercept_
-        return cls(weight / scale, bias - np.log(support.mass))
-
-    def ratio(self, f: Array, support: Support) -> Array:
-        """Always positive."""
-        logits = f @ self.weight.T + self.bias
-        return np.exp(logits - logits.max(axis=1, keepdims=True))
-
-
-@dataclass(frozen=True)
-class MassLink(Link):
-    """Probabilities that are known already, in place of features."""
-
-    def ratio(self, f: Array, support: Support) -> Array:
-        """Over the prior."""
-        return f / support.mass
-
-
-@saved
-@dataclass(frozen=True, eq=False)
-class Recalibration:
-    """A monotone map from predicted to observed probabilities of Y <= quantile.
-
-    Attributes:
-        predicted: Knots, (r,), from 0 to 1.
-        observed: Their images.
-    """
-
-    predicted: Array
-    observed: Array
-
-    @classmethod
-    def fit(cls, pit: Array) -> Recalibration:
-        """From P(Y <= y_i | x_i) at rows that the features have not seen, (n,)."""
-        # Each step rests on twice the root of the number of rows: more would follow noise (the slope multiplies
-        # densities), fewer miss where the map bends.
-        steps = max(2, round(np.sqrt(len(pit)) / 2))
-        halves = (
-            1 / steps / 2 ** np.arange(1, max(1, len(pit) // (steps * max(1, in_force.get().tail_rows))).bit_length())
-        )
-        knots = np.unique(np.concatenate([np.linspace(0, 1, steps + 1), halves, 1 - halves]))
-        predicted = np.quantile(pit, knots)
-        predicted[[0, -1]] = 0, 1
-        # Where many rows share a value the quantiles do too; a slope, however small, keeps the map invertible.
-        predicted = np.maximum.accumulate(predicted + 1e-9 * np.arange(len(knots)))
-        return cls(predicted / predicted[-1], knots)
-
-    def forward(self, probability: Array) -> Array:
-        """What was observed where so much was predicted."""
-        return np.interp(probability, self.predicted, self.observed)
-
-    def backward(self, probability: Array) -> Array:
-        """What was predicted where so much was observed."""
-        return np.interp(probability, self.observed, self.predicted)
-
-    def __call__(self, weights: Array) -> Array:
-        """Probabilities of ordered values, (n, m), set right."""
-        cumulative = np.cumsum(weights, axis=1)
-        cumulative /= cumulative[:, -1:]
-        return np.diff(self.forward(cumulative), axis=1, prepend=0)
-
-
-def nearest_density(ratio: Array, mass: Array) -> Array:
-    """The nearest functions, in the metric of `mass`, that are nowhere negative and have mean 1: max(0, ratio - shift).
-
-    Args:
-        ratio: One function a row, (n, m).
-        mass: Of the values, (m,), or of each row's own, (n, m).
-    """
-    ratio = ratio - ratio.max(axis=1, keepdims=True)  # beside it digits count; what all values share says nothing
-    shift = np.vecdot(ratio, mass) - 1
-    left = np.flatnonzero(ratio.min(axis=1) < shift)
-    # What lies below is left out until nothing more does (Michelot's algorithm): the shift rises until then.
-    while len(left):
-        own, weight, before = ratio[left], mass if mass.ndim == 1 else mass[left], shift[left]
-        above = (own > before[:, None]).astype(np.float64)
-        shift[left] = (np.vecdot(own * above, weight) - 1) / np.vecdot(above, weight)
-        left = left[shift[left] > before]
-    return np.maximum(ratio - shift[:, None], 0)
-
-
 _SHOWN_ROWS = 5
 _MOST_DRAWS = 2**30  # 8 GiB of them
-_CELLS_AT_ONCE = 1 << 17  # a megabyte: what several passes run over stays close to the processor
 _MODEL_CELLS_AT_ONCE = 4_000_000  # where each call asks a model, calls cost more than memory does
 
 
@@ -597,7 +326,7 @@ class Conditional(Shown):
     def _by_rows(self, part: Callable[[slice], Any]) -> Any:
         """An array of one entry a row, computed for some rows at a time."""
         cells = self._link.cells_a_value
-        step = max(1, (_MODEL_CELLS_AT_ONCE // cells if cells else _CELLS_AT_ONCE) // self._support.m)
+        step = max(1, (_MODEL_CELLS_AT_ONCE // cells if cells else CELLS_AT_ONCE) // self._support.m)
         return np.concatenate([part(slice(start, start + step)) for start in range(0, max(len(self), 1), step)])
 
     def _weights(self, rows: slice, recalibrated: bool = True) -> Array:
@@ -916,148 +645,6 @@ def spread(values: Array) -> Array:
     """Evenly from 0 to 1 over the rows that share a value, in their order: where in the jump of an atom each falls."""
     first, last, own = (rankdata(values, method) for method in ("min", "max", "ordinal"))
     return np.asarray((own - first + 0.5) / (last - first + 1))
-
-
-@saved
-@dataclass(frozen=True)
-class Smoothing:
-    """How masses become densities.
-
-    Attributes:
-        share: Of the prior, within one standard deviation of a kernel on either side.
-        prior_share: How much of the prior is mixed in.
-    """
-
-    share: float
-    prior_share: float = 0.0
-
-    @classmethod
-    def of_rows(cls, n: int) -> Smoothing:
-        """What suits n draws of a bell curve, where nothing else is known."""
-        return cls(float(ndtr(BELL * max(n, 1) ** -0.2) - 0.5))
-
-
-@dataclass(frozen=True, eq=False)
-class Kernels:
-    """Bell curves about the values of those neighbourhoods that are no atoms.
-
-    Attributes:
-        where: Which neighbourhoods these are, positions (c,).
-        centres: Their values, (c,), in units.
-        widths: Standard deviations, (c,), in units.
-        unit: In which centres and widths are measured.
-        share: Of the prior, that curves reach over on either side.
-    """
-
-    where: np.ndarray
-    centres: Array
-    widths: Array
-    unit: float
-    share: float
-
-    @classmethod
-    def of(cls, support: Support, share: float, unit: float) -> Kernels:
-        """Curves that reach as far as a share of the prior does."""
-        ends = support.reach
-        where = np.flatnonzero(ends[:, 1] > ends[:, 0])
-        centres, mass = support.values[where] / unit, support.mass[where] / max(support.mass[where].sum(), TINY)
-        middle = np.cumsum(mass) - mass / 2
-        low, high = (np.clip(middle + way * share, middle[:1], middle[-1:]) for way in (-1, 1))
-        reach = np.interp(high, middle, centres) - np.interp(low, middle, centres) if len(where) else centres
-        # At the ends of the data the share lies on one side alone. No curve is narrower than its neighbourhood is even.
-        widths = np.divide(reach * share, high - low, out=np.zeros(len(where)), where=high > low)
-        return cls(where, centres, np.maximum(widths, np.diff(ends[where] / unit)[:, 0] / np.sqrt(12)), unit, share)
-
-    def log_density(self, mass: Array, at: Array) -> Array:
-        """Of mixtures of the curves by masses over the whole support, (n, m), at numbers of each row, (n, l)."""
-        with np.errstate(divide="ignore"):
-            weights = np.log(mass[:, self.where])
-        if not len(self.where):
-            return np.full(at.shape, -np.inf)
-        result = np.empty(at.shape)
-        alone = np.ones(at.shape[1], dtype=bool)  # numbers that are taken one by one
-        if at.shape[1] > 1:
-            shared = np.flatnonzero((at == at[:1]).all(axis=0))  # curves are the same for all rows there
-            for some in np.array_split(shared, 1 + len(shared) * len(self.where) // _CELLS_AT_ONCE):
-                density = mass[:, self.where] @ np.exp(self._logs(at[0, some, None] / self.unit)).T
-                result[:, some] = np.log(np.maximum(density, TINY)) - np.log(self.unit)
-                alone[some] = (density < FAINT).any(axis=0)
-        for column in np.flatnonzero(alone).tolist():
-            result[:, column] = self._mixed(weights, at[:, column])
-        return result
-
-    def grid(self) -> tuple[Array, Array]:
-        """Places, (l,), and the values of all curves there, (c, l), both in units."""
-        places = np.unique(self.centres[:, None] + self.widths[:, None] * GRID)
-        return places, np.exp(self._logs(places[:, None])).T
-
-    def without_own(self, mass: Array, at: Array, support: Support) -> Array:
-        """Log densities at values of the fit, (n,), each as if its row had no part in the neighbourhoods."""
-        own = np.searchsorted(support.reach[self.where, 0], at, side="right") - 1
-        row, place, n = np.arange(len(at)), at[:, None] / self.unit, support.n * support.mass[self.where]
-        sizes, centres = np.maximum(n.round()[own], 1.0), np.tile(self.centres, (len(at), 1))
-        centres[row, own] += (centres[row, own] - place[:, 0]) / np.maximum(sizes - 1, 1.0)  # the mean of the others
-        # Curves reach over so many rows; without one of them they reach farther.
-        reached = np.maximum(2 * self.share * n.sum(), 2.0)
-        widths = self.widths * (1 + (np.abs(place - centres) <= self.widths) / (reached - 1))
-        weights = mass[:, self.where].copy()
-        weights[row, own] *= (sizes - 1) / sizes
-        weights /= weights.sum(axis=1, keepdims=True).clip(min=TINY)
-        logs = _log_bell((place - centres) / widths, widths)
-        top = logs.max(axis=1, where=weights > 0, initial=-np.inf)
-        top = np.where(np.isfinite(top), top, 0.0)
-        logs = np.minimum(logs - top[:, None], 0)  # curves without a weight may be higher, and do not count
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.einsum("nc,nc->n", weights, np.exp(logs, out=logs))) + top - np.log(self.unit))
-
-    def _logs(self, places: Array) -> Array:
-        """Logarithms of all curves at places that broadcast with (..., c), in units."""
-        return _log_bell((places - self.centres) / self.widths, self.widths)
-
-    def _mixed(self, weights: Array, at: Array) -> Array:
-        return np.asarray(logsumexp(self._logs(at[:, None] / self.unit) + weights, axis=1) - np.log(self.unit))
-
-
-def _log_bell(away: Array, widths: Array) -> Array:
-    away = np.clip(away, -1e100, 1e100)  # even infinitely far off, the square is a number
-    return np.asarray(-(away**2) / 2 - np.log(widths) - np.log(2 * np.pi) / 2)
-
-
-def smoothed(mass: Array, happened: Array, support: Support, unit: float) -> Smoothing:
-    """The smoothing under which held-out values are most likely.
-
-    Args:
-        mass: Calibrated probabilities over the support, (n, m), of rows that their features have not seen.
-        happened: What Y was there, (n,); these rows are among those of the support.
-        support: The values of Y.
-        unit: A number of their size.
-    """
-    first, last = support.reach.T
-    some = np.flatnonzero(~np.isin(happened, support.values[first == last]))
-    some = some[np.linspace(0, len(some) - 1, min(len(some), JUDGING_ROWS)).astype(int)]
-    if not len(some):
-        return Smoothing.of_rows(support.n)
-    mass, at, tried = mass[some], happened[some], []
-    prior = np.broadcast_to(support.mass, mass.shape)
-    for share in in_force.get().density_shares:
-        kernels = Kernels.of(support, share, unit)
-        given, alone = (kernels.without_own(part, at, support) for part in (mass, prior))
-        top = np.maximum(given, alone)
-        p, q = (np.exp(part - top).clip(min=TINY) for part in (given, alone))
-        mixed = max(best_mixture(p, q), 1 / (len(some) + 1))  # no more certain than so many rows can tell
-        tried.append(Candidate(Smoothing(share, mixed), 1, top + np.log((1 - mixed) * p + mixed * q)))
-    return preferred(tried).what
-
-
-def best_mixture(p: Array, q: Array) -> float:
-    """How much of the probabilities q to mix into p, both of what happened and above 0, for the largest likelihood."""
-
-    def slope(share: float) -> float:  # it rises with the share
-        return float(np.mean((p - q) / ((1 - share) * p + share * q)))
-
-    if slope(0.0) >= 0 or slope(1.0) <= 0:
-        return 0.0 if slope(0.0) >= 0 else 1.0
-    return float(brentq(slope, 0.0, 1.0))
 
 
 def ranked_score(places: Array, below: Array, at: Array) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.assembly.conditional import Link, Support, nearest_density
+from featgeo.assembly.links import Link, Support, nearest_density
 from featgeo.geometry.validation import Array
 
 # What rounding leaves where exact counts say that x and s never occur together: then x adds nothing to what s says.

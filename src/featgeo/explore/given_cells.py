@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from featgeo.assembly.conditional import nearest_density
+from featgeo.assembly.links import nearest_density
 from featgeo.geometry.validation import Array
 
 

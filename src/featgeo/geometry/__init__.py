@@ -2,9 +2,9 @@
 
 from featgeo.geometry.finite import ConditionalComponents, FiniteJoint, MultimodalComponents, Projected
 from featgeo.geometry.heterogeneous import HeterogeneousEstimate, heterogeneous_estimate
-from featgeo.geometry.incomplete import decompose
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.spans import AffineFeatures, Modes, SpanModes, complement, project
+from featgeo.geometry.projections import complement, decompose, project
+from featgeo.geometry.spans import AffineFeatures, Modes, SpanModes
 
 __all__ = [
     "AffineFeatures",

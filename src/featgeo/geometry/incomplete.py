@@ -31,54 +31,22 @@ from featgeo.geometry.spans import (
     COLLINEAR,
     Directions,
     Factors,
+    Kind,
     LevelChoice,
     Patterns,
-    SpanModes,
+    Spaces,
     SpanProblem,
     factors_of,
     inside,
+    kinds,
     level_modes,
+    said,
 )
-from featgeo.geometry.validation import Array, as_names, check_growth, check_ridge, shown
-
-Spaces = tuple[str | Sequence[str], str | Sequence[str]]  # names of blocks of x and of y
-
-
-def decompose(moments: Moments, levels: Sequence[Spaces], ridge: float = 0.0) -> tuple[SpanModes, ...]:
-    """The dependence inside growing spans, level by level, in closed form.
-
-    Level i may use functions in the span of its blocks of x and of its blocks of y (and constants, which belong to
-    every span). The component of a level is the dependence that its spans capture and the spans before it do not; each
-    is returned as its modal decomposition (Prop. md:constraint, Theorem sspc:opt:n). One level with one block a side is
-    the plain modal decomposition inside spans; over features linear in the data it is canonical correlation analysis.
-
-    With a ridge the features have unit norm under the Gram matrix plus ridge, and sigma is shrunk accordingly. Blocks
-    that miss in some rows may not fit together; their moments are mended, and `SpanModes.removed` says by how much.
-
-    Args:
-        moments: Moments of all blocks named in the levels.
-        levels: (names of x blocks, names of y blocks) for each level, each containing the names of the level before.
-        ridge: Shrinkage, relative to features of unit variance.
-
-    Returns:
-        One `SpanModes` a level, with all modes of non-zero singular value.
-    """
-    if not isinstance(moments, Moments):
-        raise ValueError(f"`moments` must be Moments, got {type(moments).__name__}. Use Moments.from_features.")
-    pairs = isinstance(levels, Sequence) and all(
-        isinstance(level, tuple | list) and len(level) == 2 for level in levels
-    )
-    if not pairs or not levels:
-        raise ValueError(
-            "`levels` must list pairs (names of blocks of x, names of blocks of y), such as [('x', 'y')], got "
-            f"{shown(levels)}."
-        )
-    check_ridge(ridge)
-    return span_problem(moments, levels).modes(ridge)
+from featgeo.geometry.validation import Array
 
 
 def span_problem(moments: Moments | Patterns, levels: Sequence[Spaces], tau_ridge: float | None = None) -> SpanProblem:
-    """The dependence inside the spans of `decompose`'s levels, both sides whitened.
+    """The dependence inside growing spans, both sides whitened, whatever blocks of x rows carry.
 
     Args:
         moments: Moments of all blocks named in the levels.
@@ -87,105 +55,17 @@ def span_problem(moments: Moments | Patterns, levels: Sequence[Spaces], tau_ridg
             the metric for known.
     """
     patterns = moments if isinstance(moments, Patterns) else Patterns.merged([moments])
-    x, y = (patterns.whitened(_growth([as_names(level[side]) for level in levels], "xy"[side])) for side in (0, 1))
-    removed = max(x.removed, y.removed)
+    problem = SpanProblem.of(patterns, levels)
+    if patterns.is_complete:
+        return problem
     if len(patterns.parts) == 1:
-        covariance = patterns.all.joint_covariance(x.names, y.names)
-        core, beyond = x.flag.basis.T @ covariance @ y.flag.basis, 0.0
-        if not patterns.all.is_complete:
-            core, beyond = _possible(core)
-        return SpanProblem(x, y, core, max(removed, beyond))
-    empty = SpanProblem(x, y, np.zeros((x.flag.ends[-1], y.flag.ends[-1])), removed)
-    rows = tuple(kinds(empty, patterns, tau_ridge))
+        covariance = patterns.all.joint_covariance(problem.x.names, problem.y.names)
+        core, beyond = _possible(problem.x.flag.basis.T @ covariance @ problem.y.flag.basis)
+        return replace(problem, core=core, removed=max(problem.removed, beyond))
+    rows = tuple(kinds(problem, patterns, tau_ridge))
     if not rows:
-        return empty
-    return KnownMetric.of(empty, rows) if tau_ridge is None else FilledIn.of(empty, rows)
-
-
-@dataclass(frozen=True, eq=False)
-class Kind:
-    """What the rows of one kind say, in the coordinates of the flags.
-
-    Attributes:
-        names: The blocks of x that they carry.
-        share: Their share of all rows with y.
-        inside: What they see of each direction of x, (r_x, r); None for all of it.
-        covariance: Of these with the y side, (r, r_y).
-        gram: Second moments of these on the rows, (r, r).
-        step: Their means on the rows, (r,).
-    """
-
-    names: tuple[str, ...]
-    share: float
-    inside: Array | None
-    covariance: Array
-    gram: Array
-    step: Array
-
-    def seen(self, left: Array) -> Array:
-        """Functions of x as these rows see them, (r, k)."""
-        return left if self.inside is None else self.inside.T @ left
-
-    def placed(self, seen: Array) -> Array:
-        """The way back: what these rows see, among all of x, (r_x, k)."""
-        return seen if self.inside is None else self.inside @ seen
-
-    def under(self, problem: SpanProblem, tau_ridge: float | None) -> Kind:
-        """The same rows, as they see functions of x under another tau ridge."""
-        return self if self.inside is None else replace(self, inside=_inside(problem, self.names, tau_ridge))
-
-
-def kinds(problem: SpanProblem, patterns: Patterns, tau_ridge: float | None, own_means: bool = False) -> list[Kind]:
-    """What rows say that may miss blocks of x, each kind apart; rows without y say nothing here.
-
-    Args:
-        problem: In whose coordinates.
-        patterns: Moments of the rows.
-        tau_ridge: Of what fills in for missing blocks; None where the metric is taken for known.
-        own_means: Whether covariances are about the means of these very rows, and not about those of the metric.
-    """
-    x, y = problem.x, problem.y
-    carrying = patterns.carrying(y.names, x.names)
-    total = sum(moments.weight(y.names[0]) for _, moments in carrying)
-    result = []
-    for names, moments in carrying:
-        columns, flag = x.seen(names)
-        x_step, y_step = moments.joint_mean(names) - x.mean[columns], moments.joint_mean(y.names) - y.mean
-        covariance = moments.joint_covariance(names, y.names)
-        if not own_means:
-            covariance = covariance + np.outer(x_step, y_step)
-        gram = moments.joint_covariance(names, names) + np.outer(x_step, x_step)
-        result.append(
-            Kind(
-                names,
-                moments.weight(y.names[0]) / total,
-                None if names == x.names else _inside(problem, names, tau_ridge),
-                flag.basis.T @ covariance @ y.flag.basis,
-                flag.basis.T @ gram @ flag.basis,
-                x_step @ flag.basis,
-            )
-        )
-    return result
-
-
-def _inside(problem: SpanProblem, names: tuple[str, ...], tau_ridge: float | None) -> Array:
-    """What rows that carry only some blocks see of each direction, (r_x, r): tau, in orthonormal coordinates.
-
-    Functions of what is there are seen as they are, of others conditional expectations.
-    """
-    x = problem.x
-    columns, flag = x.seen(names)
-    basis = x.flag.basis
-    inside = basis.T @ x.gram[:, columns] @ flag.basis
-    if tau_ridge is not None:
-        own = basis[columns].T @ x.gram[np.ix_(columns, columns)] @ flag.basis
-        missing = basis.copy()
-        missing[columns] = 0
-        inside = own + missing.T @ x.between[:, columns] @ flag.basis * flag.shrinkage(tau_ridge) ** 2
-        # Of a level, only what is of that level: it is orthogonal to those before, and not filled in from those after.
-        sizes = zip(np.diff(x.flag.ends, prepend=0), np.diff(flag.ends, prepend=0), strict=True)
-        inside = inside * block_diag(*map(np.ones, sizes))
-    return inside
+        return problem
+    return KnownMetric.solved(problem, rows) if tau_ridge is None else FilledIn.summed(problem, rows)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -199,7 +79,7 @@ class KnownMetric(SpanProblem):
     precision: Array
 
     @classmethod
-    def of(cls, empty: SpanProblem, rows: Sequence[Kind]) -> KnownMetric:
+    def solved(cls, empty: SpanProblem, rows: Sequence[Kind]) -> KnownMetric:
         """Solve for the dependence."""
         precision, right = said([replace(kind, gram=np.eye(len(kind.gram))) for kind in rows])
         core, beyond = _possible(_solved(precision, right))
@@ -247,14 +127,14 @@ class FilledIn(SpanProblem):
     rows: tuple[Kind, ...]
 
     @classmethod
-    def of(cls, empty: SpanProblem, rows: Sequence[Kind]) -> FilledIn:
+    def summed(cls, empty: SpanProblem, rows: Sequence[Kind]) -> FilledIn:
         """Add up what all kinds of rows say."""
         precision, right = said(rows)
         return cls(empty.x, empty.y, empty.core, empty.removed, precision=precision, right=right, rows=tuple(rows))
 
     def under(self, tau_ridge: float) -> FilledIn:
         """The same rows filled in under another ridge."""
-        return FilledIn.of(self, [kind.under(self, tau_ridge) for kind in self.rows])
+        return FilledIn.summed(self, [kind.under(self, tau_ridge) for kind in self.rows])
 
     def best_directions(self, choices: Sequence[LevelChoice]) -> list[Directions]:
         """Levels fitted one after the other, each to what those before it left over."""
@@ -298,12 +178,6 @@ class FilledIn(SpanProblem):
         return self.memo[key]
 
 
-def said(rows: Sequence[Kind]) -> tuple[Array, Array]:
-    """Of functions of x as each kind of row sees them: second moments, (r_x, r_x), covariance with y, (r_x, r_y)."""
-    precision = np.sum([kind.share * kind.placed(kind.placed(kind.gram).T) for kind in rows], axis=0)
-    return precision, np.sum([kind.share * kind.placed(kind.covariance) for kind in rows], axis=0)
-
-
 def _possible(core: Array) -> tuple[Array, float]:
     """No correlation exceeds 1; estimates from rows of different kinds may, where these do not fit together.
 
@@ -327,9 +201,3 @@ def _inverse_root(system: Array) -> Array:
     energies, turn = np.linalg.eigh(system / size / size[:, None])
     kept = energies > COLLINEAR
     return turn[:, kept] / size[:, None] / np.sqrt(energies[kept])
-
-
-def _growth(spaces: Sequence[tuple[str, ...]], side: str) -> tuple[tuple[str, ...], ...]:
-    """What each level adds to the level before."""
-    check_growth(spaces, side)
-    return tuple(tuple(name for name in after if name not in before) for before, after in pairwise([(), *spaces]))

@@ -61,9 +61,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import block_diag
 
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.validation import Array, as_features, as_names, check_mode_count, check_ridge
+from featgeo.geometry.validation import Array, as_features, as_names, check_growth, check_mode_count, check_ridge
 from featgeo.schema import NOT_SAVED, saved
 from featgeo.tuning import in_force
 
@@ -302,43 +303,6 @@ class AffineFeatures:
         return AffineFeatures(self.centre, self.weight[:, :k], self.offset[:k], self.removed)
 
 
-def project(moments: Moments, target: str, onto: str | Sequence[str], ridge: float = 0.0) -> AffineFeatures:
-    """The projection of each dimension of a block onto the span of the constant and other blocks.
-
-    This is its best approximation there in mean square; what is left over, the target minus this, lies in the
-    orthogonal complement.
-
-    Args:
-        moments: Moments that hold the target with each block of `onto`.
-        target: The block to project, dimension k.
-        onto: The blocks that span the subspace, dimensions adding up to d; none for the constant alone.
-        ridge: Shrinkage, relative to features of unit variance.
-    """
-    metric = Metric.of(moments, ((*as_names(onto), target),))
-    own = np.eye(len(metric.mean))[:, metric.columns([target])]
-    return replace(metric.onto(as_names(onto), own, ridge), offset=moments.mean(target))
-
-
-def complement(moments: Moments, target: str, onto: str | Sequence[str], ridge: float = 0.0) -> AffineFeatures:
-    """An orthonormal basis of what a block adds to the span of the constant and other blocks.
-
-    Args:
-        moments: Moments that hold the target with each block of `onto`.
-        target: The block whose span is split.
-        onto: The blocks to be orthogonal to; exactly so on the moments, whatever the ridge.
-        ridge: Shrinkage of the basis, relative to features of unit variance.
-
-    Returns:
-        Features of the blocks `onto` and `target`, side by side; as many as there are new directions.
-    """
-    names = (*as_names(onto), target)
-    covariance, removed = consistent_covariance(moments, names)
-    d = moments.dims[target]
-    flag = flag_from_gram(covariance, [len(covariance) - d, d])
-    weight = flag.shrunk(ridge)[:, flag.ends[0] :]
-    return AffineFeatures(moments.joint_mean(names), weight, np.zeros(weight.shape[1]), removed)
-
-
 class LevelChoice(NamedTuple):
     """What is settled about a level.
 
@@ -398,6 +362,11 @@ class Patterns:
     def all(self) -> Moments:
         """Moments of all rows, each pair of blocks over the rows that carry both."""
         return Moments.merged(self.parts.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows carry all blocks."""
+        return len(self.parts) == 1 and self.all.is_complete
 
     @property
     def dims(self) -> Mapping[str, int]:
@@ -555,7 +524,29 @@ class Metric:
         projected = projected - before @ (before.T @ self.gram[np.ix_(columns, columns)] @ projected)
         return AffineFeatures(self.mean[columns], projected, np.zeros(weight.shape[1]), self.removed)
 
+    def through(self, names: tuple[str, ...], tau_ridge: float | None) -> Array:
+        """What rows that carry only some blocks see of each direction, (r, r_seen): tau, in orthonormal coordinates.
 
+        Functions of what is there are seen as they are, of others conditional expectations.
+
+        Args:
+            names: The blocks that are there.
+            tau_ridge: Of what fills in for the others; None where the metric is taken for known.
+        """
+        columns, flag = self.seen(names)
+        basis = self.flag.basis
+        if tau_ridge is None:
+            return np.asarray(basis.T @ self.gram[:, columns] @ flag.basis)
+        own = basis[columns].T @ self.gram[np.ix_(columns, columns)] @ flag.basis
+        missing = basis.copy()
+        missing[columns] = 0
+        inside = own + missing.T @ self.between[:, columns] @ flag.basis * flag.shrinkage(tau_ridge) ** 2
+        # Of a level, only what is of that level: it is orthogonal to those before, and not filled in from those after.
+        sizes = zip(np.diff(self.flag.ends, prepend=0), np.diff(flag.ends, prepend=0), strict=True)
+        return np.asarray(inside * block_diag(*map(np.ones, sizes)))
+
+
+Spaces = tuple[str | Sequence[str], str | Sequence[str]]  # names of blocks of x and of y
 Factors = tuple[Array, Array]  # of a dependence f g^T, in coordinates of the flags: (r_x, k) and (r_y, k)
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
 
@@ -610,6 +601,16 @@ class SpanProblem:
     core: Array
     removed: float
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, patterns: Patterns, levels: Sequence[Spaces]) -> SpanProblem:
+        """The dependence of complete rows; of others only the spans, both sides whitened, and no dependence yet."""
+        x, y = (patterns.whitened(_growth([as_names(level[side]) for level in levels], "xy"[side])) for side in (0, 1))
+        removed = max(x.removed, y.removed)
+        if not patterns.is_complete:
+            return cls(x, y, np.zeros((x.flag.ends[-1], y.flag.ends[-1])), removed)
+        covariance = patterns.all.joint_covariance(x.names, y.names)
+        return cls(x, y, x.flag.basis.T @ covariance @ y.flag.basis, removed)
 
     def modes(self, ridge: float = 0.0) -> tuple[SpanModes, ...]:
         """All modes of each level, under the Gram matrices plus ridge."""
@@ -694,3 +695,81 @@ def factors_of(levels: Sequence[Directions]) -> Factors:
     """The dependence that modes of some levels hold together."""
     left, sigma, right = (np.concatenate(part, axis=-1) for part in zip(*levels, strict=True))
     return left * sigma, right
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """What the rows of one kind say, in the coordinates of the flags.
+
+    Attributes:
+        names: The blocks of x that they carry.
+        share: Their share of all rows with y.
+        inside: What they see of each direction of x, (r_x, r); None for all of it.
+        covariance: Of these with the y side, (r, r_y).
+        gram: Second moments of these on the rows, (r, r).
+        step: Their means on the rows, (r,).
+    """
+
+    names: tuple[str, ...]
+    share: float
+    inside: Array | None
+    covariance: Array
+    gram: Array
+    step: Array
+
+    def seen(self, left: Array) -> Array:
+        """Functions of x as these rows see them, (r, k)."""
+        return left if self.inside is None else self.inside.T @ left
+
+    def placed(self, seen: Array) -> Array:
+        """The way back: what these rows see, among all of x, (r_x, k)."""
+        return seen if self.inside is None else self.inside @ seen
+
+    def under(self, problem: SpanProblem, tau_ridge: float | None) -> Kind:
+        """The same rows, as they see functions of x under another tau ridge."""
+        return self if self.inside is None else replace(self, inside=problem.x.through(self.names, tau_ridge))
+
+
+def kinds(problem: SpanProblem, patterns: Patterns, tau_ridge: float | None, own_means: bool = False) -> list[Kind]:
+    """What rows say that may miss blocks of x, each kind apart; rows without y say nothing here.
+
+    Args:
+        problem: In whose coordinates.
+        patterns: Moments of the rows.
+        tau_ridge: Of what fills in for missing blocks; None where the metric is taken for known.
+        own_means: Whether covariances are about the means of these very rows, and not about those of the metric.
+    """
+    x, y = problem.x, problem.y
+    carrying = patterns.carrying(y.names, x.names)
+    total = sum(moments.weight(y.names[0]) for _, moments in carrying)
+    result = []
+    for names, moments in carrying:
+        columns, flag = x.seen(names)
+        x_step, y_step = moments.joint_mean(names) - x.mean[columns], moments.joint_mean(y.names) - y.mean
+        covariance = moments.joint_covariance(names, y.names)
+        if not own_means:
+            covariance = covariance + np.outer(x_step, y_step)
+        gram = moments.joint_covariance(names, names) + np.outer(x_step, x_step)
+        result.append(
+            Kind(
+                names,
+                moments.weight(y.names[0]) / total,
+                None if names == x.names else x.through(names, tau_ridge),
+                flag.basis.T @ covariance @ y.flag.basis,
+                flag.basis.T @ gram @ flag.basis,
+                x_step @ flag.basis,
+            )
+        )
+    return result
+
+
+def said(rows: Sequence[Kind]) -> tuple[Array, Array]:
+    """Of functions of x as each kind of row sees them: second moments, (r_x, r_x), covariance with y, (r_x, r_y)."""
+    precision = np.sum([kind.share * kind.placed(kind.placed(kind.gram).T) for kind in rows], axis=0)
+    return precision, np.sum([kind.share * kind.placed(kind.covariance) for kind in rows], axis=0)
+
+
+def _growth(spaces: Sequence[tuple[str, ...]], side: str) -> tuple[tuple[str, ...], ...]:
+    """What each level adds to the level before."""
+    check_growth(spaces, side)
+    return tuple(tuple(name for name in after if name not in before) for before, after in pairwise([(), *spaces]))

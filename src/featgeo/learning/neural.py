@@ -17,7 +17,8 @@ from featgeo.features.space import Space
 from featgeo.features.spaces import Encoding, SpanFunction
 from featgeo.features.variables import Candidate, Rows, Variable, deal, preferred
 from featgeo.geometry.moments import Moments
-from featgeo.geometry.spans import AffineFeatures, complement
+from featgeo.geometry.projections import complement
+from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.batches import Batches
 from featgeo.learning.closed import Task

@@ -20,17 +20,21 @@ from typing import Any
 import numpy as np
 
 from featgeo.features.variables import Candidate, preferred
-from featgeo.geometry.incomplete import FilledIn, Kind, Spaces, kinds, said, span_problem
+from featgeo.geometry.incomplete import FilledIn, span_problem
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import (
     Confirmed,
     Directions,
     Factors,
+    Kind,
     LevelChoice,
     Patterns,
+    Spaces,
     SpanModes,
     SpanProblem,
     factors_of,
+    kinds,
+    said,
 )
 from featgeo.geometry.validation import Array, as_names
 from featgeo.learning.setting import ModeCount
@@ -231,7 +235,7 @@ class Solution:
     @cached_property
     def problem(self) -> SpanProblem:
         """All rows in orthonormal coordinates."""
-        return span_problem(self.folds.whole, self.spaces, self.tau_ridge)
+        return _problem(self.folds.whole, self.spaces, self.tau_ridge)
 
     @cached_property
     def levels(self) -> tuple[SpanModes, ...]:
@@ -316,12 +320,16 @@ def solve(
     return Solution(folds, spaces, settled, left_out, problems, views, tau_ridges[way] if tau_ridges else None)
 
 
+def _problem(rows: Patterns, spaces: Sequence[Spaces], tau_ridge: float | None = None) -> SpanProblem:
+    return SpanProblem.of(rows, spaces) if rows.is_complete else span_problem(rows, spaces, tau_ridge)
+
+
 Seen = list[tuple[SpanProblem, HeldOut]]  # for each tau ridge
 
 
 def _seen_without(folds: Folds, fold: int, spaces: Sequence[Spaces], tau_ridges: Sequence[float]) -> Seen:
     """The problem of all rows but those of a fold, and the fold in it, for each tau ridge, or where there is none."""
-    problem = span_problem(folds.without(fold), spaces, *tau_ridges[:1])
+    problem = _problem(folds.without(fold), spaces, *tau_ridges[:1])
     view = HeldOut.of(problem, folds.parts[fold], *tau_ridges[:1])
     seen = [(problem, view)]
     for ridge in tau_ridges[1:]:

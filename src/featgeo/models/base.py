@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.conditional import MAX_ROWS, Support
+from featgeo.assembly.links import MAX_ROWS, Support
 from featgeo.card import Card
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.recipes import is_finite

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.conditional import Link
+from featgeo.assembly.links import Link
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
 from featgeo.features.columns import counted
 from featgeo.features.recipes import is_finite

@@ -27,7 +27,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from featgeo.assembly.conditional import ExponentialLink, LinearLink
+from featgeo.assembly.links import ExponentialLink, LinearLink
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.space import Fields, Space, interpolated
 from featgeo.features.variables import Rows, Table, Variable

@@ -19,7 +19,8 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 
-from featgeo.assembly.conditional import Conditional, Support, affordable
+from featgeo.assembly.conditional import Conditional, affordable
+from featgeo.assembly.links import Support
 from featgeo.features.columns import Column, RawColumn, column_of, columns_of, family_of, in_units, rows_of, shape_of
 from featgeo.features.variables import Rows, Variable
 from featgeo.geometry.validation import Array, as_weights, check_flag, check_same_rows

@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.conditional import Calibration, LinearLink, best_share
+from featgeo.assembly.conditional import Calibration, best_share
+from featgeo.assembly.links import LinearLink
 from featgeo.features.columns import Column, RawColumn, column_of, missing_in, repeats
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import MOST_SYMBOLS, check_not_constant
