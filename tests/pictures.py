@@ -11,9 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-CLIP = re.compile(
-    r"\bp[0-9a-f]{10}\b"
-)  # names of frames: the last bits of their sizes, which differ by machine
+CLIP = re.compile(r"\bp[0-9a-f]{10}\b")  # names of frames: the last bits of their sizes, which differ by machine
 EYE = 1.5  # units of the figures, of which 72 are an inch
 
 needs_the_version_of_the_kept = pytest.mark.skipif(

@@ -3,9 +3,10 @@
 Few modes of a strong dependence spread Y too widely, noisy ones too narrowly. Neither shows on the rows of the fit, so
 distributions are set right by rows that their features have not seen (`Calibration`):
 
-- Numbers: held-out rows say how often Y fell below each predicted quantile, and one map of probabilities, the same for
-  all x, makes that as often as it should be (`Recalibration`). Intervals then cover as often as they say, on average
-  over x.
+- Numbers: held-out rows choose how much of the theory's formula, and of means and spreads that follow the features,
+  distributions are made of, by the ranked score (`mixed_link`). Then they say how often Y fell below each predicted
+  quantile, and one map of probabilities, the same for all x, makes that as often as it should be (`Recalibration`).
+  Intervals then cover as often as they say, on average over x.
 - Labels, and numbers of few values: of the theory's formula with some of the prior mixed in, and a softmax of the same
   features, the one of the smallest log loss (`calibrated_link`).
 - Vectors have no order and rarely come twice: they keep the formula.
@@ -16,20 +17,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy.optimize import nnls
 from scipy.special import entr
 from scipy.stats import gaussian_kde, rankdata
 
 from featgeo.assembly.links import (
     CELLS_AT_ONCE,
+    JUDGING_ROWS,
+    TINY,
     ExponentialLink,
     Kernels,
     LinearLink,
     Link,
+    LocatedLink,
+    MixedLink,
     Recalibration,
     Smoothing,
     Support,
@@ -565,6 +571,7 @@ class Calibration:
             LinearLink() if link is None else link,
         )
         if enough and support.continuous:
+            plain = plain if link is not None else mixed_link(f, happened, support)
             right = Recalibration.fit(Conditional(support, f, link=plain).pit(happened, spread(happened)))
             some = affordable(len(f), support.m)
             mass = Conditional(support, f[some], None, plain, right).proba()
@@ -600,6 +607,42 @@ def calibrated_link(f: Array, index: np.ndarray, support: Support) -> Link:
         Candidate(ExponentialLink, 1, -crossed),  # either answers as soon
     )
     return linear if preferred(links).what is LinearLink else ExponentialLink.fit(f, index, support)
+
+
+def mixed_link(f: Array, happened: Array, support: Support) -> Link:
+    """The mean of the theory's formula and of models of Y given f, of the smallest ranked score on held-out rows.
+
+    Args:
+        f: Features of those rows, (n, k), each times its singular value.
+        happened: What Y was there, (n,).
+        support: Continuous numbers.
+    """
+    ways = tuple(partial(LocatedLink.fit, by_rank=by_rank) for by_rank in (False, True))
+    if not f.shape[1] or len(f) < in_force.get().rows_a_function * 2 * (f.shape[1] + 1):
+        return LinearLink()
+    some = np.linspace(0, len(f) - 1, min(len(f), JUDGING_ROWS)).astype(int)
+    half = np.arange(len(f)) % 2 == 0  # models of Y have parameters: judge them on rows they were not fitted to
+    missed = np.empty((1 + len(ways), len(some), support.m - 1))
+    missed[0] = _missed(Conditional(support, f[some]).proba(), happened[some], support)
+    for part in (half, ~half):
+        judged = part[some]
+        for i, way in enumerate(ways, start=1):
+            link = way(f[~part], happened[~part], support)
+            mass = Conditional(support, f[some][judged], link=link).proba()
+            missed[i, judged] = _missed(mass, happened[some][judged], support)
+    weighted = (missed * np.sqrt(np.diff(support.values / unit_of(support.values)))).reshape(len(missed), -1)
+    shares = _least_mean_square(weighted @ weighted.T)
+    kept = np.flatnonzero(shares > 0)
+    links = [LinearLink(), *(way(f, happened, support) if i in kept else LinearLink() for i, way in enumerate(ways, 1))]
+    return links[kept[0]] if len(kept) == 1 else MixedLink(tuple(links[i] for i in kept), shares[kept])
+
+
+def _least_mean_square(products: Array) -> Array:
+    """Shares, adding up to 1, of errors with these products, (c, c), whose mean has the least square."""
+    size = max(float(np.trace(products)), TINY)
+    root = np.linalg.cholesky(products / size + 1e-12 * np.eye(len(products))).T
+    shares, _ = nnls(np.vstack([root, np.full(len(root), 1e3)]), np.append(np.zeros(len(root)), 1e3))
+    return np.asarray(shares / shares.sum())
 
 
 def affordable(n: int, m: int) -> np.ndarray:

@@ -11,6 +11,10 @@ A `Link` leads from features to density ratios p(y|x) / p(y):
   never takes one further from it. A share of the prior mixed in keeps it away from zero.
 - `ExponentialLink` is a softmax of the features: the same to first order where the dependence is weak (section 3.3 of
   the paper), always positive, and fitted to held-out rows by maximum likelihood. The features stay as they are.
+- `LocatedLink` is a model of numbers given f(x), which is all of x that matters: a mean and a spread that follow the
+  features, and errors of one shape. Where Y is nearly a function of X, a series needs many modes to say so; the first
+  few tell its mean and spread all the same.
+- `MixedLink` is a mean of several.
 
 `Recalibration` is a map of the probabilities of numbers, the same for all x.
 
@@ -29,9 +33,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from scipy.optimize import brentq
-from scipy.special import logsumexp, ndtr
-from sklearn.linear_model import LogisticRegression
+from scipy.special import logsumexp, ndtr, ndtri
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from torch import Tensor
 
 from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.validation import Array
@@ -43,6 +49,7 @@ from featgeo.tuning import in_force
 # outermost is halved again and again.
 MAX_NUMBERS = 256
 EVALUATED_EACH = 5  # rows of each, for time
+ERROR_STEPS = 2048  # of the distribution function of errors: finer than rows can tell
 MAX_ROWS = 2000  # that stand for vectors, for time
 CELLS_AT_ONCE = 1 << 17  # a megabyte: what several passes run over stays close to the processor
 JUDGING_ROWS = 2000  # that choose how to smooth, for time
@@ -224,6 +231,128 @@ class ExponentialLink(Link):
         """Always positive."""
         logits = f @ self.weight.T + self.bias
         return np.exp(logits - logits.max(axis=1, keepdims=True))
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class LocatedLink(Link):
+    """Numbers Y = m(x) + s(x) e, with m and log s linear in the features; or so for the normal score of Y.
+
+    Attributes:
+        by_rank: Whether it is the normal score, by the prior, that has the mean and the spread.
+        mean: The constant and the weight of each feature, (k + 1,).
+        log_spread: The same of the logarithm of s.
+        spreads: The least and the largest log s.
+        errors: The least and the largest e.
+        below: The distribution function of e at even steps from the least to the largest, from 0 to 1.
+    """
+
+    by_rank: bool
+    mean: Array
+    log_spread: Array
+    spreads: tuple[float, float]
+    errors: tuple[float, float]
+    below: Array
+
+    @classmethod
+    def fit(cls, f: Array, happened: Array, support: Support, by_rank: bool = False) -> LocatedLink:
+        """Least squares for the mean, and for what is left the logarithm of its mean size.
+
+        Args:
+            f: Features of rows that they have not seen, (n, k).
+            happened: What Y was there, (n,).
+            support: The values of Y.
+            by_rank: As above.
+        """
+        options, numbers = in_force.get(), happened / unit_of(support.values)
+        if by_rank:
+            numbers = np.interp(numbers, edges_of(support, False), edges_of(support, True))
+        size = np.where(f.std(axis=0) > 0, f.std(axis=0), 1.0)
+        line = LinearRegression().fit(f / size, numbers)
+        left = numbers - line.predict(f / size)
+        typical = max(float(np.abs(left).mean()), TINY)
+        # Finds means of sizes whatever their law is, of zeros too; as if one row more said nothing.
+        spread = PoissonRegressor(alpha=1 / len(f), max_iter=300).fit(f / size, np.abs(left) / typical)
+        log_spread = np.append(spread.intercept_ + np.log(typical), spread.coef_ / size)
+        told = log_spread[0] + f @ log_spread[1:]
+        low, high = np.quantile(told, [options.outer_share, 1 - options.outer_share])
+        errors = left / np.exp(told.clip(low, high))
+        ends = _outermost(errors)
+        steps = np.linspace(*ends, ERROR_STEPS + 1)
+        ordered = np.sort(errors)
+        below = np.interp(steps, ordered, (np.arange(len(ordered)) + 0.5) / len(ordered))
+        below[[0, -1]] = 0, 1
+        mean = np.append(line.intercept_, line.coef_ / size)
+        return cls(by_rank, mean, log_spread, (float(low), float(high)), ends, below)
+
+    def ratio(self, f: Array, support: Support) -> Array:
+        """The mass between the middles of neighbouring values, over that of the prior."""
+        edges = torch.from_numpy(edges_of(support, self.by_rank))
+        return np.asarray(self.between(torch.from_numpy(f), edges).numpy() / support.mass)
+
+    def between(self, f: Tensor, edges: Tensor) -> Tensor:
+        """Probabilities between edges, (n, edges + 1), for features of rows, (n, k)."""
+        fields = (
+            self.mean,
+            self.log_spread,
+            self.below,
+            self.spreads,
+            self.errors,
+        )  # tensors: graphs round plain numbers
+        mean, log_spread, below, spreads, errors = (
+            torch.as_tensor(values, dtype=f.dtype, device=f.device) for values in fields
+        )
+        last = len(below) - 1
+        # Where the edges stand among the steps of the errors.
+        steps = last / (errors[1] - errors[0])
+        scale = torch.exp(-(log_spread[0] + f @ log_spread[1:]).clamp(spreads[0], spreads[1])) * steps
+        first = -(mean[0] + f @ mean[1:]) * scale - errors[0] * steps
+        at = torch.addcmul(first[:, None], scale[:, None], edges).clamp_(0, last)
+        step = at.long().clamp_(max=last - 1)
+        cumulative = torch.addcmul(below[step], at - step, torch.diff(below)[step])
+        ends = torch.zeros_like(cumulative[:, :1])
+        return torch.diff(torch.cat([ends, cumulative, ends + 1], dim=1), dim=1)
+
+
+def edges_of(support: Support, by_rank: bool) -> Array:
+    """Halfway from each value to the next, in units or as normal scores, (m - 1,)."""
+    if by_rank:
+        return np.asarray(ndtri(np.cumsum(support.mass)[:-1].clip(TINY, 1 - 1e-16)))
+    ends = support.reach / unit_of(support.values)
+    return np.asarray((ends[:-1, 1] + ends[1:, 0]) / 2)
+
+
+def _outermost(errors: Array) -> tuple[float, float]:
+    """Where errors end: few that lie far off do not make all steps wide."""
+    options = in_force.get()
+    low, high = np.quantile(errors, [options.outer_share, 1 - options.outer_share])
+    reach = options.outer_reach * max(high, -low)
+    return max(float(errors.min()), -reach), min(float(errors.max()), reach) + 1e-9  # there may be none
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class MixedLink(Link):
+    """A mean of several links.
+
+    Attributes:
+        links: Each gives ratios of prior mean 1.
+        shares: How much of each, (links,), adding up to 1.
+    """
+
+    links: tuple[Link, ...]
+    shares: Array
+
+    def ratio(self, f: Any, support: Support) -> Array:
+        """The mean of theirs."""
+        return np.asarray(
+            sum(share * link.ratio(f, support) for share, link in zip(self.shares, self.links, strict=True))
+        )
+
+    def negative_mass(self, f: Any, support: Support) -> Array:
+        """The mean of theirs."""
+        parts = (share * link.negative_mass(f, support) for share, link in zip(self.shares, self.links, strict=True))
+        return np.asarray(sum(parts))
 
 
 @dataclass(frozen=True)

@@ -651,7 +651,11 @@ class RegressorSpace(Space):
         # predictions stay fast.
         options = in_force.get()
         n_trees = int(np.clip(options.forest_trees / max(targets.shape[1], 1), 20, 100))
-        start = trees(rows, seed, max_iter=n_trees, learning_rate=10 / n_trees) if regressor is None else regressor
+        first = max(n_trees, options.forest_trees // 3)  # the most wanted function
+        starts = [
+            trees(rows, seed, max_iter=n, learning_rate=10 / n) if regressor is None else regressor
+            for n in (first, n_trees)
+        ]
         if regressor is None and inputs.numel() * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
         elif regressor in (None, *OWN) and targets.shape[1] > 1:
@@ -671,8 +675,8 @@ class RegressorSpace(Space):
                 at, told = at[some], told if told is None else told[some]
             read, aims = inputs[at], targets[at].T
             if regressor in OF_ALL:
-                return Regressions((fitted(start, _read_for(None, read, told).numpy(), aims.T),), means, True)
-            models = [fitted(start, _read_for(j, read, told).numpy(), aim) for j, aim in enumerate(aims)]
+                return Regressions((fitted(regressor, _read_for(None, read, told).numpy(), aims.T),), means, True)
+            models = [fitted(starts[min(j, 1)], _read_for(j, read, told).numpy(), aim) for j, aim in enumerate(aims)]
             return Regressions(tuple(models), means)
 
         grown, unseen = cross_fitted(

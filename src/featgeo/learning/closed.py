@@ -22,9 +22,9 @@ import numpy as np
 from scipy.optimize import nnls
 
 from featgeo.features.labels import rows_of_some_labels, told_apart
-from featgeo.features.recipes import MEANS, TABLE, Recipe, recipes
+from featgeo.features.recipes import MEANS, TABLE, Recipe, is_finite, recipes
 from featgeo.features.space import GPU_ROWS_AT_ONCE, Space
-from featgeo.features.spaces import SideBySide, SpanFunction, TableSpace, in_reach
+from featgeo.features.spaces import Encoding, SideBySide, SpanFunction, TableSpace, in_reach
 from featgeo.features.trees import OF_ALL, RegressorSpace, as_matrix, trees
 from featgeo.features.variables import Candidate, Parts, Rows, cross_fitted, is_within_an_error, preferred
 from featgeo.geometry.spans import COLLINEAR, AffineFeatures
@@ -604,7 +604,7 @@ def _grow(bank: Bank, pilot: Names, found: Sequence[Component], regressors: Regr
             y_space, y = bank.spaces[y_name, pilot[y_name]], data.y.of("y")
             if recipe.argument in OF_ALL and not are_all_known(y_space):  # more targets take no more time
                 of_y.append((np.empty(0), beyond(y_space, y, np.hstack([values for _, values in of_y]))))
-            aims = wanted(rows, y_space, y, of_y, is_cheap)
+            aims = np.hstack([_itself(y, recipe), wanted(rows, y_space, y, of_y, is_cheap)])
         else:
             of_x = [(found[0].sigma, found[0].f(data.x))]
             aims = wanted(rows, bank.spaces[x_name, pilot[x_name]], data.x, of_x, is_cheap)
@@ -613,6 +613,13 @@ def _grow(bank: Bank, pilot: Names, found: Sequence[Component], regressors: Regr
         space, bank.own[key] = RegressorSpace.fit(rows, aims, parts, recipe.argument, seed, encoding)
         bank.spaces[key] = task.setting.blocks[name].seen_from_side(space).to(task.plan.device)
     return names
+
+
+def _itself(y: Rows, recipe: Recipe) -> Array:
+    """A number y, bounded, (n, 1), as its mean is asked for most, where trees learn it as well; else none, (n, 0)."""
+    is_number = len(y.variable.columns) == len(y.variable.numbers) == 1 and not y.variable.is_tensor
+    by_trees = recipe.argument is None or recipe.argument in OF_ALL
+    return Encoding.fit(y, "bounded")(y)[:, : int(is_number and by_trees and not is_finite(y))]
 
 
 def _learned(bank: Bank, names: Names) -> Learned:

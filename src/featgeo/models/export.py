@@ -20,6 +20,7 @@ import copy
 import io
 import os
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +28,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from featgeo.assembly.links import ExponentialLink, LinearLink
+from featgeo.assembly.links import ExponentialLink, Link, LocatedLink, MixedLink, Support, edges_of
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.space import Fields, Space, interpolated
 from featgeo.features.variables import Rows, Table, Variable
@@ -181,30 +182,66 @@ class _OfInputs(Fields):
 
 
 class _Posterior(Fields):
-    """Features of X, the link to density ratios, and the prior."""
+    """Features of X, links to density ratios, and the prior."""
 
     def __init__(self, f: nn.Module, model: ModalDecomposition) -> None:
-        link, support, recalibration = model.link_, model.support_, model.recalibration_
-        self.f, self.mass = f, support.mass
-        self.prior_share = float(link.prior_share) if isinstance(link, LinearLink) else None
+        link, recalibration = model.link_, model.recalibration_
+        links, shares = (link.links, link.shares) if isinstance(link, MixedLink) else ((link,), np.ones(1))
+        self.f, self.mass, self.shares = f, model.support_.mass, shares
+        self.ratios = tuple(_ratio(one, model.support_, model.singular_values_) for one in links)
         self.knots = None if recalibration is None else (recalibration.predicted, recalibration.observed)
-        weight, bias = (
-            (link.weight, link.bias) if isinstance(link, ExponentialLink) else (support.g, np.ones(support.m))
-        )
-        # sigma goes into the weights: onnxruntime would make a factor of a matrix product single precision.
-        self.weight, self.bias = (weight * model.singular_values_).T, bias
 
     def forward(self, inputs: Tensor) -> Tensor:
-        values, mass = self.f(inputs) @ self.tensor("weight") + self.tensor("bias"), self.tensor("mass")
-        if self.prior_share is None:
-            ratio = torch.exp(values - values.amax(dim=1, keepdim=True))
-        else:
-            share = self.tensor("prior_share")
-            ratio = (1 - share) * nearest_density(values, mass) + share
-        weights = ratio * mass
+        f, shares = self.f(inputs), self.tensor("shares")
+        weights = sum(shares[i] * ratio(f) for i, ratio in enumerate(self.ratios)) * self.tensor("mass")
         if self.knots is not None:
             weights = recalibrated(weights, self.tensor("knots", 0), self.tensor("knots", 1))
         return weights / weights.sum(dim=1, keepdim=True)
+
+
+def _ratio(link: Link, support: Support, sigma: np.ndarray) -> Fields:
+    """A link as a function of features of unit variance."""
+    if isinstance(link, LocatedLink):
+        return _Located(link, support, sigma)
+    # sigma goes into the weights: onnxruntime would make a factor of a matrix product single precision.
+    if isinstance(link, ExponentialLink):
+        return _Softmax((link.weight * sigma).T, link.bias)
+    return _Linear((support.g * sigma).T, support.mass, getattr(link, "prior_share", 0.0))
+
+
+class _Linear(Fields):
+    """`LinearLink`."""
+
+    def __init__(self, weight: np.ndarray, mass: np.ndarray, prior_share: float) -> None:
+        self.weight, self.mass, self.prior_share = weight, mass, float(prior_share)
+
+    def forward(self, f: Tensor) -> Tensor:
+        share = self.tensor("prior_share")
+        density = nearest_density(1 + f @ self.tensor("weight"), self.tensor("mass"))
+        return (1 - share) * density + share
+
+
+class _Softmax(Fields):
+    """`ExponentialLink`."""
+
+    def __init__(self, weight: np.ndarray, bias: np.ndarray) -> None:
+        self.weight, self.bias = weight, bias
+
+    def forward(self, f: Tensor) -> Tensor:
+        values = f @ self.tensor("weight") + self.tensor("bias")
+        return torch.exp(values - values.amax(dim=1, keepdim=True))
+
+
+class _Located(Fields):
+    """`LocatedLink`."""
+
+    def __init__(self, link: LocatedLink, support: Support, sigma: np.ndarray) -> None:
+        self.edges, self.mass = edges_of(support, link.by_rank), support.mass
+        scaled = np.append(1.0, sigma)
+        self.link = replace(link, mean=link.mean * scaled, log_spread=link.log_spread * scaled)
+
+    def forward(self, f: Tensor) -> Tensor:
+        return self.link.between(f, self.tensor("edges")) / self.tensor("mass")
 
 
 def recalibrated(weights: Tensor, predicted: Tensor, observed: Tensor) -> Tensor:
