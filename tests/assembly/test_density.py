@@ -131,7 +131,7 @@ def test_a_value_takes_no_part_in_judging_itself():
     values = np.sort(np.random.default_rng(1).standard_normal(60))  # each a neighbourhood
     support = Support.of_numbers(values, lambda i: np.zeros((len(i), 1)))
     kernels = Kernels.of(support, 0.05, 1.0)
-    without = kernels.without_own(np.broadcast_to(support.mass, (60, 60)), values, support)
+    (without,) = kernels.without_own(values, support, np.broadcast_to(support.mass, (60, 60)))
     near = np.abs(values[:, None] - values) <= kernels.widths  # without the value curves reach over 5 rows and not 6
     bells = stats.norm.pdf(values[:, None], values, kernels.widths * (1 + near / 5))
     np.fill_diagonal(bells, 0)

@@ -40,6 +40,7 @@ from featgeo.assembly.links import (
     Smoothing,
     Support,
     best_mixture,
+    judging,
     smoothed,
     unit_of,
 )
@@ -417,9 +418,10 @@ class Conditional(Shown):
         def part(rows: slice) -> Array:
             mass, at = self._smooth_mass(rows), happened[rows]
             prior = np.broadcast_to(self._prior, mass.shape)
+            smooth = self._kernels.without_own(at, support, mass, prior)
             own, alone = (
-                np.where(known[rows, 0], _log_at(one, place[rows], least), self._kernels.without_own(one, at, support))
-                for one in (mass, prior)
+                np.where(known[rows, 0], _log_at(one, place[rows], least), density)
+                for one, density in zip((mass, prior), smooth, strict=True)
             )
             return own - alone
 
@@ -573,7 +575,7 @@ class Calibration:
         if enough and support.continuous:
             plain = plain if link is not None else mixed_link(f, happened, support)
             right = Recalibration.fit(Conditional(support, f, link=plain).pit(happened, spread(happened)))
-            some = affordable(len(f), support.m)
+            some = judging(happened, support)
             mass = Conditional(support, f[some], None, plain, right).proba()
             return cls(plain, right, smoothed(mass, happened[some], support, unit_of(support.values)))
         return cls(calibrated_link(f, happened, support) if enough and link is None else plain)

@@ -52,7 +52,7 @@ EVALUATED_EACH = 5  # rows of each, for time
 ERROR_STEPS = 2048  # of the distribution function of errors: finer than rows can tell
 MAX_ROWS = 2000  # that stand for vectors, for time
 CELLS_AT_ONCE = 1 << 17  # a megabyte: what several passes run over stays close to the processor
-JUDGING_ROWS = 2000  # that choose how to smooth, for time
+JUDGING_ROWS = 1000  # that choose links and how to smooth, for time
 GRID = np.array([-6, -4, -2.5, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5, 4, 6])  # where each bell is seen by integrals
 FAINT = 1e-200  # densities below are summed by their logarithms
 TINY = 1e-300  # in place of 0, where logarithms are taken
@@ -500,8 +500,8 @@ class Kernels:
         places = np.unique(self.centres[:, None] + self.widths[:, None] * GRID)
         return places, np.exp(self._logs(places[:, None])).T
 
-    def without_own(self, mass: Array, at: Array, support: Support) -> Array:
-        """Log densities at values of the fit, (n,), each as if its row had no part in the neighbourhoods."""
+    def without_own(self, at: Array, support: Support, *masses: Array) -> list[Array]:
+        """Log densities of several masses at values of the fit, (n,), each as if its row had no part in any of them."""
         own = np.searchsorted(support.reach[self.where, 0], at, side="right") - 1
         row, place, n = np.arange(len(at)), at[:, None] / self.unit, support.n * support.mass[self.where]
         sizes, centres = np.maximum(n.round()[own], 1.0), np.tile(self.centres, (len(at), 1))
@@ -509,15 +509,20 @@ class Kernels:
         # Curves reach over so many rows; without one of them they reach farther.
         reached = np.maximum(2 * self.share * n.sum(), 2.0)
         widths = self.widths * (1 + (np.abs(place - centres) <= self.widths) / (reached - 1))
-        weights = mass[:, self.where].copy()
-        weights[row, own] *= (sizes - 1) / sizes
-        weights /= weights.sum(axis=1, keepdims=True).clip(min=TINY)
         logs = _log_bell((place - centres) / widths, widths)
-        top = logs.max(axis=1, where=weights > 0, initial=-np.inf)
-        top = np.where(np.isfinite(top), top, 0.0)
-        logs = np.minimum(logs - top[:, None], 0)  # curves without a weight may be higher, and do not count
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.einsum("nc,nc->n", weights, np.exp(logs, out=logs))) + top - np.log(self.unit))
+        top = logs.max(axis=1, initial=-1e300)
+        curves, result = np.exp(logs - top[:, None]), []
+        for mass in masses:
+            weights = mass[:, self.where].copy()
+            weights[row, own] *= (sizes - 1) / sizes
+            weights /= weights.sum(axis=1, keepdims=True).clip(min=TINY)
+            density = np.einsum("nc,nc->n", weights, curves)
+            with np.errstate(divide="ignore"):
+                told = np.log(density) + top
+                faint = density < FAINT  # the highest curves have no weight
+                told[faint] = logsumexp(logs[faint] + np.log(weights[faint]), axis=1)
+            result.append(np.asarray(told - np.log(self.unit)))
+        return result
 
     def _logs(self, places: Array) -> Array:
         """Logarithms of all curves at places that broadcast with (..., c), in units."""
@@ -532,28 +537,31 @@ def _log_bell(away: Array, widths: Array) -> Array:
     return np.asarray(-(away**2) / 2 - np.log(widths) - np.log(2 * np.pi) / 2)
 
 
+def judging(happened: Array, support: Support) -> np.ndarray:
+    """Positions of some rows, evenly spread, that can tell how smooth densities are: atoms have none."""
+    first, last = support.reach.T
+    others = np.flatnonzero(~np.isin(happened, support.values[first == last]))
+    return others[np.linspace(0, len(others) - 1, min(len(others), JUDGING_ROWS)).astype(int)]
+
+
 def smoothed(mass: Array, happened: Array, support: Support, unit: float) -> Smoothing:
     """The smoothing under which held-out values are most likely.
 
     Args:
         mass: Calibrated probabilities over the support, (n, m), of rows that their features have not seen.
-        happened: What Y was there, (n,); these rows are among those of the support.
+        happened: What Y was there, (n,), no atoms; these rows are among those of the support.
         support: The values of Y.
         unit: A number of their size.
     """
-    first, last = support.reach.T
-    some = np.flatnonzero(~np.isin(happened, support.values[first == last]))
-    some = some[np.linspace(0, len(some) - 1, min(len(some), JUDGING_ROWS)).astype(int)]
-    if not len(some):
+    if not len(happened):
         return Smoothing.of_rows(support.n)
-    mass, at, tried = mass[some], happened[some], []
-    prior = np.broadcast_to(support.mass, mass.shape)
+    prior, tried = np.broadcast_to(support.mass, mass.shape), []
     for share in in_force.get().density_shares:
         kernels = Kernels.of(support, share, unit)
-        given, alone = (kernels.without_own(part, at, support) for part in (mass, prior))
+        given, alone = kernels.without_own(happened, support, mass, prior)
         top = np.maximum(given, alone)
         p, q = (np.exp(part - top).clip(min=TINY) for part in (given, alone))
-        mixed = max(best_mixture(p, q), 1 / (len(some) + 1))  # no more certain than so many rows can tell
+        mixed = max(best_mixture(p, q), 1 / (len(happened) + 1))  # no more certain than so many rows can tell
         tried.append(Candidate(Smoothing(share, mixed), 1, top + np.log((1 - mixed) * p + mixed * q)))
     return preferred(tried).what
 
