@@ -122,7 +122,7 @@ class Cells:
             last: The cell that each run ends with.
             fewest: Digits of ends, more where they would be the same.
         """
-        if self.whole or self._is_of_whole_numbers:
+        if self.whole or self.is_of_whole_numbers:
             spans = self.spans if len(self.spans) else np.column_stack([self.places, self.places])
             ends = self.texts(np.r_[spans[np.r_[0, last[:-1] + 1], 0], spans[last, 1]])
             lows, highs = ends[: len(last)], ends[len(last) :]
@@ -132,7 +132,7 @@ class Cells:
         return [f"to {edges[0]}", *between, f"over {edges[-1]}"] if edges else ["all"]
 
     @property
-    def _is_of_whole_numbers(self) -> bool:
+    def is_of_whole_numbers(self) -> bool:
         """Whether "3 to 5" means 3, 4 and 5."""
         return self.kind == "number" and len(self.spans) > 0 and bool((self.spans == np.rint(self.spans)).all())
 

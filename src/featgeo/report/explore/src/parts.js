@@ -58,7 +58,7 @@ export function useSteps(total, step) {
 }
 
 /** A name that may be broken after its points, dashes and underscores, before it is broken anywhere. @param {string} name */
-const breakable = (name) => name.split(/(?<=[_./-])(?=[^_./-])/).flatMap((part, i) => (i ? [html`<wbr />`, part] : part));
+export const breakable = (name) => name.split(/(?<=[_./-])(?=[^_./-])/).flatMap((part, i) => (i ? [html`<wbr />`, part] : part));
 
 /** The name of a column. @param {{column: number, most?: number}} props */
 export const Name = ({ column, most }) =>

@@ -2,9 +2,13 @@
 import { html } from "htm/preact";
 import { ground } from "../colours.js";
 import { count, number, short } from "../format.js";
+import { breakable } from "../parts.js";
 import { dark } from "../scheme.js";
 
-const MOST = 16; // rows and columns of the table at first
+const MOST = 14; // rows and columns of the table at first
+
+/** How many times as many. @param {number} ratio */
+const times = (ratio) => `× ${ratio >= 10 ? ratio.toFixed(0) : ratio >= 1 ? ratio.toFixed(1) : ratio ? ratio.toFixed(2) : "0"}`;
 
 /** @param {{a: string, b: string, regions: import("../data.js").Regions}} props */
 export function RegionsTable({ a, b, regions }) {
@@ -22,20 +26,20 @@ export function RegionsTable({ a, b, regions }) {
         <caption class="unseen">Rows observed, and times as many as expected, in regions of both columns</caption>
         <thead>
           <tr>
-            <td><span class="corner"><bdi>${short(a, 24)}</bdi> ↓ <bdi>${short(b, 24)}</bdi> →</span></td>
-            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${short(regions.b[j], 44)}</bdi></th>`)}
+            <td><span class="corner"><bdi>${breakable(short(a, 40))}</bdi> ↓ <bdi>${breakable(short(b, 40))}</bdi> →</span></td>
+            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${breakable(short(regions.b[j], 44))}</bdi></th>`)}
           </tr>
         </thead>
         <tbody>
           ${shownRows.map(
             ({ i }) => html`<tr>
-              <th scope="row"><bdi>${short(regions.a[i], 44)}</bdi></th>
+              <th scope="row"><bdi>${breakable(short(regions.a[i], 44))}</bdi></th>
               ${shownCols.map(({ j }) => {
                 const expected = (rows[i] * cols[j]) / total;
                 const ratio = expected ? observed[i][j] / expected : 0;
                 const colour = sure[i][j] ? ground(Math.sign(residual[i][j]) * Math.sqrt(Math.abs(residual[i][j]) / top), dark.value) : "";
                 return html`<td class=${sure[i][j] ? "" : "unsure"} style=${{ backgroundColor: colour }} title=${`expected ${number(expected)}`}>
-                  ${count(observed[i][j])}<small>${sure[i][j] ? `× ${number(ratio, 2)}` : "·"}</small>
+                  ${count(observed[i][j])}<small>${sure[i][j] ? times(ratio) : "·"}</small>
                 </td>`;
               })}
             </tr>`,
@@ -44,8 +48,8 @@ export function RegionsTable({ a, b, regions }) {
       </table>
     </div>
     <p class="aside">
-      Rows in each region and how many times as many as under independence. Blue: more, orange: fewer, each beyond what chance gives
-      among all regions; a dot: may be chance.${left > 0 ? ` ${left} smaller regions are left out here.` : ""}
+      Rows in each region, and how many times as many as there would be if the two were independent. Blue: more, orange: fewer, each
+      beyond what chance gives among all regions; a dot: may be chance.${left > 0 ? ` ${left} smaller regions are left out here.` : ""}
     </p>
   `;
 }
