@@ -3,9 +3,10 @@ import { html } from "htm/preact";
 import { ground } from "../colours.js";
 import { count, number, short } from "../format.js";
 import { breakable } from "../parts.js";
-import { dark } from "../scheme.js";
+import { dark, isPrinting } from "../scheme.js";
 
-const MOST = 14; // rows and columns of the table at first
+const MOST = 14; // rows and columns of the table
+const PRINTED = 8; // columns that a page of paper is wide
 
 /** How many times as many. @param {number} ratio */
 const times = (ratio) => `× ${ratio >= 10 ? ratio.toFixed(0) : ratio >= 1 ? ratio.toFixed(1) : ratio ? ratio.toFixed(2) : "0"}`;
@@ -17,7 +18,8 @@ export function RegionsTable({ a, b, regions }) {
   const rows = observed.map((row) => row.reduce((sum, n) => sum + n, 0));
   const cols = regions.b.map((_, j) => observed.reduce((sum, row) => sum + row[j], 0));
   const shownRows = rows.map((n, i) => ({ n, i })).filter((one) => one.n).slice(0, MOST);
-  const shownCols = cols.map((n, j) => ({ n, j })).filter((one) => one.n).slice(0, MOST);
+  const most = isPrinting.value ? PRINTED : MOST;
+  const shownCols = cols.map((n, j) => ({ n, j })).filter((one) => one.n).slice(0, most);
   const left = rows.filter(Boolean).length - shownRows.length + cols.filter(Boolean).length - shownCols.length;
   const top = Math.max(...residual.flat().map(Math.abs), 1);
   return html`

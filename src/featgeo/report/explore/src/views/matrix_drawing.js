@@ -17,10 +17,10 @@ function rgbOf(colour) {
   return seen;
 }
 
-/** @param {boolean} isDark @returns {{own: Rgb, chance: Rgb, dot: string}} no pair, what may be chance, and the dot on it */
+/** @param {boolean} isDark @returns {{own: Rgb, chance: Rgb, dot: string, paper: string}} no pair, what may be chance, the dot on it, and lines between cells */
 const plain = (isDark) => isDark
-  ? { own: [43, 52, 60], chance: [36, 43, 50], dot: "#5f6c78" }
-  : { own: [223, 229, 234], chance: [238, 241, 244], dot: "#a9b4be" };
+  ? { own: [43, 52, 60], chance: [36, 43, 50], dot: "#5f6c78", paper: "#14181c" }
+  : { own: [223, 229, 234], chance: [238, 241, 244], dot: "#a9b4be", paper: "#ffffff" };
 
 /** @param {HTMLCanvasElement} canvas @param {number[]} rows @param {number[]} cols @param {number} size of cells @param {import("../measures.js").Measure} one @param {boolean} isDark */
 export function draw(canvas, rows, cols, size, one, isDark) {
@@ -37,8 +37,9 @@ export function draw(canvas, rows, cols, size, one, isDark) {
   context.drawImage(pixels, 0, 0, width, height);
   if (size >= DOT_FROM) context.drawImage(dotted(chance, canvas, size, gap, plain(isDark).dot), 0, 0, width, height);
   if (!gap) return;
-  cols.forEach((_, j) => context.clearRect((j + 1) * size - gap, 0, gap, height));
-  rows.forEach((_, i) => context.clearRect(0, (i + 1) * size - gap, width, gap));
+  context.fillStyle = plain(isDark).paper; // what is cleared instead takes the rest of a printed page along
+  cols.forEach((_, j) => context.fillRect((j + 1) * size - gap, 0, gap, height));
+  rows.forEach((_, i) => context.fillRect(0, (i + 1) * size - gap, width, gap));
 }
 
 /** A dot in each cell of which there is a pixel: one pattern, cut out, for tens of thousands. @param {HTMLCanvasElement} cells @param {HTMLCanvasElement} like a canvas of this size @param {number} size @param {number} gap @param {string} colour */
