@@ -23,8 +23,18 @@ const OUTER = 0.01; // share of the rows at either end that a distribution leave
 /** Whether cells of a column are named one by one: labels, and numbers or dates of few cells. @param {Column} column */
 export const isListed = (column) => column.kind === "label" || (column.cells?.rows.length ?? 0) <= LISTED;
 
+/** @type {WeakMap<Column, Mode>} asked for by each figure of each pair */
+const preferred = new WeakMap();
+
 /** The mode that shows a column best. @param {Column} column @returns {Mode} */
 export function preferredMode(column) {
+  const mode = preferred.get(column) ?? bestMode(column);
+  preferred.set(column, mode);
+  return mode;
+}
+
+/** @param {Column} column @returns {Mode} */
+function bestMode(column) {
   const { low, high, rows, whole } = cellsOf(column);
   const first = low[0];
   const last = high[high.length - 1];
