@@ -99,7 +99,7 @@
     <dl class="facts">
       <div><dt>rows</dt><dd>${E(x.rows)}</dd></div>
       <div><dt>columns</dt><dd>${E(e.length)} <small>${s.map(({kind:f,n:c})=>`${c} ${c===1?f:`${f}s`}`).join(", ")}</small></dd></div>
-      <div><dt>missing</dt><dd>${a?G(a/Math.max(x.rows*e.length,1),1):"none"} <small>of all values</small></dd></div>
+      <div><dt>missing</dt><dd>${a?m`${G(a/Math.max(x.rows*e.length,1),1)} <small>of all values</small>`:"none"}</dd></div>
       <div><dt>pairs that depend</dt><dd>${E(t)} <small>of ${E(n)}, at a false-discovery rate of ${G(x.rate)}</small></dd></div>
       ${x.target===null?null:m`<div><dt>target</dt><dd class="word"><a href=${z("target")}><${Z} column=${x.target} /></a></dd></div>`}
       ${x.given.length?m`<div><dt>given</dt><dd class="word"><a href=${z("given")}>${x.given.map((f,c)=>m`${c?", ":""}<${Z} column=${f} />`)}</a></dd></div>`:null}

@@ -19,7 +19,7 @@ export function Overview() {
     <dl class="facts">
       <div><dt>rows</dt><dd>${count(data.rows)}</dd></div>
       <div><dt>columns</dt><dd>${count(own.length)} <small>${kinds.map(({ kind, n }) => `${n} ${n === 1 ? kind : `${kind}s`}`).join(", ")}</small></dd></div>
-      <div><dt>missing</dt><dd>${cells ? percent(cells / Math.max(data.rows * own.length, 1), 1) : "none"} <small>of all values</small></dd></div>
+      <div><dt>missing</dt><dd>${cells ? html`${percent(cells / Math.max(data.rows * own.length, 1), 1)} <small>of all values</small>` : "none"}</dd></div>
       <div><dt>pairs that depend</dt><dd>${count(found)} <small>of ${count(pairs)}, at a false-discovery rate of ${percent(data.rate)}</small></dd></div>
       ${data.target === null ? null : html`<div><dt>target</dt><dd class="word"><a href=${href("target")}><${Name} column=${data.target} /></a></dd></div>`}
       ${data.given.length ? html`<div><dt>given</dt><dd class="word"><a href=${href("given")}>${data.given.map((i, n) => html`${n ? ", " : ""}<${Name} column=${i} />`)}</a></dd></div>` : null}
