@@ -155,7 +155,7 @@ def _drawn_cells(side: Side, k: int) -> np.ndarray:
     """
     points = points_of(side.column)
     known = points[side.counts[points] > 0]
-    if len(points) == side.column.n_values or not len(known):
+    if len(points) == side.column.n_values or not len(known) or not k:
         return points
     cells = np.arange(side.column.n_values)
     functions = side.functions[:, :k]
