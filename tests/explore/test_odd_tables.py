@@ -26,7 +26,11 @@ TABLES = {
         "b": RNG.normal(size=N),
         "c": np.where(ROW > 100, "x", None),
     },
-    "one label, or none": {"a": np.where(ROW % 3, "x", None), "b": RNG.normal(size=N), "c": np.where(ROW % 2, "y", "z")},
+    "one label, or none": {
+        "a": np.where(ROW % 3, "x", None),
+        "b": RNG.normal(size=N),
+        "c": np.where(ROW % 2, "y", "z"),
+    },
     "forty rows": {"a": RNG.normal(size=40), "b": RNG.random(40) < 0.5, "c": RNG.integers(0, 3, 40)},
 }
 
