@@ -76,6 +76,12 @@ def test_intervals_of_modes_hold_their_strengths(finite):
         assert ((modes.low <= modes.held_out) & (modes.held_out <= modes.high)).all()
 
 
+def test_the_course_is_told_along_the_column_that_tells_more(curve):
+    detail = explore(curve, verbose=0).pair("y", "x")
+    assert detail.summary["a_from_b"] > 0.5 > detail.summary["b_from_a"]
+    assert "As 'x' rises, 'y' first falls and then rises" in detail.sentence
+
+
 def test_the_other_order_is_the_same_turned(finite):
     explored = explore(finite)
     one, other = explored.pair("letter", "number"), explored.pair("number", "letter")

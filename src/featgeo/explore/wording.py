@@ -57,14 +57,14 @@ def _direction(detail: PairDetail) -> str:
 
 
 def _shape(detail: PairDetail) -> str:
-    """What the second does as the first goes on, or the first as the second does; of labels, where it is what."""
+    """What one does as the other, which tells more of it, goes on; of labels, where it is what."""
     a, b = detail.a, detail.b
-    forward, backward = (float(detail.summary[name]) > 0 for name in ("b_from_a", "a_from_b"))
+    forward, backward = (float(detail.summary[name]) for name in ("b_from_a", "a_from_b"))
     ordered = [side.column.kind != "label" for side in (a, b)]
     if all(ordered):
-        if not forward and not backward:
+        if max(forward, backward) <= 0:
             return "The middle of neither changes with the other; the spread does."
-        return _along(detail, a, b) if forward else _along(detail, b, a)
+        return _along(detail, a, b) if round(forward, 2) >= round(backward, 2) else _along(detail, b, a)
     if not any(ordered):
         return ""
     return _by_label(detail, b, a) if ordered[0] else _by_label(detail, a, b)

@@ -63,8 +63,8 @@ export function useSteps(total, step) {
   return isPrinting.value ? total : shown;
 }
 
-/** A name that may be broken after its points, dashes and underscores, before it is broken anywhere. @param {string} name */
-export const breakable = (name) => name.split(/(?<=[_./-])(?=[^_./-])/).flatMap((part, i) => (i ? [html`<wbr />`, part] : part));
+/** A name that may be broken after its points, dashes and underscores, but for those inside numbers, before it is broken anywhere. @param {string} name */
+export const breakable = (name) => name.split(/(?<=_)(?=[^_./-])|(?<=[./-])(?=[^_./\-\d])/).flatMap((part, i) => (i ? [html`<wbr />`, part] : part));
 
 /** The name of a column. @param {{column: number, most?: number}} props */
 export const Name = ({ column, most }) =>

@@ -11,9 +11,10 @@ const PRINTED = 8; // columns that a page of paper is wide
 /** How many times as many. @param {number} ratio */
 const times = (ratio) => `× ${ratio >= 10 ? ratio.toFixed(0) : ratio >= 1 ? ratio.toFixed(1) : ratio ? ratio.toFixed(2) : "0"}`;
 
-/** @param {{a: string, b: string, regions: import("../data.js").Regions}} props */
-export function RegionsTable({ a, b, regions }) {
-  const { observed, residual, sure } = regions;
+/** @param {{a: string, b: string, regions: import("../data.js").Regions, found: boolean}} props `found`: the pair is no chance */
+export function RegionsTable({ a, b, regions, found }) {
+  const { observed, residual } = regions;
+  const sure = regions.sure.map((row) => row.map((one) => found && one));
   const total = Math.max(observed.flat().reduce((sum, n) => sum + n, 0), 1);
   const rows = observed.map((row) => row.reduce((sum, n) => sum + n, 0));
   const cols = regions.b.map((_, j) => observed.reduce((sum, row) => sum + row[j], 0));
@@ -50,8 +51,7 @@ export function RegionsTable({ a, b, regions }) {
       </table>
     </div>
     <p class="aside">
-      Rows in each region, and how many times as many as there would be if the two were independent. Blue: more, orange: fewer, each
-      beyond what chance gives among all regions; a dot: may be chance.${left > 0 ? ` ${left} smaller regions are left out here.` : ""}
+      Rows in each region${found ? ", and how many times as many as there would be if the two were independent. Blue: more, orange: fewer, each beyond what chance gives among all regions; a dot: may be chance" : "; how they differ from those of independent columns may be chance"}.${left > 0 ? ` ${left} smaller regions are left out here.` : ""}
     </p>
   `;
 }

@@ -3,7 +3,7 @@ import { html } from "htm/preact";
 import { OF_VALUES, axisModes } from "../axis_switch.js";
 import { columns, data, isFound, originalOf, otherOf, pairs, pairsOf } from "../data.js";
 import { Distribution } from "../figures/functions.js";
-import { count, percent, short, strength } from "../format.js";
+import { count, percent, short, strength, valueOf } from "../format.js";
 import { Code, ColumnLink, Folded, Meter, Name, literal, loading } from "../parts.js";
 import { href, pairHref } from "../route.js";
 import { ColumnsTable } from "./overview.js";
@@ -35,6 +35,7 @@ function One({ i }) {
     <dl class="facts">
       <div><dt>read as</dt><dd class="word">${column.kind} <small>${short(originalOf(column), 40, "")}</small></dd></div>
       ${column.distinct === undefined ? null : html`<div><dt>distinct values</dt><dd>${column.distinct_exact === false ? "≥ " : ""}${count(column.distinct)}</dd></div>`}
+      ${column.cells?.low ? html`<div><dt>range</dt><dd class="word">${valueOf(column, column.cells.low[0])} <small>to</small> ${valueOf(column, column.cells.high?.at(-1))}</dd></div>` : null}
       <div><dt>missing</dt><dd>${missing ? html`${count(missing)} <small>${percent(missing / Math.max(data.rows, 1), 1)}</small>` : "none"}</dd></div>
       <div><dt>depends on</dt><dd>${count(found.length)} <small>of ${count(partners.length)} others</small></dd></div>
     </dl>

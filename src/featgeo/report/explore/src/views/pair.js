@@ -125,7 +125,7 @@ function Drawings({ k, detail }) {
     </section>
     <section aria-labelledby="regions-title">
       <h2 id="regions-title">Observed and expected</h2>
-      ${isLater ? html`<${RegionsTable} a=${a.name} b=${b.name} regions=${detail.regions} />` : null}
+      ${isLater ? html`<${RegionsTable} a=${a.name} b=${b.name} regions=${detail.regions} found=${isFound(k)} />` : null}
     </section>
   `;
 }

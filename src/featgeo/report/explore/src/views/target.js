@@ -75,13 +75,13 @@ function Dumbbells({ about, order }) {
     ${order.map((i, place) => {
       const y = place * step + step / 2;
       const [alone, added, errors] = [Number(about.alone[i]), Number(about.added[i]), [Number(about.alone_error[i]), Number(about.added_error[i])]];
-      const isSure = Number(about.qvalue[i]) <= data.rate && added > 0;
+      const chance = [saysAlone(about.column[i]), Number(about.qvalue[i]) <= data.rate && added > 0].map((isSure) => (isSure ? "" : "chance"));
       return html`<g key=${i}>
         <text class="label" x=${names} y=${y + 4} text-anchor="end">${texts[place]}</text>
-        <rect class=${saysAlone(about.column[i]) ? "alone" : "alone chance"} x=${x(0)} width=${Math.max(at(alone) - x(0), 1)} y=${y - 9} height="9" />
-        <line class="whisker" x1=${at(alone - 2 * errors[0])} x2=${at(alone + 2 * errors[0])} y1=${y - 4.5} y2=${y - 4.5} />
-        <rect class=${isSure ? "added" : "added chance"} x=${x(0)} width=${Math.max(at(added) - x(0), 1)} y=${y + 1.5} height="7" />
-        <line class="whisker" x1=${at(added - 2 * errors[1])} x2=${at(added + 2 * errors[1])} y1=${y + 5} y2=${y + 5} />
+        <rect class=${`alone ${chance[0]}`} x=${x(0)} width=${Math.max(at(alone) - x(0), 1)} y=${y - 9} height="9" />
+        <line class=${`whisker ${chance[0]}`} x1=${at(alone - 2 * errors[0])} x2=${at(alone + 2 * errors[0])} y1=${y - 4.5} y2=${y - 4.5} />
+        <rect class=${`added ${chance[1]}`} x=${x(0)} width=${Math.max(at(added) - x(0), 1)} y=${y + 1.5} height="7" />
+        <line class=${`whisker ${chance[1]}`} x1=${at(added - 2 * errors[1])} x2=${at(added + 2 * errors[1])} y1=${y + 5} y2=${y + 5} />
       </g>`;
     })}
     <${BottomAxis} ticks=${x.ticks(4).map((value) => ({ at: x(value), text: compact(value) }))} y=${height - 24} from=${names + 12} to=${Math.max(width - 14, names + 60)} />
