@@ -40,10 +40,10 @@ export function RegionsTable({ a, b, regions, found }) {
               ${shownCols.map(({ j }) => {
                 const expected = (rows[i] * cols[j]) / total;
                 const ratio = expected ? observed[i][j] / expected : 0;
-                const colour = sure[i][j] ? ground(Math.sign(residual[i][j]) * Math.sqrt(Math.abs(residual[i][j]) / top), dark.value) : "";
-                return html`<td class=${sure[i][j] ? "" : "unsure"} style=${{ backgroundColor: colour }} title=${`expected ${number(expected)}`}>
-                  ${count(observed[i][j])}<small>${sure[i][j] ? times(ratio) : "·"}</small>
-                </td>`;
+                const title = `expected ${number(expected)}`;
+                if (!sure[i][j]) return html`<td class="unsure" title=${title}>${`${count(observed[i][j])}\n·`}</td>`;
+                const colour = ground(Math.sign(residual[i][j]) * Math.sqrt(Math.abs(residual[i][j]) / top), dark.value);
+                return html`<td style=${`background-color:${colour}`} title=${title}>${`${count(observed[i][j])}\n${times(ratio)}`}</td>`;
               })}
             </tr>`,
           )}
