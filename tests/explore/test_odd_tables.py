@@ -26,6 +26,11 @@ TABLES = {
         "b": RNG.normal(size=N),
         "c": np.where(ROW > 100, "x", None),
     },
+    "one label, or none": {
+        "a": np.where(ROW % 3, "x", None),
+        "b": RNG.normal(size=N),
+        "c": np.where(ROW % 2, "y", "z"),
+    },
     "forty rows": {"a": RNG.normal(size=40), "b": RNG.random(40) < 0.5, "c": RNG.integers(0, 3, 40)},
 }
 
@@ -49,6 +54,12 @@ def test_every_pair_has_an_answer_given_a_column_and_given_all_others(name):
     explored = explore(frame.assign(s=RNG.integers(0, 2, len(frame))), given=["s"])
     assert len(explored.direct) == len(explored.pairs)
     assert explored.to_html()
+
+
+def test_a_label_that_is_the_same_everywhere_is_set_aside():
+    explored = explore(pd.DataFrame({"a": ["live birth"] * N, "b": RNG.normal(size=N), "c": RNG.normal(size=N)}))
+    assert [column.name for column in explored.compared] == ["b", "c"]
+    assert [column.aside for column in explored.about] == ["constant", "", ""]
 
 
 def test_numbers_near_the_largest_correlate():

@@ -7,11 +7,14 @@ import subprocess
 from itertools import combinations, pairwise, permutations
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from browsing import running_browser
 from page_samples import HOSTILE, hostile_page, plain_page
 
 import featgeo
+from featgeo.explore import explore
 from featgeo.explore import page as page_module
 
 SOURCES = Path(featgeo.__file__).parent / "report" / "explore"
@@ -169,6 +172,20 @@ def test_pairs_are_kept_in_full_until_the_page_is_as_large_as_it_may_be(explored
     frame = explored.pairs.to_frame()
     about_target = frame[((frame.a == "price") | (frame.b == "price")) & (frame.qvalue <= explored.rate)]
     assert set(few) >= set(map(str, about_target.index)), "those with the target come first"
+
+
+def test_curves_hold_what_is_too_narrow_for_their_usual_points():
+    rng = np.random.default_rng(0)
+    place = rng.permutation(8000) / 8000
+    spike = (np.abs(place - 0.503) < 0.003).astype(int)  # two cells of 256
+    (detail,) = json.loads(explore(pd.DataFrame({"place": place, "spike": spike}), verbose=0).to_json())[
+        "details"
+    ].values()
+    assert len(detail["points"]["a"]) == len(detail["f"][0]) == len(detail["b_given_a"]["share"])
+    assert len(detail["points"]["a"]) < 80, "no more than are needed"
+    assert max(shares[1] for shares in detail["b_given_a"]["share"]) > 900, "of 1,000: the spike is there"
+    assert "b" not in detail["points"]
+    assert detail["b_given_a"]["labels"] == [0, 1], "of two values shares are told, and no quantiles"
 
 
 @pytest.mark.parametrize(("columns", "most"), [(50, 1.5e6), (200, 6e6)])

@@ -1,6 +1,7 @@
 """Two columns in full: exact for finite columns, honest about chance, the same from merged halves."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,32 @@ def test_all_modes_together_are_the_observed_shares(finite):
     np.testing.assert_allclose(given["mean"], finite.groupby("letter").number.mean()[given.index], atol=1e-10)
     median = finite.groupby("letter").number.quantile(0.5, interpolation="lower")
     np.testing.assert_allclose(given["q50"], median[given.index])
+
+
+def test_regions_of_whole_numbers_are_called_by_their_values():
+    rng = np.random.default_rng(2)
+    nights = rng.geometric(0.3, 3000) ** 2  # the rare ones share cells
+    detail = explore(pd.DataFrame({"nights": nights, "price": nights + rng.normal(size=3000)}), verbose=0).pair(
+        "nights", "price"
+    )
+    regions = detail.regions.to_frame().groupby("a")["observed"].sum()
+    for name, rows in regions.items():
+        first, _, last = name.partition(" to ")
+        assert rows == ((nights >= int(first)) & (nights <= int(last or first))).sum()
+    assert regions.sum() == 3000
+
+
+def test_intervals_of_modes_hold_their_strengths(finite):
+    detail = explore(finite, verbose=0).pair("letter", "number")
+    for held_out in (detail.held_out, detail.sigma[::-1]):  # folds may order modes otherwise
+        modes = replace(detail, held_out=held_out.clip(0, 1)).modes.to_frame()
+        assert ((modes.low <= modes.held_out) & (modes.held_out <= modes.high)).all()
+
+
+def test_the_course_is_told_along_the_column_that_tells_more(curve):
+    detail = explore(curve, verbose=0).pair("y", "x")
+    assert detail.summary["a_from_b"] > 0.5 > detail.summary["b_from_a"]
+    assert "As 'x' rises, 'y' first falls and then rises" in detail.sentence
 
 
 def test_the_other_order_is_the_same_turned(finite):

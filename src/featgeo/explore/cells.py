@@ -113,12 +113,28 @@ class Cells:
         """What to call each cell, the missing one last."""
         if self.kind == "label":
             return [*self.labels, OTHERS, MISSING]
-        ends = self.texts(self.places)
-        if not self.whole:
-            edges = self.texts(self.edges)
-            ends = [f"to {high}" for high in edges] + [f"over {edges[-1]}" if edges else "all"]
-            ends[1:-1] = [f"{low} to {high}" for low, high in pairwise(edges)]
-        return [*ends, MISSING]
+        return [*self.run_names(np.arange(self.n_values)), MISSING]
+
+    def run_names(self, last: np.ndarray, fewest: int = 6) -> list[str]:
+        """What to call runs of neighbouring cells of numbers or dates: by their values, or by ends between them.
+
+        Args:
+            last: The cell that each run ends with.
+            fewest: Digits of ends, more where they would be the same.
+        """
+        if self.whole or self.is_of_whole_numbers:
+            spans = self.spans if len(self.spans) else np.column_stack([self.places, self.places])
+            ends = self.texts(np.r_[spans[np.r_[0, last[:-1] + 1], 0], spans[last, 1]])
+            lows, highs = ends[: len(last)], ends[len(last) :]
+            return [low if low == high else f"{low} to {high}" for low, high in zip(lows, highs, strict=True)]
+        edges = self.texts(self.edges[last[:-1]], fewest=fewest)
+        between = [f"{low} to {high}" for low, high in pairwise(edges)]
+        return [f"to {edges[0]}", *between, f"over {edges[-1]}"] if edges else ["all"]
+
+    @property
+    def is_of_whole_numbers(self) -> bool:
+        """Whether "3 to 5" means 3, 4 and 5."""
+        return self.kind == "number" and len(self.spans) > 0 and bool((self.spans == np.rint(self.spans)).all())
 
     def text(self, value: float) -> str:
         """A number as people write it, a date as one."""

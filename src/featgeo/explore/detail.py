@@ -150,8 +150,10 @@ class PairDetail(Shown):
             "mode": number,
             "sigma": self.sigma,
             "held_out": self.held_out,
-            "low": np.clip(self.held_out - reach, 0, 1),
-            "high": np.clip(self.sigma + reach, 0, 1),
+            "low": np.clip(
+                np.minimum(self.held_out, self.sigma) - reach, 0, 1
+            ),  # folds may choose modes in other order
+            "high": np.clip(np.maximum(self.held_out, self.sigma) + reach, 0, 1),
             "supported": number <= self.n_modes,
         }
         return Records("modes", columns)

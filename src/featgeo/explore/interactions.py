@@ -388,7 +388,7 @@ def _effects(sums: Interactions, effects: Array, unit: Array) -> dict[str, Array
     additive = sums.additive
     column = sums.columns[additive.target]
     if not len(additive.classes):
-        return {f"{column.name} (deviations)": effects[:, 0]}
+        return {f"{column.name} (standard deviations)": effects[:, 0]}
     names = column.names()
     result = {}
     shares = additive.class_shares
@@ -408,8 +408,8 @@ def _where(sums: Interactions, place: int, found: Finding, unit: Array) -> str:
         return ""
     at = np.unravel_index(int(weight.argmax()), weight.shape)
     (i, j), effects = sums.pairs[place], _effects(sums, found.effects[at][None], unit)
-    name, value = max(effects.items(), key=lambda item: abs(float(item[1][0])))
+    name, value = max(((name, float(values[0])) for name, values in effects.items()), key=lambda item: abs(item[1]))
     first, second = (
         f"{sums.columns[k].name} {sums.coarse[k].names()[cell]}" for k, cell in zip((i, j), at, strict=True)
     )
-    return f"{first}, {second}: {name} {float(value[0]):+.2g}"
+    return f"{first} with {second}: {name} {'higher' if value > 0 else 'lower'} by {abs(value):.2g}"

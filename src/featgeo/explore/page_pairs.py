@@ -27,11 +27,12 @@ DIGITS = 5  # that count: more than a reader sees, so that what is rounded for s
 DATE_DIGITS = 14  # of milliseconds since 1970
 FEWER = 4  # digits of points of curves, which nobody reads as numbers
 MOST_DETAILS = 2_000  # pairs: what takes longer than reading the table
-MOST_POINTS = 64  # of a curve, evenly along the cells: finer ones cannot be seen
+MOST_POINTS = 64  # of a curve, evenly along the cells: finer ones can hardly be seen
+SEEN_FROM = 0.05  # of the range of a function: where it is so far from the line between points, there are more
 MOST_STRONGEST = 10  # pairs that are told in words at first
 MOST_MISSED = 5  # pairs that Pearson misses, likewise
 MISSED_FROM = 0.1  # strength of such pairs: what is weaker nobody misses
-MOST_SHARES = 8  # labels whose shares are stacked; more cannot be told apart
+MOST_SHARES = 8  # labels, or values of a number, whose shares are stacked; more cannot be told apart
 
 Shorter = Callable[[str], str]  # a text with names and labels of readable length
 
@@ -90,33 +91,37 @@ def _detail(detail: PairDetail, shorter: Shorter) -> dict[str, Any]:
     """One pair: words, modes, functions in thousandths, either column given the other, and regions."""
     k = min(max(detail.n_modes, 1), len(detail.sigma))
     modes = detail.modes.columns
+    points = {"a": _drawn_cells(detail.a, k), "b": _drawn_cells(detail.b, k)}
+    usual = {"a": points_of(detail.a.column), "b": points_of(detail.b.column)}
     return {
+        "points": {side: own.tolist() for side, own in points.items() if len(own) > len(usual[side])},
         "words": [shorter(part) for part in wording.sentences(detail)],
         "modes": {name: listed(np.asarray(modes[name]), DIGITS) for name in modes if name != "mode"},
-        "f": [_thousandths(detail.a, detail.a.functions[:, i]) for i in range(k)],
-        "g": [_thousandths(detail.b, detail.b.functions[:, i]) for i in range(k)],
-        "b_given_a": _given(detail, detail.a, detail.b),
-        "a_given_b": _given(detail, detail.b, detail.a),
+        "f": [_thousandths(detail.a, points["a"], i) for i in range(k)],
+        "g": [_thousandths(detail.b, points["b"], i) for i in range(k)],
+        "b_given_a": _given(detail, (detail.a, detail.b), points["a"]),
+        "a_given_b": _given(detail, (detail.b, detail.a), points["b"]),
         "regions": _regions(detail, shorter),
         "negative_mass": short(detail.negative_mass, FEWER),
     }
 
 
-def _thousandths(side: Side, values: Array) -> list[int | None]:
-    """On the cells where curves are drawn; None where no rows are."""
-    points = points_of(side.column)
-    rounded = np.rint(values[points] * 1000).astype(np.int64).tolist()
+def _thousandths(side: Side, points: np.ndarray, mode: int) -> list[int | None]:
+    """The function of a mode on the cells where it is drawn; None where no rows are."""
+    rounded = np.rint(side.functions[points, mode] * 1000).astype(np.int64).tolist()
     return [value if rows else None for value, rows in zip(rounded, side.counts[points], strict=True)]
 
 
-def _given(detail: PairDetail, own: Side, other: Side) -> dict[str, Any]:
-    """The other column given each cell of one: shares of labels in thousandths, or mean and quantiles of numbers."""
-    points = points_of(own.column)
+def _given(detail: PairDetail, sides: tuple[Side, Side], points: np.ndarray) -> dict[str, Any]:
+    """The second column given cells of the first: shares in thousandths of labels and of few values, else quantiles."""
+    own, other = sides
     probability, observed = (part[points] for part in detail.probabilities(own.name))
     there = own.counts[points] > 0
-    if other.column.kind == "label":
-        first = np.argsort(-other.counts, kind="stable")[: MOST_SHARES - (len(other.seen) > MOST_SHARES)]
-        kept = first[other.counts[first] > 0]
+    is_label = other.column.kind == "label"
+    is_counted = other.column.whole or other.column.is_of_whole_numbers
+    if is_label or (is_counted and len(other.seen) <= MOST_SHARES):
+        first = other.seen[np.argsort(-other.counts[other.seen], kind="stable")] if is_label else other.seen
+        kept = first[: MOST_SHARES - (len(first) > MOST_SHARES)]
         shares = [_cell_list(np.rint(part[:, kept] * 1000), there) for part in (probability, observed)]
         return {"labels": kept.tolist(), "share": shares[0], "observed": shares[1]}
     is_date = other.column.kind == "date"
@@ -141,6 +146,24 @@ def _regions(detail: PairDetail, shorter: Shorter) -> dict[str, Any]:
         "residual": [listed(row, 3) for row in regions.residuals(table)],
         "sure": (regions.adjusted_pvalues(table) <= 1 - in_force.get().confidence).astype(np.int64).tolist(),
     }
+
+
+def _drawn_cells(side: Side, k: int) -> np.ndarray:
+    """The cells on which curves of a pair are drawn: those of the column, and where lines between these miss something.
+
+    What is given a cell depends on it by the functions of the modes alone, so that it misses nothing either.
+    """
+    points = points_of(side.column)
+    known = points[side.counts[points] > 0]
+    if len(points) == side.column.n_values or not len(known) or not k:
+        return points
+    cells = np.arange(side.column.n_values)
+    functions = side.functions[:, :k]
+    lines = np.column_stack([np.interp(cells, known, function[known]) for function in functions.T])
+    reach = SEEN_FROM * np.ptp(functions[side.seen], axis=0)
+    missed = np.flatnonzero((np.abs(functions - lines) > reach).any(axis=1) & (side.counts > 0))
+    beside = (missed[:, None] + np.arange(-1, 2)).clip(0, len(cells) - 1)
+    return np.union1d(points, beside)
 
 
 def points_of(column: Cells) -> np.ndarray:

@@ -222,7 +222,7 @@ class Strata:
             for place, i in enumerate(pair[side] for pair in pairs):
                 if i not in known:
                     there = every.n_functions[place]
-                    own = orders[side][place][:there] - moments.places[i][0]
+                    own = orders[side][place][:there] - moments.places[i][:1]  # none of a column without functions
                     root = every.root[place, 0, :there, :there]
                     inside = root.T @ self.within[i][:, own[:, None], own] @ root
                     known[i] = _traces(inside, rungs(every.n_functions[place : place + 1])[0])

@@ -8,7 +8,6 @@ tail of that law is exact for regions of any size, and is multiplied by how many
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtri
@@ -51,31 +50,13 @@ class Regions:
         part = np.arange(len(rows)) if len(seen) <= MOST_REGIONS else np.floor(middle.clip(0, 1 - 1e-9) * MOST_REGIONS)
         own, of_cell = np.unique(part, return_inverse=True)
         last = np.flatnonzero(np.diff(of_cell, append=len(own)))
-        if len(own) == column.n_values and column.whole:
-            return cls(tuple(column.names()[:-1]), of_cell)
-        return cls(tuple(_names(column, last)), of_cell)
+        return cls(tuple(column.run_names(last, fewest=SHORT)), of_cell)
 
     def summed(self, table: Array) -> Array:
         """Sums over the cells of each region, along the first axis."""
         result = np.zeros((len(self.names), *table.shape[1:]))
         np.add.at(result, self.of_cell, table)
         return result
-
-
-def _names(column: Cells, last: np.ndarray) -> list[str]:
-    """What to call groups of neighbouring cells that end with these: in few digits, since regions are coarse."""
-    if len(last) == 1:
-        return ["all"]
-    ends = column.texts(column.edges[last[:-1]], fewest=SHORT)
-    if not column.whole:
-        between = [f"{low} to {high}" for low, high in pairwise(ends)]
-        return [f"to {ends[0]}", *between, f"over {ends[-1]}"]
-    texts = dict(zip(np.unique(column.places).tolist(), column.texts(np.unique(column.places)), strict=True))
-    first = np.r_[0, last[:-1] + 1]
-    return [
-        texts[column.places[a]] if a == b else f"{texts[column.places[a]]} to {texts[column.places[b]]}"
-        for a, b in zip(first, last, strict=True)
-    ]
 
 
 def expected_rows(table: Array) -> Array:

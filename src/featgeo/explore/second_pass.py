@@ -39,7 +39,8 @@ def cells_of(sketch: Sketch, kept: Collection[str] = ()) -> tuple[Cells, ...]:
     most = int(np.clip(by_memory, FEWEST_CELLS, in_force.get().explore_cells))
     columns: list[Cells] = []
     for column in sketch.columns.values():
-        if column.name in kept or not is_identifier(column):
+        is_constant = column.n_distinct <= 1 and not column.n_missing  # where it is missing may still tell
+        if not is_constant and (column.name in kept or not is_identifier(column)):
             columns += _of_column(column, most)
     return tuple(column for column in columns if column.n_values > 1)
 

@@ -49,28 +49,22 @@ def sentences(detail: PairDetail) -> list[str]:
 
 
 def _direction(detail: PairDetail) -> str:
-    """How much of either is known once the other is."""
+    """How much of either is known once the other is: of the variance of ranks, or of the indicators of labels."""
     told = [max(float(detail.summary[name]), 0.0) for name in ("b_from_a", "a_from_b")]
     a, b = detail.a, detail.b
-    return f"{a.name!r} tells {told[0]:.0%} of {_what(b)}, {b.name!r} tells {told[1]:.0%} of {_what(a)}."
-
-
-def _what(side: Side) -> str:
-    """What is told of a column, as a share."""
-    return (
-        f"which {side.name!r} it is" if side.column.kind == "label" else f"the variance of the ranks of {side.name!r}"
-    )
+    shares = ["less than 1%" if 0 < share < 0.005 else f"{share:.0%}" for share in told]
+    return f"{a.name!r} tells {shares[0]} of {b.name!r}, {b.name!r} tells {shares[1]} of {a.name!r}."
 
 
 def _shape(detail: PairDetail) -> str:
-    """What the second does as the first goes on, or the first as the second does; of labels, where it is what."""
+    """What one does as the other, which tells more of it, goes on; of labels, where it is what."""
     a, b = detail.a, detail.b
-    forward, backward = (float(detail.summary[name]) > 0 for name in ("b_from_a", "a_from_b"))
+    forward, backward = (float(detail.summary[name]) for name in ("b_from_a", "a_from_b"))
     ordered = [side.column.kind != "label" for side in (a, b)]
     if all(ordered):
-        if not forward and not backward:
+        if max(forward, backward) <= 0:
             return "The middle of neither changes with the other; the spread does."
-        return _along(detail, a, b) if forward else _along(detail, b, a)
+        return _along(detail, a, b) if round(forward, 2) >= round(backward, 2) else _along(detail, b, a)
     if not any(ordered):
         return ""
     return _by_label(detail, b, a) if ordered[0] else _by_label(detail, a, b)

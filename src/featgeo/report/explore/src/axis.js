@@ -17,8 +17,24 @@ const HEAVY = 0.4; // share of one cell that would fill an axis of ranks
 const TICK = 74; // pixels between ticks, about
 const DATE_TICK = 110;
 
+const LISTED = 8; // cells that are named one below the other, as labels are
+const OUTER = 0.01; // share of the rows at either end that a distribution leaves out where they would fill most of it
+
+/** Whether cells of a column are named one by one: labels, and numbers or dates of few cells. @param {Column} column */
+export const isListed = (column) => column.kind === "label" || (column.cells?.rows.length ?? 0) <= LISTED;
+
+/** @type {WeakMap<Column, Mode>} asked for by each figure of each pair */
+const preferred = new WeakMap();
+
 /** The mode that shows a column best. @param {Column} column @returns {Mode} */
 export function preferredMode(column) {
+  const mode = preferred.get(column) ?? bestMode(column);
+  preferred.set(column, mode);
+  return mode;
+}
+
+/** @param {Column} column @returns {Mode} */
+function bestMode(column) {
   const { low, high, rows, whole } = cellsOf(column);
   const first = low[0];
   const last = high[high.length - 1];
@@ -32,6 +48,16 @@ export function preferredMode(column) {
 /** Modes that a column can be shown in. @param {Column} column @returns {Mode[]} */
 export function modesOf(column) {
   return column.kind === "number" && cellsOf(column).low[0] > 0 ? ["value", "log", "rank", "step"] : ["value", "rank", "step"];
+}
+
+/** A column without its outermost rows, where they would fill most of a plain scale. @param {Column} column @returns {Column} */
+export function middleOf(column) {
+  const { rows, low, high, place, whole } = cellsOf(column);
+  if (isListed(column) || preferredMode(column) === "value") return column;
+  const ends = cumulative(rows);
+  const inner = (/** @type {any} */ _, /** @type {number} */ cell) => ends[cell + 1] > OUTER && ends[cell] < 1 - OUTER;
+  const kept = rows.filter(inner);
+  return kept.length <= LISTED ? column : { ...column, cells: { rows: kept, missing: 0, low: low.filter(inner), high: high.filter(inner), place: place.filter(inner), whole } };
 }
 
 /** @param {Column} column */
@@ -65,7 +91,9 @@ export function valueScale(column, domain, range, mode) {
 export function ticksOf(column, scale, most) {
   const [from, to] = scale.range();
   const isLog = column.kind === "number" && "base" in scale; // powers of ten alone would be too few
-  const every = /** @type {any[]} */ (scale.ticks(isLog ? 12 : Math.max(most, 2)));
+  const ticks = (/** @type {number} */ n) => /** @type {any[]} */ (scale.ticks(n));
+  const asked = isLog ? 12 : Math.max(most, 2);
+  const every = ticks(ticks(asked).length < 2 ? 2 * asked : asked); // of one alone nobody sees a scale
   const { whole, place } = cellsOf(column);
   const few = whole && place.every(Number.isInteger) ? every.filter((value) => Number.isInteger(Number(value))) : every; // 1, 2, 3, not 1.5
   const apart = Math.abs(to - from) / Math.max(most * 1.6, 2);
@@ -100,10 +128,13 @@ export function compact(value) {
   return text.includes(".") && !text.includes("×") ? text.replace(/\.?0+$/, "") : text;
 }
 
+/** How many ticks of a column have room. @param {Column} column @param {number} width pixels */
+export const mostTicks = (column, width) => Math.max(Math.floor(width / (column.kind === "date" ? DATE_TICK : TICK)), 2);
+
 /** @param {Column} column a number or a date @param {[number, number]} range pixels @param {Mode} mode @returns {Axis} */
 export function axisOf(column, range, mode) {
   const { rows, low, high, place } = cellsOf(column);
-  const most = Math.max(Math.floor((range[1] - range[0]) / (column.kind === "date" ? DATE_TICK : TICK)), 2);
+  const most = mostTicks(column, range[1] - range[0]);
   if (mode === "rank" || mode === "step") {
     const ends = cumulative(mode === "rank" ? rows : rows.map(() => 1)).map((share) => range[0] + share * (range[1] - range[0]));
     /** @type {{at: number, text: string}[]} */

@@ -56,6 +56,7 @@ import { signal } from "@preact/signals";
  * @typedef {object} Detail
  * @property {string[]} words
  * @property {{sigma: number[], held_out: number[], low: number[], high: number[], supported: boolean[]}} modes
+ * @property {{a?: number[], b?: number[]}} points cells on which curves of this pair are drawn, where they are more than usual
  * @property {(number | null)[][]} f
  * @property {(number | null)[][]} g
  * @property {Given} b_given_a
@@ -157,6 +158,11 @@ export function pairsOf(column) {
   for (let k = 0; k < nPairs; k++) if (pairs.a[k] === column || pairs.b[k] === column) own.push(k);
   return own;
 }
+
+const isTyped = columns.some((column) => (column.original ?? "text") !== "text");
+
+/** What a column was before it was read; nothing where all was text, as in a CSV. @param {Column} column */
+export const originalOf = (column) => (isTyped ? column.original ?? "" : "");
 
 /** The column of a pair that is not the one named. @param {number} k @param {number} column */
 export const otherOf = (k, column) => (pairs.a[k] === column ? pairs.b[k] : pairs.a[k]);

@@ -44,8 +44,8 @@ export function pvalue(value) {
 /** @param {number | null | undefined} value a share @param {number} [digits] after the point */
 export function percent(value, digits = 0) {
   if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
-  const text = `${(100 * value).toFixed(digits)}\u00a0%`.replace("-", "−");
-  return value > 0 && Number((100 * value).toFixed(digits)) === 0 ? `<\u00a0${10 ** -digits}\u00a0%` : text;
+  const text = `${(100 * value).toFixed(digits)}%`.replace("-", "−");
+  return value > 0 && Number((100 * value).toFixed(digits)) === 0 ? `<\u00a0${10 ** -digits}%` : text;
 }
 
 const DAY = 864e5;
@@ -76,14 +76,41 @@ export function cellName(column, cell) {
 
 const ENDED = 30; // letters up to which a text loses its end, and beyond which its middle
 
-/** A text that fits: what cannot be seen is made visible, the end or the middle of what is long is left out. @param {string} text @param {number} [most] */
-export function short(text, most = 60) {
+/** A text that fits: what cannot be seen is made visible, the end or the middle of what is long is left out. @param {string} text @param {number} [most] @param {string} [none] instead of no text */
+export function short(text, most = 60, none = "(empty)") {
   const seen = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "\u{fffd}");
   const letters = seen.length > most ? [...seen] : null;
-  if (!letters || letters.length <= most) return seen === "" ? "(empty)" : seen;
+  if (!letters || letters.length <= most) return seen === "" ? none : seen;
   if (most <= ENDED) return `${letters.slice(0, most - 1).join("")}…`;
   const half = Math.floor((most - 1) / 2);
   return `${letters.slice(0, half).join("")}…${letters.slice(-half).join("")}`;
+}
+
+const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif'; // of drawings, as the style says
+const HEAD = 0.6; // of the letters that are kept of a long name: its end tells names apart that begin alike
+
+/** @type {CanvasRenderingContext2D | null | undefined} */
+let ruler;
+
+/** How wide a text is in a drawing, in pixels. @param {string} text */
+export function textWidth(text) {
+  ruler ??= document.createElement("canvas").getContext("2d");
+  if (!ruler) return 7 * text.length;
+  ruler.font = FONT;
+  return ruler.measureText(text).width;
+}
+
+/** A text that is at most so wide in a drawing: what is left out is in its middle. @param {string} text @param {number} room pixels */
+export function fitted(text, room) {
+  const seen = short(text);
+  const width = textWidth(seen);
+  const letters = [...seen];
+  let result = seen;
+  for (let kept = Math.ceil((letters.length * room) / width); width > room && kept >= 2 && textWidth(result) > room; kept--) {
+    const head = Math.ceil(HEAD * kept);
+    result = `${letters.slice(0, head).join("")}…${letters.slice(letters.length - kept + head).join("")}`;
+  }
+  return result;
 }
 
 /** A name between quotes that cannot turn the text around it, for labels that are read aloud. @param {string} text */

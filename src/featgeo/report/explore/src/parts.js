@@ -6,16 +6,22 @@ import { count, pvalue, quoted, short, strength } from "./format.js";
 import { href } from "./route.js";
 import { PAPER, isPrinting } from "./scheme.js";
 
-/** @type {Map<string, number>} widths that drawings of a kind had, so that the next one need not be measured first */
+/** @type {Map<string, number>} widths that drawings of a kind had, so that the next one need not be measured: the browser would have to lay out what is half made */
 const widths = new Map();
+let screen = innerWidth; // likewise
+addEventListener("resize", () => (screen = innerWidth));
 
 const GAP = 32; // pixels between two drawings beside each other, as the style says
 
 /** What a drawing of a kind will be wide: as the last one, or for one of two beside each other as the style says. @param {string} kind */
 function likely(kind) {
-  const all = kind === "half" ? (document.getElementById("main")?.clientWidth ?? 0) : 0;
-  const guess = matchMedia("(min-width: 62rem)").matches ? Math.floor((all - GAP) / 2) : all;
-  return widths.get(`${kind} ${innerWidth}`) ?? Math.max(guess, 0);
+  const key = `${kind} ${screen}`;
+  const known = widths.get(key);
+  if (known !== undefined || kind !== "half") return known ?? 0;
+  const all = document.getElementById("main")?.clientWidth ?? 0;
+  const guess = matchMedia("(min-width: 62rem)").matches ? Math.max(Math.floor((all - GAP) / 2), 0) : all;
+  widths.set(key, guess);
+  return guess;
 }
 
 /** The width that an element has, in pixels. @param {string} kind of drawing @returns {[import("preact").RefObject<HTMLDivElement | null>, number]} */
@@ -26,7 +32,7 @@ export function useWidth(kind) {
     const element = ref.current;
     if (!element) return undefined;
     const measured = (/** @type {number} */ size) => {
-      widths.set(`${kind} ${innerWidth}`, Math.floor(size));
+      widths.set(`${kind} ${screen}`, Math.floor(size));
       setWidth(Math.floor(size));
     };
     const observer = new ResizeObserver(([entry]) => measured(entry.contentRect.width));
@@ -57,8 +63,8 @@ export function useSteps(total, step) {
   return isPrinting.value ? total : shown;
 }
 
-/** A name that may be broken after its points, dashes and underscores, before it is broken anywhere. @param {string} name */
-const breakable = (name) => name.split(/(?<=[_./-])(?=[^_./-])/).flatMap((part, i) => (i ? [html`<wbr />`, part] : part));
+/** A name that may be broken after its points, dashes and underscores, but for those inside numbers, before it is broken anywhere. @param {string} name */
+export const breakable = (name) => name.split(/(?<=_)(?=[^_./-])|(?<=[./-])(?=[^_./\-\d])/).flatMap((part, i) => (i ? [html`<wbr />`, part] : part));
 
 /** The name of a column. @param {{column: number, most?: number}} props */
 export const Name = ({ column, most }) =>

@@ -1,5 +1,6 @@
 // Axes around a drawing.
 import { html } from "htm/preact";
+import { fitted, textWidth } from "../format.js";
 
 /** Ticks below a drawing. @param {{ticks: {at: number, text: string}[], y: number, from: number, to: number}} props */
 export const BottomAxis = ({ ticks, y, from, to }) => html`
@@ -16,6 +17,14 @@ export const LeftAxis = ({ ticks, x, to }) => html`
     ${ticks.map(({ at, text }) => html`<text x=${x - 6} y=${at + 4} text-anchor="end">${text}</text>`)}
   </g>
 `;
+
+const NAMES = 0.42; // of the width that names beside a drawing may take
+
+/** Names to the left of a drawing, and the pixels that they take. @param {string[]} names @param {number} width of both */
+export function sideNames(names, width) {
+  const room = Math.ceil(Math.min(Math.max(...names.map(textWidth), 24), NAMES * width));
+  return { room, texts: names.map((name) => fitted(name, room)) };
+}
 
 // Hundreds of marks are one path: a browser lays out and paints one element faster than as many.
 

@@ -2,10 +2,10 @@
 import { area, curveMonotoneX, curveStep, line } from "d3-shape";
 import { scaleLinear } from "d3-scale";
 import { html } from "htm/preact";
-import { axisOf, compact, densityOf } from "../axis.js";
-import { cellName, count, number, short } from "../format.js";
-import { Figure, Table, useWidth } from "../parts.js";
-import { BottomAxis, LeftAxis, boxesPath, circlesPath, runs } from "./frame.js";
+import { axisOf, compact, densityOf, isListed, middleOf } from "../axis.js";
+import { cellName, count, number, percent, short } from "../format.js";
+import { Figure, Table, breakable, useWidth } from "../parts.js";
+import { BottomAxis, LeftAxis, boxesPath, circlesPath, runs, sideNames } from "./frame.js";
 
 const HEIGHT = 190;
 const LEFT = 40;
@@ -14,12 +14,11 @@ export const MOST_LABELS = 14; // drawn; the table has all
 
 /**
  * @typedef {import("../data.js").Column} Column
- * @typedef {{column: Column, values: (number | null)[], letter: string, mode: import("../axis.js").Mode, found: boolean}} Props
+ * @typedef {{column: Column, values: (number | null)[], points: number[], letter: string, mode: import("../axis.js").Mode, found: boolean}} Props
  */
 
 /** @param {Props} props values in thousandths, on the cells where curves are drawn */
-export function FunctionFigure({ column, values, letter, mode, found }) {
-  const points = pointsOf(column);
+export function FunctionFigure({ column, values, points, letter, mode, found }) {
   const rows = () => html`<${Table}
     caption=${`${letter} on the cells of the column`}
     heads=${["cell", "rows", letter]}
@@ -28,14 +27,14 @@ export function FunctionFigure({ column, values, letter, mode, found }) {
   />`;
   const label = `${letter}, a function of ${short(column.name, 40)}: ${described(column, points, values)}`;
   return html`<${Figure} className=${found ? "" : "chance"} label=${label} table=${rows} caption=${html`<strong><span class="letter">${letter}</span> of <bdi>${short(column.name, 60)}</bdi></strong>`}>
-    ${column.kind === "label"
-      ? html`<${LabelBars} column=${column} values=${values} />`
+    ${isListed(column)
+      ? html`<${Bars} column=${column} values=${values} />`
       : html`<${Curve} column=${column} values=${values} points=${points} mode=${mode} />`}
   <//>`;
 }
 
-/** @param {Column} column */
-export const pointsOf = (column) => column.cells?.points ?? column.cells?.rows.map((_, i) => i) ?? [];
+/** The cells on which curves are drawn. @param {Column} column @param {number[]} [own] those of a pair */
+export const pointsOf = (column, own) => own ?? column.cells?.points ?? column.cells?.rows.map((_, i) => i) ?? [];
 
 /** @param {Column} column @param {number[]} points @param {(number | null)[]} values */
 function described(column, points, values) {
@@ -75,16 +74,16 @@ function Curve({ column, values, points, mode }) {
   </div>`;
 }
 
-/** Labels from the lowest value to the highest; the more rows, the broader the bar. @param {{column: Column, values: (number | null)[]}} props */
-function LabelBars({ column, values }) {
+/** Labels from the highest value to the lowest, numbers in their order; the more rows, the broader the bar. @param {{column: Column, values: (number | null)[]}} props */
+function Bars({ column, values }) {
   const [ref, width] = useWidth("half");
   const rows = column.cells?.rows ?? [];
   const seen = values.map((value, cell) => ({ cell, value, rows: rows[cell] })).filter((one) => one.value !== null);
   const shown = seen
     .sort((a, b) => b.rows * Number(b.value) ** 2 - a.rows * Number(a.value) ** 2)
     .slice(0, MOST_LABELS)
-    .sort((a, b) => Number(b.value) - Number(a.value));
-  const names = Math.min(Math.max(width * 0.36, 84), 190);
+    .sort((a, b) => (column.kind === "label" ? Number(b.value) - Number(a.value) : a.cell - b.cell));
+  const { room: names, texts } = sideNames(shown.map((one) => cellName(column, one.cell)), width);
   const sizes = shown.map((one) => Number(one.value) / 1000);
   const x = scaleLinear([Math.min(0, ...sizes), Math.max(0, ...sizes)], [names + 10, Math.max(width - 12, names + 40)]).nice(3);
   const step = 24;
@@ -99,7 +98,7 @@ function LabelBars({ column, values }) {
             const thick = 4 + 13 * Math.sqrt(one.rows / most);
             const middle = i * step + step / 2 + 2;
             return html`<g key=${one.cell}>
-              <text class="label" x=${names} y=${middle + 4} text-anchor="end">${short(cellName(column, one.cell), Math.floor(names / 7))}</text>
+              <text class="label" x=${names} y=${middle + 4} text-anchor="end">${texts[i]}</text>
               <rect class=${Number(one.value) < 0 ? "below" : "above"} x=${Math.min(at, x(0))} width=${Math.max(Math.abs(at - x(0)), 1)} y=${middle - thick / 2} height=${thick} rx="1.5" />
             </g>`;
           })}
@@ -114,8 +113,10 @@ function LabelBars({ column, values }) {
 export function Distribution({ column, mode }) {
   const rows = column.cells?.rows ?? [];
   const table = () => html`<${Table} caption="Rows in each cell" heads=${["cell", "rows"]} numbers=${1} rows=${rows.map((n, cell) => [cellName(column, cell), count(n)])} />`;
-  return html`<${Figure} caption=${html`<strong>Distribution</strong>`} label=${`Distribution over ${rows.length} cells; most rows, ${count(Math.max(...rows))}, at ${cellName(column, rows.indexOf(Math.max(...rows)))}`} table=${table}>
-    ${column.kind === "label" ? html`<${LabelRows} column=${column} />` : html`<${Histogram} column=${column} mode=${mode} />`}
+  const isCut = !isListed(column) && mode === "value" && middleOf(column) !== column;
+  const caption = html`<strong>Distribution</strong>${isCut ? " without the outermost 1% of the rows at either end" : ""}`;
+  return html`<${Figure} caption=${caption} label=${`Distribution over ${rows.length} cells; most rows, ${count(Math.max(...rows))}, at ${cellName(column, rows.indexOf(Math.max(...rows)))}`} table=${table}>
+    ${isListed(column) ? html`<${CellRows} column=${column} />` : html`<${Histogram} column=${mode === "value" ? middleOf(column) : column} mode=${mode} />`}
   <//>`;
 }
 
@@ -138,7 +139,7 @@ function Histogram({ column, mode }) {
 }
 
 /** @param {{column: Column}} props */
-function LabelRows({ column }) {
+function CellRows({ column }) {
   const rows = column.cells?.rows ?? [];
   const most = Math.max(...rows, 1);
   const all = rows.map((n, cell) => ({ n, cell })).filter((one) => one.n);
@@ -147,9 +148,9 @@ function LabelRows({ column }) {
   return html`<ul class="bars" aria-hidden="true">
       ${shown.map(
         ({ n, cell }) => html`<li>
-          <bdi class="name">${cellName(column, cell)}</bdi>
+          <bdi class="name">${breakable(cellName(column, cell))}</bdi>
           <svg class="row-bar" viewBox="0 0 100 10" preserveAspectRatio="none"><rect width=${(100 * n) / most} height="10" /></svg>
-          <span class="number">${((100 * n) / total).toFixed(1)} %</span>
+          <span class="number">${percent(n / total, 1)}</span>
         </li>`,
       )}
     </ul>

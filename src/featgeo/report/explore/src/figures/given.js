@@ -1,24 +1,24 @@
 // One column given another: mean and quantile bands of numbers, stacked shares of labels.
-import { area, curveLinear, curveMonotoneX, line } from "d3-shape";
+import { area, line } from "d3-shape";
 import { scaleLinear } from "d3-scale";
 import { html } from "htm/preact";
-import { axisOf, preferredMode, ticksOf, valueScale } from "../axis.js";
+import { axisOf, isListed, mostTicks, preferredMode, ticksOf, valueScale } from "../axis.js";
 import { tone } from "../colours.js";
 import { cellName, count, percent, short, valueOf } from "../format.js";
 import { Figure, Table, useWidth } from "../parts.js";
 import { dark } from "../scheme.js";
-import { BottomAxis, LeftAxis, boxesPath, circlesPath, runs } from "./frame.js";
-import { MOST_LABELS, pointsOf } from "./functions.js";
+import { BottomAxis, LeftAxis, boxesPath, circlesPath, sideNames } from "./frame.js";
+import { MOST_LABELS } from "./functions.js";
 
 /**
  * @typedef {import("../data.js").Column} Column
  * @typedef {import("../data.js").Given} Given
- * @typedef {{own: Column, other: Column, given: Given, mode: import("../axis.js").Mode, found: boolean}} Props
+ * @typedef {{own: Column, other: Column, given: Given, points: number[], mode: import("../axis.js").Mode, found: boolean}} Props points: cells of `own`
  */
 
 const HEIGHT = 260;
 const FOOT = 26;
-const MANY = 32; // points that need no curve between them
+const NARROW = 1e-6; // of the range of a column: what differs less is the same, but for rounding
 const LEVELS = /** @type {const} */ (["q05", "q25", "q50", "q75", "q95"]);
 
 /** @param {Props} props */
@@ -31,12 +31,11 @@ export function GivenFigure(props) {
 }
 
 /** @param {Props} props */
-function said({ own, other, given }) {
-  const points = pointsOf(own);
+function said({ own, other, given, points }) {
   const names = `${short(other.name, 40)} given ${short(own.name, 40)}`;
   if (given.share) {
     const first = given.share.findIndex((one) => one !== null);
-    return `Shares of the labels of ${names}, in ${given.share.length} cells, from ${first < 0 ? "nowhere" : cellName(own, points[first])} on`;
+    return `Shares of ${names}, in ${given.share.length} cells, from ${first < 0 ? "nowhere" : cellName(own, points[first])} on`;
   }
   const middle = given.q50 ?? [];
   const there = points.map((cell, i) => ({ cell, value: middle[i] })).filter((one) => one.value !== null);
@@ -47,8 +46,7 @@ function said({ own, other, given }) {
 }
 
 /** @param {Props} props */
-function GivenTable({ own, other, given }) {
-  const points = pointsOf(own);
+function GivenTable({ own, other, given, points }) {
   const rows = own.cells?.rows ?? [];
   if (given.share) {
     const labels = given.labels ?? [];
@@ -64,37 +62,44 @@ function GivenTable({ own, other, given }) {
   }
   return html`<${Table}
     caption="Mean and quantiles by the modes, and the observed mean"
-    heads=${["cell", "rows", "mean", "observed mean", "5 %", "25 %", "median", "75 %", "95 %"]}
+    heads=${["cell", "rows", "mean", "observed mean", "5%", "25%", "median", "75%", "95%"]}
     numbers=${8}
     rows=${points.map((cell, i) => [cellName(own, cell), count(rows[cell]), valueOf(other, given.mean?.[i]), valueOf(other, given.observed_mean?.[i]), ...LEVELS.map((level) => valueOf(other, given[level]?.[i]))])}
   />`;
 }
 
-/** The cells that are drawn: all of numbers, the most frequent labels. @param {Column} own @param {(i: number) => boolean} there */
-function drawn(own, there) {
+/** The cells that are drawn: all of numbers, the most frequent labels. @param {Column} own @param {number[]} points @param {(i: number) => boolean} there */
+function drawn(own, points, there) {
   const rows = own.cells?.rows ?? [];
-  const all = pointsOf(own).map((cell, i) => ({ cell, i, rows: rows[cell] })).filter((one) => there(one.i));
+  const all = points.map((cell, i) => ({ cell, i, rows: rows[cell] })).filter((one) => there(one.i));
   return own.kind === "label" ? all.sort((a, b) => b.rows - a.rows).slice(0, MOST_LABELS) : all;
 }
 
 /** @param {Props} props */
-function Bands({ own, other, given, mode }) {
+function Bands({ own, other, given, points, mode }) {
   const [ref, width] = useWidth("half");
-  const cells = drawn(own, (i) => given.q50?.[i] !== null && given.q50?.[i] !== undefined);
+  const cells = drawn(own, points, (i) => given.q50?.[i] !== null && given.q50?.[i] !== undefined);
   const values = cells.flatMap(({ i }) => [given.q05?.[i], given.q95?.[i], given.mean?.[i]]).filter((v) => v !== null).map(Number);
-  const domain = /** @type {[number, number]} */ ([Math.min(...values), Math.max(...values)]);
+  const domain = domainOf(other, values);
   const scaled = preferredMode(other);
   const inner = !width || !cells.length
     ? null
-    : own.kind === "label"
+    : isListed(own)
       ? html`<${Ranges} ...${{ cells, own, other, given, width, domain, scaled }} />`
       : html`<${Ribbon} ...${{ cells, own, other, given, width, domain, scaled, mode }} />`;
   return html`<div ref=${ref} class="drawing">${inner}</div>
     <p class="legend">
-      <span><span class="key wide"></span> 5 % to 95 %</span> <span><span class="key close"></span> 25 % to 75 %</span>
+      <span><span class="key wide"></span> 5% to 95%</span> <span><span class="key close"></span> 25% to 75%</span>
       <span><span class="key middle"></span> median</span> <span><span class="key mean"></span> mean</span>
       <span><span class="key seen"></span> observed mean</span>
     </p>`;
+}
+
+/** From the least to the largest of some values. @param {Column} column that has them @param {number[]} values @returns {[number, number]} */
+function domainOf(column, values) {
+  const [least, largest] = [Math.min(...values), Math.max(...values)];
+  const [low, high] = [column.cells?.low?.[0] ?? least, column.cells?.high?.at(-1) ?? largest];
+  return largest - least > NARROW * (high - low) ? [least, largest] : [low, high];
 }
 
 /** @param {any} props */
@@ -105,10 +110,8 @@ function Ribbon({ cells, own, other, given, width, domain, scaled, mode }) {
   const y = valueScale(other, domain, [HEIGHT - FOOT, 10], scaled);
   const x = (/** @type {any} */ one) => axis.at(one.cell);
   const at = (/** @type {string} */ level) => (/** @type {any} */ one) => y(given[level][one.i]);
-  const whole = runs(cells, () => true)[0];
-  const curve = cells.length > MANY ? curveLinear : curveMonotoneX;
-  const band = (/** @type {string} */ low, /** @type {string} */ high) => area(x, at(low), at(high)).curve(curve)(whole);
-  const path = (/** @type {string} */ level) => line(x, at(level)).curve(curve)(whole);
+  const band = (/** @type {string} */ low, /** @type {string} */ high) => area(x, at(low), at(high))(cells);
+  const path = (/** @type {string} */ level) => line(x, at(level))(cells);
   const seen = cells.filter((/** @type {any} */ one) => given.observed_mean[one.i] !== null);
   const inside = seen.filter((/** @type {any} */ one) => given.observed_mean[one.i] >= domain[0] && given.observed_mean[one.i] <= domain[1]);
   return html`<svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`}>
@@ -124,7 +127,8 @@ function Ribbon({ cells, own, other, given, width, domain, scaled, mode }) {
 
 /** @param {any} props */
 function Ranges({ cells, own, other, given, width, domain, scaled }) {
-  const names = Math.min(Math.max(width * 0.34, 84), 190);
+  if (own.kind === "label") cells.sort((/** @type {any} */ one, /** @type {any} */ two) => given.mean[one.i] - given.mean[two.i]);
+  const { room: names, texts } = sideNames(cells.map((/** @type {any} */ one) => cellName(own, one.cell)), width);
   const x = valueScale(other, domain, [names + 12, width - 14], scaled);
   const step = 25;
   const height = cells.length * step + FOOT + 4;
@@ -134,7 +138,7 @@ function Ranges({ cells, own, other, given, width, domain, scaled }) {
       const at = (/** @type {string} */ level) => x(given[level][one.i]);
       const seen = given.observed_mean[one.i];
       return html`<g key=${one.cell}>
-        <text class="label" x=${names} y=${y + 4} text-anchor="end">${short(cellName(own, one.cell), Math.floor(names / 7))}</text>
+        <text class="label" x=${names} y=${y + 4} text-anchor="end">${texts[place]}</text>
         <rect class="band wide" x=${at("q05")} width=${Math.max(at("q95") - at("q05"), 1)} y=${y - 4} height="8" rx="2" />
         <rect class="band close" x=${at("q25")} width=${Math.max(at("q75") - at("q25"), 1)} y=${y - 7} height="14" rx="2" />
         <line class="median" x1=${at("q50")} x2=${at("q50")} y1=${y - 9} y2=${y + 9} />
@@ -142,14 +146,14 @@ function Ranges({ cells, own, other, given, width, domain, scaled }) {
         ${seen === null || seen < domain[0] || seen > domain[1] ? null : html`<circle class="seen" cx=${x(seen)} cy=${y} r="2.6" />`}
       </g>`;
     })}
-    <${BottomAxis} ticks=${ticksOf(other, x, Math.max(Math.floor((width - names) / 80), 2))} y=${height - FOOT} from=${names + 12} to=${width - 14} />
+    <${BottomAxis} ticks=${ticksOf(other, x, mostTicks(other, width - names))} y=${height - FOOT} from=${names + 12} to=${width - 14} />
   </svg>`;
 }
 
 /** @param {Props} props */
-function Shares({ own, other, given, mode }) {
+function Shares({ own, other, given, points, mode }) {
   const [ref, width] = useWidth("half");
-  const cells = drawn(own, (i) => Boolean(given.share?.[i]));
+  const cells = drawn(own, points, (i) => Boolean(given.share?.[i]));
   const labels = given.labels ?? [];
   const rest = (other.cells?.rows.filter((n) => n > 0).length ?? 0) > labels.length;
   const stacks = cells.map(({ cell, i }) => {
@@ -159,7 +163,7 @@ function Shares({ own, other, given, mode }) {
   });
   const colour = (/** @type {number} */ l) => tone(l === labels.length ? 7 : l, dark.value);
   return html`<div ref=${ref} class="drawing">
-      ${!width ? null : own.kind === "label" ? html`<${StackedRows} ...${{ stacks, own, width, colour }} />` : html`<${StackedArea} ...${{ stacks, own, width, colour, mode }} />`}
+      ${!width ? null : isListed(own) ? html`<${StackedRows} ...${{ stacks, own, width, colour }} />` : html`<${StackedArea} ...${{ stacks, own, width, colour, mode }} />`}
     </div>
     <p class="legend">
       ${labels.map((cell, l) => html`<span key=${cell}><svg class="key" viewBox="0 0 10 10" aria-hidden="true"><rect width="10" height="10" fill=${colour(l)} /></svg> <bdi>${short(cellName(other, cell), 28)}</bdi></span> `)}
@@ -191,13 +195,14 @@ function StackedArea({ stacks, own, width, colour, mode }) {
 
 /** @param {any} props */
 function StackedRows({ stacks, own, width, colour }) {
-  const names = Math.min(Math.max(width * 0.34, 84), 190);
+  if (own.kind === "label") stacks.sort((/** @type {any} */ one, /** @type {any} */ two) => two.parts[0][1] - one.parts[0][1]);
+  const { room: names, texts } = sideNames(stacks.map((/** @type {any} */ one) => cellName(own, one.cell)), width);
   const x = scaleLinear([0, 1], [names + 12, width - 18]);
   const step = 25;
   const height = stacks.length * step + FOOT + 4;
   return html`<svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
     ${stacks.map((/** @type {any} */ one, /** @type {number} */ place) => html`<g key=${one.cell}>
-      <text class="label" x=${names} y=${place * step + step / 2 + 6} text-anchor="end">${short(cellName(own, one.cell), Math.floor(names / 7))}</text>
+      <text class="label" x=${names} y=${place * step + step / 2 + 6} text-anchor="end">${texts[place]}</text>
       ${one.parts.map((/** @type {number[]} */ [low, high], /** @type {number} */ l) =>
         high > low ? html`<rect class="share" x=${x(low)} width=${Math.max(x(high) - x(low) - 0.8, 0.2)} y=${place * step + 4} height=${step - 6} fill=${colour(l)} />` : null,
       )}

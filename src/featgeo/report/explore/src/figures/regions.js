@@ -2,18 +2,25 @@
 import { html } from "htm/preact";
 import { ground } from "../colours.js";
 import { count, number, short } from "../format.js";
-import { dark } from "../scheme.js";
+import { breakable } from "../parts.js";
+import { dark, isPrinting } from "../scheme.js";
 
-const MOST = 16; // rows and columns of the table at first
+const MOST = 14; // rows and columns of the table
+const PRINTED = 8; // columns that a page of paper is wide
 
-/** @param {{a: string, b: string, regions: import("../data.js").Regions}} props */
-export function RegionsTable({ a, b, regions }) {
-  const { observed, residual, sure } = regions;
+/** How many times as many. @param {number} ratio */
+const times = (ratio) => `× ${ratio >= 10 ? ratio.toFixed(0) : ratio >= 1 ? ratio.toFixed(1) : ratio ? ratio.toFixed(2) : "0"}`;
+
+/** @param {{a: string, b: string, regions: import("../data.js").Regions, found: boolean}} props `found`: the pair is no chance */
+export function RegionsTable({ a, b, regions, found }) {
+  const { observed, residual } = regions;
+  const sure = regions.sure.map((row) => row.map((one) => found && one));
   const total = Math.max(observed.flat().reduce((sum, n) => sum + n, 0), 1);
   const rows = observed.map((row) => row.reduce((sum, n) => sum + n, 0));
   const cols = regions.b.map((_, j) => observed.reduce((sum, row) => sum + row[j], 0));
   const shownRows = rows.map((n, i) => ({ n, i })).filter((one) => one.n).slice(0, MOST);
-  const shownCols = cols.map((n, j) => ({ n, j })).filter((one) => one.n).slice(0, MOST);
+  const most = isPrinting.value ? PRINTED : MOST;
+  const shownCols = cols.map((n, j) => ({ n, j })).filter((one) => one.n).slice(0, most);
   const left = rows.filter(Boolean).length - shownRows.length + cols.filter(Boolean).length - shownCols.length;
   const top = Math.max(...residual.flat().map(Math.abs), 1);
   return html`
@@ -22,21 +29,21 @@ export function RegionsTable({ a, b, regions }) {
         <caption class="unseen">Rows observed, and times as many as expected, in regions of both columns</caption>
         <thead>
           <tr>
-            <td><span class="corner"><bdi>${short(a, 24)}</bdi> ↓ <bdi>${short(b, 24)}</bdi> →</span></td>
-            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${short(regions.b[j], 44)}</bdi></th>`)}
+            <td><span class="corner"><bdi>${breakable(short(a, 40))}</bdi> ↓ <bdi>${breakable(short(b, 40))}</bdi> →</span></td>
+            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${breakable(short(regions.b[j], 44))}</bdi></th>`)}
           </tr>
         </thead>
         <tbody>
           ${shownRows.map(
             ({ i }) => html`<tr>
-              <th scope="row"><bdi>${short(regions.a[i], 44)}</bdi></th>
+              <th scope="row"><bdi>${breakable(short(regions.a[i], 44))}</bdi></th>
               ${shownCols.map(({ j }) => {
                 const expected = (rows[i] * cols[j]) / total;
                 const ratio = expected ? observed[i][j] / expected : 0;
-                const colour = sure[i][j] ? ground(Math.sign(residual[i][j]) * Math.sqrt(Math.abs(residual[i][j]) / top), dark.value) : "";
-                return html`<td class=${sure[i][j] ? "" : "unsure"} style=${{ backgroundColor: colour }} title=${`expected ${number(expected)}`}>
-                  ${count(observed[i][j])}<small>${sure[i][j] ? `× ${number(ratio, 2)}` : "·"}</small>
-                </td>`;
+                const title = `expected ${number(expected)}`;
+                if (!sure[i][j]) return html`<td class="unsure" title=${title}>${`${count(observed[i][j])}\n·`}</td>`;
+                const colour = ground(Math.sign(residual[i][j]) * Math.sqrt(Math.abs(residual[i][j]) / top), dark.value);
+                return html`<td style=${`background-color:${colour}`} title=${title}>${`${count(observed[i][j])}\n${times(ratio)}`}</td>`;
               })}
             </tr>`,
           )}
@@ -44,8 +51,7 @@ export function RegionsTable({ a, b, regions }) {
       </table>
     </div>
     <p class="aside">
-      Rows in each region and how many times as many as under independence. Blue: more, orange: fewer, each beyond what chance gives
-      among all regions; a dot: may be chance.${left > 0 ? ` ${left} smaller regions are left out here.` : ""}
+      Rows in each region${found ? ", and how many times as many as there would be if the two were independent. Blue: more, orange: fewer, each beyond what chance gives among all regions; a dot: may be chance" : "; how they differ from those of independent columns may be chance"}.${left > 0 ? ` ${left} smaller regions are left out here.` : ""}
     </p>
   `;
 }

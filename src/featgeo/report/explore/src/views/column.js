@@ -1,9 +1,9 @@
 // One column, or all of them.
 import { html } from "htm/preact";
-import { axisModes } from "../axis_switch.js";
-import { columns, data, isFound, otherOf, pairs, pairsOf } from "../data.js";
+import { OF_VALUES, axisModes } from "../axis_switch.js";
+import { columns, data, isFound, originalOf, otherOf, pairs, pairsOf } from "../data.js";
 import { Distribution } from "../figures/functions.js";
-import { count, percent, short, strength } from "../format.js";
+import { count, percent, short, strength, valueOf } from "../format.js";
 import { Code, ColumnLink, Folded, Meter, Name, literal, loading } from "../parts.js";
 import { href, pairHref } from "../route.js";
 import { ColumnsTable } from "./overview.js";
@@ -24,7 +24,7 @@ const ASIDE = /** @type {Record<string, string>} */ ({
 /** @param {{i: number}} props */
 function One({ i }) {
   const column = columns[i];
-  const [switches, mode] = axisModes(column);
+  const [switches, mode] = axisModes([column], OF_VALUES);
   const partners = pairsOf(i);
   const found = partners.filter(isFound);
   const chance = partners.length - found.length;
@@ -33,9 +33,10 @@ function One({ i }) {
     <h1 tabindex="-1"><${Name} column=${i} /></h1>
     <p class="aside onward"><a href=${href("column")}>All columns</a>${column.parent === null || column.parent === undefined ? null : html` · part of <${ColumnLink} column=${column.parent} />`}</p>
     <dl class="facts">
-      <div><dt>read as</dt><dd class="word">${column.kind} <small>${column.original ? short(column.original, 40) : ""}</small></dd></div>
+      <div><dt>read as</dt><dd class="word">${column.kind} <small>${short(originalOf(column), 40, "")}</small></dd></div>
       ${column.distinct === undefined ? null : html`<div><dt>distinct values</dt><dd>${column.distinct_exact === false ? "≥ " : ""}${count(column.distinct)}</dd></div>`}
-      <div><dt>missing</dt><dd>${count(missing)} <small>${percent(missing / Math.max(data.rows, 1), 1)}</small></dd></div>
+      ${column.cells?.low ? html`<div><dt>range</dt><dd class="word">${valueOf(column, column.cells.low[0])} <small>to</small> ${valueOf(column, column.cells.high?.at(-1))}</dd></div>` : null}
+      <div><dt>missing</dt><dd>${missing ? html`${count(missing)} <small>${percent(missing / Math.max(data.rows, 1), 1)}</small>` : "none"}</dd></div>
       <div><dt>depends on</dt><dd>${count(found.length)} <small>of ${count(partners.length)} others</small></dd></div>
     </dl>
     ${column.aside ? html`<p class="note" role="note"><strong>Not compared with others.</strong> ${ASIDE[column.aside] ?? column.aside}</p>` : null}

@@ -3,9 +3,9 @@ import { scaleLinear } from "d3-scale";
 import { html } from "htm/preact";
 import { compact } from "../axis.js";
 import { columns, data, isFound, nPairs, pairs } from "../data.js";
-import { BottomAxis } from "../figures/frame.js";
-import { count, pvalue, short, strength } from "../format.js";
-import { Code, ColumnLink, Figure, Folded, PairLink, Table, literal, loading, useWidth } from "../parts.js";
+import { BottomAxis, sideNames } from "../figures/frame.js";
+import { count, fitted, pvalue, strength, textWidth } from "../format.js";
+import { Code, ColumnLink, Figure, PairLink, Table, literal, loading, useWidth } from "../parts.js";
 
 const FIRST = 24; // pairs that are drawn
 
@@ -27,6 +27,8 @@ export function Given() {
   const neither = known.length - groups.reduce((sum, group) => sum + group[2].length, 0);
   return html`
     <h1 tabindex="-1">Given ${data.given.map((i, n) => html`${n ? ", " : ""}<${ColumnLink} column=${i} />`)}</h1>
+    <p class="lead">Each pair of columns as it is, and once all that functions of the given columns say of either is taken off. What vanishes may
+      come from them; what appears was hidden by them.</p>
     <dl class="facts">
       ${groups.map(([key, , some]) => html`<div><dt>${key}</dt><dd>${count(some.length)}</dd></div>`)}
       <div><dt>neither before nor after</dt><dd>${count(neither)}</dd></div>
@@ -48,33 +50,40 @@ function Group({ id, title, pairs: some }) {
       caption=${order.length > FIRST ? `The ${FIRST} that change most.` : "Those that change most first."}>
       <${Dumbbells} pairs=${order.slice(0, FIRST)} />
     <//>
-    ${id === "vanished" || id === "appeared" ? html`<${Folded} summary="Open a pair">${() => html`<ul>${order.slice(0, 60).map((k) => html`<li key=${k}><${PairLink} a=${pairs.a[k]} b=${pairs.b[k]} /></li>`)}</ul>`}<//>` : null}
   </section>`;
+}
+
+/** Two names in one line. @param {string} a @param {string} b @param {number} room pixels */
+function beside(a, b, room) {
+  const both = `${a} × ${b}`;
+  const half = (room - textWidth(" × ")) / 2;
+  return textWidth(both) <= room ? both : `${fitted(a, half)} × ${fitted(b, half)}`;
 }
 
 /** @param {{pairs: number[]}} props */
 function Dumbbells({ pairs: some }) {
   const [ref, width] = useWidth("given Dumbbells");
-  const names = Math.min(Math.max(width * 0.4, 130), 300);
+  const isNarrow = width < 500;
+  const named = some.map((k) => [columns[pairs.a[k]].name, columns[pairs.b[k]].name]);
+  const { room: names } = sideNames(isNarrow ? named.flat() : named.map(([a, b]) => `${a} × ${b}`), width);
   const x = scaleLinear([0, 1], [names + 12, Math.max(width - 16, names + 60)]);
-  const step = width < 500 ? 34 : 24;
+  const step = isNarrow ? 34 : 24;
   const height = some.length * step + 30;
-  const letters = Math.floor(names / 7.2);
   return html`<div ref=${ref} class="drawing">${width ? html`<svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
     ${some.map((k, i) => {
       const y = i * step + step / 2;
       const [from, to] = [x(Math.max(pairs.strength[k], 0)), x(Math.max(pairs.strength_given[k], 0))];
-      const [a, b] = [columns[pairs.a[k]].name, columns[pairs.b[k]].name];
+      const [a, b] = named[i];
       return html`<g key=${k}>
-        ${width < 500
-          ? html`<text class="label" x=${names} y=${y - 3} text-anchor="end">${short(a, letters)}</text><text class="label" x=${names} y=${y + 11} text-anchor="end">${short(b, letters)}</text>`
-          : html`<text class="label" x=${names} y=${y + 4} text-anchor="end">${short(a, Math.floor(letters / 2) - 1)} × ${short(b, Math.floor(letters / 2) - 1)}</text>`}
+        ${isNarrow
+          ? html`<text class="label" x=${names} y=${y - 3} text-anchor="end">${fitted(a, names)}</text><text class="label" x=${names} y=${y + 11} text-anchor="end">${fitted(b, names)}</text>`
+          : html`<text class="label" x=${names} y=${y + 4} text-anchor="end">${beside(a, b, names)}</text>`}
         <line class="move" x1=${from} x2=${to} y1=${y} y2=${y} />
         <circle class=${isFound(k) ? "before" : "before chance"} cx=${from} cy=${y} r="5" />
         <circle class=${left(k) ? "after" : "after chance"} cx=${to} cy=${y} r="5" />
       </g>`;
     })}
-    <${BottomAxis} ticks=${x.ticks(width < 500 ? 3 : 6).map((value) => ({ at: x(value), text: compact(value) }))} y=${height - 24} from=${names + 12} to=${Math.max(width - 16, names + 60)} />
+    <${BottomAxis} ticks=${x.ticks(isNarrow ? 3 : 6).map((value) => ({ at: x(value), text: compact(value) }))} y=${height - 24} from=${names + 12} to=${Math.max(width - 16, names + 60)} />
   </svg>` : null}
   <p class="legend"><span><span class="key before"></span> before</span> <span><span class="key after"></span> given the controls</span> <span><span class="key hollow"></span> may be chance</span></p></div>`;
 }

@@ -2,7 +2,7 @@
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { columns, data, pairOf } from "../data.js";
-import { count, pvalue, short, strength } from "../format.js";
+import { count, fitted, pvalue, short, strength, textWidth } from "../format.js";
 import { Code, ColumnLink, Figure, Table, loading, useWidth } from "../parts.js";
 import { go, href } from "../route.js";
 
@@ -25,8 +25,8 @@ function Drawn({ graph }) {
     rows=${a.map((i, n) => [html`<${ColumnLink} column=${i} most=${32} />`, html`<${ColumnLink} column=${b[n]} most=${32} />`, strength(own[n]), pvalue(p[n]), pairOf(i, b[n]) < 0 ? "" : html`<a href=${href("pair", i, b[n])} aria-label=${`open ${short(columns[i].name, 40)} and ${short(columns[b[n]].name, 40)}`}>open</a>`])} />`;
   return html`
     <h1 tabindex="-1">Direct dependences</h1>
-    <p class="lead">Two columns are joined where they still depend on each other given one function of each of all other columns. What goes
-      through others is not drawn. A line is no arrow: it does not say which is the cause. Columns that repeat each other take each other’s other lines away.</p>
+    <p class="lead">Two columns are joined where they still depend on each other once all other columns are known, by one function of each. What goes
+      only through others is not joined. A line is no arrow: it does not say which is the cause. Columns that repeat each other take each other’s other lines away.</p>
     ${most > 3 ? html`<div class="controls"><label>Lines, the strongest first
       <input type="range" min="1" max=${most} value=${drawn} aria-valuetext=${`${drawn} of ${a.length}`} onInput=${(/** @type {any} */ event) => setDrawn(Number(event.target.value))} /></label></div>` : null}
     ${a.length
@@ -39,16 +39,37 @@ function Drawn({ graph }) {
   `;
 }
 
-const LETTER = 6.4; // pixels, about
+const APART = [74, 40]; // pixels between two points, at least: across, for their names, and down
+const ROUNDS = 60; // in which points that are too close leave each other
 const HIGHER = 1.7; // than it is laid out a graph is drawn on narrow screens, for its names
 const PLACES = [-10, 20, -23, 33]; // where a name stands, from its point
+
+/** Points that keep off each other, inside a frame. @param {number[][]} points @param {number} width @param {number} height @param {number[]} margin */
+function spread(points, width, height, margin) {
+  const at = points.map(([x, y]) => [x, y]);
+  const inside = (/** @type {number} */ value, /** @type {number} */ axis) => Math.min(Math.max(value, margin[axis]), (axis ? height : width) - margin[axis]);
+  for (let round = 0; round < ROUNDS; round++) {
+    at.forEach((one, i) => at.slice(0, i).forEach((two) => {
+      const gap = [0, 1].map((axis) => (one[axis] - two[axis]) / APART[axis]);
+      const distance = Math.hypot(...gap);
+      if (distance >= 1) return;
+      const away = distance ? gap.map((part) => part / distance) : [0, 1];
+      away.forEach((part, axis) => {
+        const step = (part * (1 - distance) * APART[axis]) / 4;
+        one[axis] = inside(one[axis] + step, axis);
+        two[axis] = inside(two[axis] - step, axis);
+      });
+    }));
+  }
+  return at;
+}
 
 /** Names beside their points, where there is room. @param {{text: string, at: number[]}[]} nodes @param {number} width @param {number} height */
 function labelled(nodes, width, height) {
   /** @type {{x: number, y: number, half: number}[]} */
   const taken = nodes.map(({ at }) => ({ x: at[0], y: at[1] + 4, half: 6 }));
   return nodes.map(({ text, at }) => {
-    const half = (text.length * LETTER) / 2;
+    const half = textWidth(text) / 2;
     const x = Math.min(Math.max(at[0], half + 2), width - half - 2);
     const free = (/** @type {number} */ y) => y > 10 && y < height && taken.every((one) => Math.abs(one.x - x) > one.half + half || Math.abs(one.y - y) > 12);
     const away = PLACES.find((one) => free(at[1] + one));
@@ -72,11 +93,14 @@ function Net({ graph, drawn }) {
   const [side, edge] = [isNarrow ? 54 : 90, 26];
   const room = Math.max(width - 2 * side, 60);
   const height = Math.min((room * tall * (isNarrow ? HIGHER : 1)) / wide, isNarrow ? 520 : 760) + 2 * edge;
-  const place = new Map(graph.nodes.map((node, i) => [node, [side + ((points[i][0] - left) / wide) * room, edge + ((points[i][1] - top) / tall) * (height - 2 * edge)]]));
-  const nodes = graph.nodes.filter((node) => ends.has(node)).sort((i, j) => Number(j === data.target) - Number(i === data.target));
+  const laid = seen.map(([x, y]) => [side + ((x - left) / wide) * room, edge + ((y - top) / tall) * (height - 2 * edge)]);
+  const there = graph.nodes.filter((node) => ends.has(node));
+  const places = spread(laid, width, height, [side, edge]);
+  const place = new Map(there.map((node, i) => [node, places[i]]));
+  const nodes = [...there].sort((i, j) => Number(j === data.target) - Number(i === data.target));
   const near = new Set(at < 0 ? nodes : lines.filter((n) => a[n] === at || b[n] === at).flatMap((n) => [a[n], b[n]]));
-  const letters = isNarrow ? 12 : nodes.length > 40 ? 14 : 20;
-  const labels = labelled(nodes.map((node) => ({ text: short(columns[node].name, letters), at: place.get(node) ?? [0, 0] })), width, height);
+  const most = isNarrow ? 92 : nodes.length > 40 ? 150 : 200; // pixels of a name
+  const labels = labelled(nodes.map((node) => ({ text: fitted(columns[node].name, most), at: place.get(node) ?? [0, 0] })), width, height);
   return html`<div ref=${ref} class="drawing">${width ? html`<svg class="net" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
     ${lines.map((n) => {
       const [from, to] = [place.get(a[n]) ?? [0, 0], place.get(b[n]) ?? [0, 0]];

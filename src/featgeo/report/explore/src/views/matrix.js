@@ -71,7 +71,8 @@ export function Matrix() {
 }
 
 const SIZES = [3, 5, 8, 12, 15, 18, 22, 26, 30, 36, 44]; // pixels of a cell
-const READABLE = 12; // pixels of a cell beside which a name can stand
+const READABLE = 12; // pixels of a cell beside which a name can stand,
+const PRINTED = 9; // and on paper, which is finer
 
 /** The size of cells that fills a width, and is readable. @param {number} width @param {number} cols @param {number} step */
 function cellSize(width, cols, step) {
@@ -88,7 +89,7 @@ function Grid() {
   const names = width < 500 ? 84 : 136;
   const room = width - names - 18;
   const size = isPrinting.value ? Math.min(Math.max(Math.floor(room / cols.length), 2), 24) : cellSize(room, cols.length, zoom.value);
-  const readable = size >= READABLE;
+  const readable = size >= (isPrinting.value ? PRINTED : READABLE);
   const head = readable ? 118 : 0;
   const side = readable ? names : 0;
   return html`<div ref=${ref}>

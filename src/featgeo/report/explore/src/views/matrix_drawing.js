@@ -17,10 +17,10 @@ function rgbOf(colour) {
   return seen;
 }
 
-/** @param {boolean} isDark @returns {{own: Rgb, chance: Rgb, dot: string}} no pair, what may be chance, and the dot on it */
+/** @param {boolean} isDark @returns {{own: Rgb, chance: Rgb, dot: string, paper: string}} no pair, what may be chance, the dot on it, and lines between cells */
 const plain = (isDark) => isDark
-  ? { own: [43, 52, 60], chance: [36, 43, 50], dot: "#5f6c78" }
-  : { own: [223, 229, 234], chance: [238, 241, 244], dot: "#a9b4be" };
+  ? { own: [43, 52, 60], chance: [36, 43, 50], dot: "#5f6c78", paper: "#14181c" }
+  : { own: [223, 229, 234], chance: [238, 241, 244], dot: "#a9b4be", paper: "#ffffff" };
 
 /** @param {HTMLCanvasElement} canvas @param {number[]} rows @param {number[]} cols @param {number} size of cells @param {import("../measures.js").Measure} one @param {boolean} isDark */
 export function draw(canvas, rows, cols, size, one, isDark) {
@@ -31,39 +31,60 @@ export function draw(canvas, rows, cols, size, one, isDark) {
   const context = canvas.getContext("2d");
   if (!context || !width || !height) return;
   const { pixels, chance } = coloured(rows, cols, one, isDark);
+  const gap = size >= GAP_FROM ? 1 : 0;
   context.setTransform(scale, 0, 0, scale, 0, 0);
   context.imageSmoothingEnabled = false;
   context.drawImage(pixels, 0, 0, width, height);
-  const gap = size >= GAP_FROM ? 1 : 0;
-  const dot = Math.max(size / 7, 1.5);
-  context.fillStyle = plain(isDark).dot;
-  if (size >= DOT_FROM) for (const [i, j] of chance) context.fillRect(j * size + (size - gap - dot) / 2, i * size + (size - gap - dot) / 2, dot, dot);
+  if (size >= DOT_FROM) context.drawImage(dotted(chance, canvas, size, gap, plain(isDark).dot), 0, 0, width, height);
   if (!gap) return;
-  cols.forEach((_, j) => context.clearRect((j + 1) * size - gap, 0, gap, height));
-  rows.forEach((_, i) => context.clearRect(0, (i + 1) * size - gap, width, gap));
+  context.fillStyle = plain(isDark).paper; // what is cleared instead takes the rest of a printed page along
+  cols.forEach((_, j) => context.fillRect((j + 1) * size - gap, 0, gap, height));
+  rows.forEach((_, i) => context.fillRect(0, (i + 1) * size - gap, width, gap));
 }
 
-/** A pixel for each cell, and the cells that may be chance. @param {number[]} rows @param {number[]} cols @param {import("../measures.js").Measure} one @param {boolean} isDark */
+/** A dot in each cell of which there is a pixel: one pattern, cut out, for tens of thousands. @param {HTMLCanvasElement} cells @param {HTMLCanvasElement} like a canvas of this size @param {number} size @param {number} gap @param {string} colour */
+function dotted(cells, like, size, gap, colour) {
+  const dot = Math.max(size / 7, 1.5);
+  const [tile, of] = canvasOf(size, size);
+  of.fillStyle = colour;
+  of.fillRect((size - gap - dot) / 2, (size - gap - dot) / 2, dot, dot);
+  const [layer, context] = canvasOf(like.width, like.height);
+  const scale = like.width / (cells.width * size);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(cells, 0, 0, like.width, like.height);
+  context.globalCompositeOperation = "source-in";
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.fillStyle = /** @type {CanvasPattern} */ (context.createPattern(tile, "repeat"));
+  context.fillRect(0, 0, cells.width * size, cells.height * size);
+  return layer;
+}
+
+/** @param {number} width @param {number} height @returns {[HTMLCanvasElement, CanvasRenderingContext2D]} */
+function canvasOf(width, height) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [width, height];
+  return [canvas, /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"))];
+}
+
+/** A pixel for each cell, and one for each that may be chance. @param {number[]} rows @param {number[]} cols @param {import("../measures.js").Measure} one @param {boolean} isDark */
 function coloured(rows, cols, one, isDark) {
-  const pixels = document.createElement("canvas");
-  [pixels.width, pixels.height] = [cols.length, rows.length];
-  const context = /** @type {CanvasRenderingContext2D} */ (pixels.getContext("2d"));
-  const image = context.createImageData(cols.length, rows.length);
+  const [pixels, context] = canvasOf(cols.length, rows.length);
+  const [chance, marks] = canvasOf(cols.length, rows.length);
+  const [image, mask] = [context.createImageData(cols.length, rows.length), marks.createImageData(cols.length, rows.length)];
   const quiet = plain(isDark);
-  /** @type {[number, number][]} */
-  const chance = [];
   rows.forEach((r, i) => cols.forEach((c, j) => {
     const k = pairOf(r, c);
     const value = k < 0 ? null : one.value(k);
     const isSure = value !== null && value !== undefined && one.found(k);
-    if (k >= 0 && !isSure) chance.push([i, j]);
     const [red, green, blue] = isSure ? rgbOf(one.colour(value, isDark)) : k < 0 ? quiet.own : quiet.chance;
     const at = 4 * (i * cols.length + j);
     image.data[at] = red;
     image.data[at + 1] = green;
     image.data[at + 2] = blue;
     image.data[at + 3] = 255;
+    if (k >= 0 && !isSure) mask.data[at + 3] = 255;
   }));
   context.putImageData(image, 0, 0);
+  marks.putImageData(mask, 0, 0);
   return { pixels, chance };
 }

@@ -1,7 +1,7 @@
 // What the table is, what to know before it is used, and what depends most.
 import { html } from "htm/preact";
 import { useRef } from "preact/hooks";
-import { CLASSIC, columns, data } from "../data.js";
+import { CLASSIC, columns, data, originalOf } from "../data.js";
 import { count, percent, short, strength } from "../format.js";
 import { ColumnLink, Meter, Name, PairLink, useLater, useSteps } from "../parts.js";
 import { href } from "../route.js";
@@ -19,13 +19,15 @@ export function Overview() {
     <dl class="facts">
       <div><dt>rows</dt><dd>${count(data.rows)}</dd></div>
       <div><dt>columns</dt><dd>${count(own.length)} <small>${kinds.map(({ kind, n }) => `${n} ${n === 1 ? kind : `${kind}s`}`).join(", ")}</small></dd></div>
-      <div><dt>missing</dt><dd>${cells ? percent(cells / Math.max(data.rows * own.length, 1), 1) : "none"} <small>of all values</small></dd></div>
+      <div><dt>missing</dt><dd>${cells ? html`${percent(cells / Math.max(data.rows * own.length, 1), 1)} <small>of all values</small>` : "none"}</dd></div>
       <div><dt>pairs that depend</dt><dd>${count(found)} <small>of ${count(pairs)}, at a false-discovery rate of ${percent(data.rate)}</small></dd></div>
       ${data.target === null ? null : html`<div><dt>target</dt><dd class="word"><a href=${href("target")}><${Name} column=${data.target} /></a></dd></div>`}
       ${data.given.length ? html`<div><dt>given</dt><dd class="word"><a href=${href("given")}>${data.given.map((i, n) => html`${n ? ", " : ""}<${Name} column=${i} />`)}</a></dd></div>` : null}
     </dl>
     <section aria-labelledby="strongest">
       <h2 id="strongest">Strongest dependences</h2>
+      <p class="aside">Strengths go from 0, none, to 1, where something about the one is certain once the other is known; the grey end of a bar is its ${percent(data.confidence)} interval.
+        “a tells 40% of b”: so much of the variance of b, of its ranks or its labels, is known once a is.</p>
       <${Findings} some=${strongest} wide=${true} none="No pair depends beyond what chance gives." />
       ${found > strongest.length ? html`<p class="onward"><a href=${href("matrix")}>All ${count(pairs)} pairs</a></p>` : null}
     </section>
@@ -96,7 +98,7 @@ function ColumnRow({ i }) {
   const column = columns[i];
   return html`<tr>
     <th scope="row"><${ColumnLink} column=${i} most=${48} /></th>
-    <td>${column.kind} <small>${short(column.original ?? "", 18)}</small>${column.aside ? html` <span class="tag">set aside: ${column.aside}</span>` : null}</td>
+    <td>${column.kind} <small>${short(originalOf(column), 18, "")}</small>${column.aside ? html` <span class="tag">set aside: ${column.aside}</span>` : null}</td>
     <td class="number">${column.distinct_exact === false ? "≥ " : ""}${count(column.distinct)}</td>
     <td class="number">${column.missing ? percent(column.missing_share, 1) : "0"}</td>
     <td>${column.strongest_partner === null ? "–" : html`<a href=${href("pair", i, column.strongest_partner)}><${Name} column=${column.strongest_partner} most=${40} /></a>`}</td>

@@ -2,13 +2,14 @@
 import { signal } from "@preact/signals";
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
+import { isListed } from "../axis.js";
 import { axisModes } from "../axis_switch.js";
 import { CLASSIC, columns, data, detailOf, isFound, nDetails, nPairs, pairOf, pairs } from "../data.js";
-import { FunctionFigure } from "../figures/functions.js";
+import { FunctionFigure, pointsOf } from "../figures/functions.js";
 import { GivenFigure } from "../figures/given.js";
 import { RegionsTable } from "../figures/regions.js";
 import { count, number, percent, pvalue, short, strength } from "../format.js";
-import { ChanceNote, Code, ColumnLink, Folded, Meter, literal, loading, useLater } from "../parts.js";
+import { ChanceNote, Code, ColumnLink, Folded, Meter, Name, literal, loading, useLater } from "../parts.js";
 import { go, href } from "../route.js";
 
 const AT_ONCE = 2; // modes that are drawn without being asked for
@@ -32,6 +33,7 @@ export function Pair({ names }) {
     ${isFound(k) ? null : html`<${ChanceNote} />`}
     ${detail ? html`<p class="lead">${detail.words.join(" ")}</p>` : null}
     <${Facts} k=${k} />
+    <${Folded} summary="What these numbers mean">${() => html`<${Meanings} />`}<//>
     ${detail ? html`<${Drawings} key=${k} k=${k} detail=${detail} />` : html`<p class="note" role="note">
       This page keeps the functions of the ${count(nDetails())} pairs that are opened first, so that it stays small.
       The lines below give those of this pair.</p>`}
@@ -60,7 +62,6 @@ function Chooser({ a, b }) {
 /** @param {{k: number}} props */
 function Facts({ k }) {
   const one = (/** @type {string} */ name) => pairs[name][k];
-  const [a, b] = [columns[pairs.a[k]], columns[pairs.b[k]]];
   const level = percent(data.confidence);
   return html`<dl class="facts numbers">
     <div class="wide"><dt>strength on held-out rows</dt><dd data-name="strength" data-value=${one("strength")}>${strength(one("strength"))} <small>${level} interval ${strength(one("low"))} to ${strength(one("high"))}</small><${Meter} value=${one("strength")} low=${one("low")} high=${one("high")} found=${isFound(k)} /></dd></div>
@@ -68,51 +69,75 @@ function Facts({ k }) {
     <div><dt>${CLASSIC[pairs.classic_kind[k]]}</dt><dd data-name="classic" data-value=${one("classic")}>${strength(one("classic"))}</dd></div>
     <div><dt>modes that held-out rows support</dt><dd data-name="n_modes" data-value=${one("n_modes")}>${one("n_modes")}</dd></div>
     <div><dt>mutual information</dt><dd data-name="mutual_information" data-value=${one("mutual_information")}>${number(one("mutual_information"))} <small>nats</small></dd></div>
-    <div><dt><bdi>${short(a.name, 30)}</bdi> tells of <bdi>${short(b.name, 30)}</bdi></dt><dd data-name="b_from_a" data-value=${one("b_from_a")}>${percent(Math.max(one("b_from_a"), 0))}</dd></div>
-    <div><dt><bdi>${short(b.name, 30)}</bdi> tells of <bdi>${short(a.name, 30)}</bdi></dt><dd data-name="a_from_b" data-value=${one("a_from_b")}>${percent(Math.max(one("a_from_b"), 0))}</dd></div>
+    <div><dt><${Name} column=${pairs.a[k]} most=${30} /> tells of <${Name} column=${pairs.b[k]} most=${30} /></dt><dd data-name="b_from_a" data-value=${one("b_from_a")}>${percent(Math.max(one("b_from_a"), 0))}</dd></div>
+    <div><dt><${Name} column=${pairs.b[k]} most=${30} /> tells of <${Name} column=${pairs.a[k]} most=${30} /></dt><dd data-name="a_from_b" data-value=${one("a_from_b")}>${percent(Math.max(one("a_from_b"), 0))}</dd></div>
     <div><dt>rows that have both</dt><dd data-name="rows" data-value=${one("rows")}>${count(one("rows"))} <small>of ${count(data.rows)}</small></dd></div>
-    ${data.given.length && one("strength_given") !== null ? html`<div><dt>strength given ${data.given.map((i) => short(columns[i].name, 20)).join(", ")}</dt><dd data-name="strength_given" data-value=${one("strength_given")}>${strength(one("strength_given"))} <small>p ${pvalue(one("pvalue_given"))}</small></dd></div>` : null}
+    ${data.given.length && one("strength_given") !== null ? html`<div><dt>strength given ${data.given.map((i, n) => html`${n ? ", " : ""}<${Name} column=${i} most=${30} />`)}</dt><dd data-name="strength_given" data-value=${one("strength_given")}>${strength(one("strength_given"))} <small>p ${pvalue(one("pvalue_given"))}</small></dd></div>` : null}
   </dl>`;
+}
+
+/** @type {[string, string][]} */
+const MEANINGS = [
+  ["strength", "How well the best function of one column follows the best function of the other, on rows that did not choose these functions: 0 is not at all, 1 is always. It sees any shape of dependence, not lines alone."],
+  ["interval", `With more and more rows of the same kind the strength would end in here, in ${percent(data.confidence)} of tables like this one.`],
+  ["p-value", "How often independent columns would look at least as dependent. q counts that many pairs were looked at: of all pairs with a q of 5% or less, about 5% are false."],
+  ["Pearson’s r, Cramér’s V, correlation ratio", "The usual coefficients: of numbers along a line, of labels, and of numbers by labels."],
+  ["modes", "In how many ways at once the two depend on each other."],
+  ["mutual information", "How much one says of the other in all, in natural units; 0.69 nats are one bit, the answer to one question of yes or no."],
+  ["a tells of b", "Share of the variance of b that is known once a is: of its ranks where it is a number or a date, of the indicators of its labels where it has labels."],
+];
+
+const Meanings = () => html`<dl class="meanings">${MEANINGS.map(([name, text]) => html`<dt>${name}</dt><dd>${text}</dd>`)}</dl>`;
+
+/** What to know to read the modes. @param {import("../data.js").Column[]} both @param {(column: import("../data.js").Column) => string} mode */
+function howToRead(both, mode) {
+  const scales = both.filter((column) => !isListed(column)).map(mode);
+  const isRanked = scales.some((one) => one === "rank");
+  const isShaded = scales.some((one) => one === "value" || one === "log");
+  return ["A mode is a function f of one column and a function g of the other: where f is high, g tends to be high.",
+    ...(isShaded ? ["Shaded: where the rows are."] : []), ...(isRanked ? ["On ranks, equal widths hold equally many rows."] : []),
+    ...(scales.length < 2 ? ["The more rows, the broader the bar."] : [])].join(" ");
 }
 
 /** @param {{k: number, detail: import("../data.js").Detail}} props */
 function Drawings({ k, detail }) {
   const [a, b] = [columns[pairs.a[k]], columns[pairs.b[k]]];
   const found = isFound(k) && pairs.n_modes[k] > 0;
-  const [switches, mode] = axisModes(a, b);
+  const [switches, mode] = axisModes([a, b]);
+  const points = [pointsOf(a, detail.points.a), pointsOf(b, detail.points.b)];
   const isLater = useLater();
   const shown = detail.f.map((_, i) => i);
-  const one = (/** @type {number} */ i) => html`<${Mode} key=${i} i=${i} detail=${detail} a=${a} b=${b} modes=${[mode(a), mode(b)]} found=${found && detail.modes.supported[i]} />`;
+  const one = (/** @type {number} */ i) => html`<${Mode} key=${i} i=${i} detail=${detail} a=${a} b=${b} points=${points} modes=${[mode(a), mode(b)]} found=${found && detail.modes.supported[i]} />`;
   return html`
     ${switches}
     <section aria-labelledby="given-title">
       <h2 id="given-title">One given the other</h2>
       <div class="side-by-side">
-        <${GivenFigure} own=${a} other=${b} given=${detail.b_given_a} mode=${mode(a)} found=${found} />
-        <${GivenFigure} own=${b} other=${a} given=${detail.a_given_b} mode=${mode(b)} found=${found} />
+        <${GivenFigure} own=${a} other=${b} given=${detail.b_given_a} points=${points[0]} mode=${mode(a)} found=${found} />
+        <${GivenFigure} own=${b} other=${a} given=${detail.a_given_b} points=${points[1]} mode=${mode(b)} found=${found} />
       </div>
     </section>
     <section aria-labelledby="modes-title">
       <h2 id="modes-title">Modes</h2>
-      <p class="aside">Each mode is a function of either column; under them the two correlate most. Shaded: where the rows are.</p>
+      <p class="aside">${howToRead([a, b], mode)}</p>
       ${isLater ? shown.slice(0, AT_ONCE).map(one) : null}
       ${isLater && shown.length > AT_ONCE ? html`<${Folded} summary=${`${shown.length - AT_ONCE} more ${shown.length - AT_ONCE === 1 ? "mode" : "modes"}`}>${() => shown.slice(AT_ONCE).map(one)}<//>` : null}
     </section>
     <section aria-labelledby="regions-title">
       <h2 id="regions-title">Observed and expected</h2>
-      ${isLater ? html`<${RegionsTable} a=${a.name} b=${b.name} regions=${detail.regions} />` : null}
+      ${isLater ? html`<${RegionsTable} a=${a.name} b=${b.name} regions=${detail.regions} found=${isFound(k)} />` : null}
     </section>
   `;
 }
 
-/** @param {{i: number, detail: import("../data.js").Detail, a: import("../data.js").Column, b: import("../data.js").Column, modes: import("../axis.js").Mode[], found: boolean}} props */
-function Mode({ i, detail, a, b, modes, found }) {
+/** @param {{i: number, detail: import("../data.js").Detail, a: import("../data.js").Column, b: import("../data.js").Column, points: number[][], modes: import("../axis.js").Mode[], found: boolean}} props */
+function Mode({ i, detail, a, b, points, modes, found }) {
   const { held_out, low, high } = detail.modes;
   return html`<div class="mode">
     <h3>Mode ${i + 1}: ${found ? html`correlation ${strength(held_out[i])} <small>${strength(low[i])} to ${strength(high[i])}, on held-out rows</small>` : html`may be chance <small>held-out correlation ${strength(held_out[i])}</small>`}</h3>
     <div class="side-by-side">
-      <${FunctionFigure} column=${a} values=${detail.f[i]} letter="f" mode=${modes[0]} found=${found} />
-      <${FunctionFigure} column=${b} values=${detail.g[i]} letter="g" mode=${modes[1]} found=${found} />
+      <${FunctionFigure} column=${a} values=${detail.f[i]} points=${points[0]} letter="f" mode=${modes[0]} found=${found} />
+      <${FunctionFigure} column=${b} values=${detail.g[i]} points=${points[1]} letter="g" mode=${modes[1]} found=${found} />
     </div>
   </div>`;
 }

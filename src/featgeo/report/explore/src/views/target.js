@@ -6,7 +6,8 @@ import { axisModes } from "../axis_switch.js";
 import { compact } from "../axis.js";
 import { ground } from "../colours.js";
 import { columns, data, detailOf, isFound, pairOf, pairs } from "../data.js";
-import { BottomAxis, LeftAxis } from "../figures/frame.js";
+import { BottomAxis, LeftAxis, sideNames } from "../figures/frame.js";
+import { pointsOf } from "../figures/functions.js";
 import { GivenFigure } from "../figures/given.js";
 import { number, percent, pvalue, short } from "../format.js";
 import { Code, ColumnLink, Figure, Folded, Name, Table, literal, loading, useWidth } from "../parts.js";
@@ -48,17 +49,23 @@ function Ranking({ about }) {
   const label = order.length ? `What each of ${order.length} columns says of the target. Most alone: ${short(columns[about.column[first]].name, 40)}, ${number(about.alone[first])}` : "No columns";
   return html`<section aria-labelledby="alone">
     <h2 id="alone">Alone, and added to all others</h2>
-    <${Figure} label=${label} table=${table} caption="Sum of squared correlations with functions of the target, on held-out rows; whiskers are two standard errors. Grey: may be chance beside all others.">
+    <${Figure} label=${label} table=${table} caption="What a column says of the target: the sum of the squared correlations of its functions with those of the target, on held-out rows; 0 is nothing. Whiskers: two standard errors. Grey: may be chance.">
       <${Dumbbells} about=${about} order=${order.slice(0, FIRST)} />
     <//>
     ${order.length > FIRST ? html`<p class="aside">${order.length - FIRST} more columns are in the table.</p>` : null}
   </section>`;
 }
 
+/** Whether what a column says alone is no chance. @param {number} column */
+function saysAlone(column) {
+  const k = pairOf(column, /** @type {number} */ (data.target));
+  return k >= 0 && (data.given.length ? (pairs.qvalue_given[k] ?? 1) <= data.rate : isFound(k));
+}
+
 /** @param {{about: NonNullable<typeof data.about_target>, order: number[]}} props */
 function Dumbbells({ about, order }) {
   const [ref, width] = useWidth("target Dumbbells");
-  const names = Math.min(Math.max(width * 0.34, 96), 190);
+  const { room: names, texts } = sideNames(order.map((i) => columns[about.column[i]].name), width);
   const top = Math.max(...order.map((i) => Number(about.alone[i]) + 2 * Number(about.alone_error[i])), 1e-6);
   const x = scaleLinear([0, top], [names + 12, Math.max(width - 14, names + 60)]).nice(4);
   const step = 30;
@@ -68,18 +75,18 @@ function Dumbbells({ about, order }) {
     ${order.map((i, place) => {
       const y = place * step + step / 2;
       const [alone, added, errors] = [Number(about.alone[i]), Number(about.added[i]), [Number(about.alone_error[i]), Number(about.added_error[i])]];
-      const sure = Number(about.qvalue[i]) <= data.rate && added > 0;
+      const chance = [saysAlone(about.column[i]), Number(about.qvalue[i]) <= data.rate && added > 0].map((isSure) => (isSure ? "" : "chance"));
       return html`<g key=${i}>
-        <text class="label" x=${names} y=${y + 4} text-anchor="end">${short(columns[about.column[i]].name, Math.floor(names / 7.2))}</text>
-        <rect class="alone" x=${x(0)} width=${Math.max(at(alone) - x(0), 1)} y=${y - 9} height="9" />
-        <line class="whisker" x1=${at(alone - 2 * errors[0])} x2=${at(alone + 2 * errors[0])} y1=${y - 4.5} y2=${y - 4.5} />
-        <rect class=${sure ? "added" : "added chance"} x=${x(0)} width=${Math.max(at(added) - x(0), 1)} y=${y + 1.5} height="7" />
-        <line class="whisker" x1=${at(added - 2 * errors[1])} x2=${at(added + 2 * errors[1])} y1=${y + 5} y2=${y + 5} />
+        <text class="label" x=${names} y=${y + 4} text-anchor="end">${texts[place]}</text>
+        <rect class=${`alone ${chance[0]}`} x=${x(0)} width=${Math.max(at(alone) - x(0), 1)} y=${y - 9} height="9" />
+        <line class=${`whisker ${chance[0]}`} x1=${at(alone - 2 * errors[0])} x2=${at(alone + 2 * errors[0])} y1=${y - 4.5} y2=${y - 4.5} />
+        <rect class=${`added ${chance[1]}`} x=${x(0)} width=${Math.max(at(added) - x(0), 1)} y=${y + 1.5} height="7" />
+        <line class=${`whisker ${chance[1]}`} x1=${at(added - 2 * errors[1])} x2=${at(added + 2 * errors[1])} y1=${y + 5} y2=${y + 5} />
       </g>`;
     })}
     <${BottomAxis} ticks=${x.ticks(4).map((value) => ({ at: x(value), text: compact(value) }))} y=${height - 24} from=${names + 12} to=${Math.max(width - 14, names + 60)} />
   </svg>` : null}
-  <p class="legend"><span><span class="key alone"></span> alone</span> <span><span class="key added"></span> added to all others</span></p></div>`;
+  <p class="legend"><span><span class="key alone"></span> alone</span> <span><span class="key added"></span> added to all others</span> <span><span class="key chance-bar"></span> may be chance</span></p></div>`;
 }
 
 /** @param {{about: NonNullable<typeof data.about_target>, steps: {column: number, i: number, step: number}[]}} props */
@@ -96,7 +103,7 @@ function Forward({ about, steps }) {
   return html`<section aria-labelledby="few">
     <h2 id="few">How few say most of it</h2>
     <${Figure} label=${`Share held by the best 1 to ${steps.length} columns: ${held.slice(0, 6).map((share) => percent(share)).join(", ")}`} table=${table}
-      caption=${enough ? `${enough} of ${steps.length} columns hold 95 % of what the search ends with.` : "Share of what the search ends with, on held-out rows."}>
+      caption=${`How much the best 1, 2, 3 … columns say together, as a share of what all ${steps.length} that the search found say, on held-out rows.${enough ? ` 95% from ${enough} on.` : ""}`}>
       <div ref=${ref} class="drawing">${width ? html`<svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
         <${LeftAxis} ticks=${[0, 0.25, 0.5, 0.75, 1].map((share) => ({ at: y(share), text: percent(share) }))} x=${44} to=${width - 10} />
         <path class="curve" d=${path} />
@@ -113,10 +120,11 @@ function Interactions() {
   const rows = data.interactions.map((one) => [html`<${Name} column=${one.a} most=${30} /> × <${Name} column=${one.b} most=${30} />`, one.qvalue <= data.rate ? one.where : "may be chance", number(one.energy), pvalue(one.pvalue), pvalue(one.qvalue)]);
   return html`<section aria-labelledby="together">
     <h2 id="together">What two columns say only together</h2>
+    ${found.length ? html`<p class="aside">Beyond what the two say beside each other: where it is most, and how much it is in all, in the unit of the figure above.</p>` : null}
     ${found.length
       ? found.slice(0, TOGETHER).map((one) => html`<${Interaction} key=${`${one.a}/${one.b}`} one=${one} />`)
       : html`<p>No two columns say more together than beside each other, beyond what chance gives.</p>`}
-    ${data.interactions.length ? html`<${Folded} summary=${`All ${data.interactions.length} that were looked at closely, ${found.length} of them beyond chance`}>${() => html`<${Table} caption="Interactions" numbers=${3} heads=${["columns", "where most", "energy", "p", "q"]} rows=${rows} />`}<//>` : null}
+    ${data.interactions.length ? html`<${Folded} summary=${`All ${data.interactions.length} that were looked at closely, ${found.length} of them beyond chance`}>${() => html`<${Table} caption="Interactions" numbers=${3} heads=${["columns", "where most", "in all", "p", "q"]} rows=${rows} />`}<//>` : null}
   </section>`;
 }
 
@@ -124,7 +132,7 @@ function Interactions() {
 function Interaction({ one }) {
   const k = pairOf(one.a, one.b);
   const title = html`<${Name} column=${one.a} most=${40} /> × <${Name} column=${one.b} most=${40} />`;
-  return html`<${Folded} summary=${html`<strong>${title}</strong> <small>energy ${number(one.energy, 2)}, q ${pvalue(one.qvalue)}</small> <span class="where">${one.where}</span>`}>
+  return html`<${Folded} summary=${html`<strong>${title}</strong> <span class="where">${one.where}</span> <small>in all ${number(one.energy, 2)}, q ${pvalue(one.qvalue)}</small>`}>
     ${() => html`${k >= 0 ? html`<p><a href=${href("pair", one.a, one.b)}>How the two depend on each other</a></p>` : null}
       ${one.cells ? html`<${InteractionCells} one=${one} cells=${one.cells} />` : null}`}
   <//>`;
@@ -173,7 +181,8 @@ function Effects({ steps }) {
 function Effect({ column, k }) {
   const detail = /** @type {import("../data.js").Detail} */ (detailOf(k));
   const given = pairs.a[k] === column ? detail.b_given_a : detail.a_given_b;
-  const [, mode] = axisModes(columns[column]);
-  return html`<div><${GivenFigure} own=${columns[column]} other=${columns[/** @type {number} */ (data.target)]} given=${given} mode=${mode(columns[column])} found=${isFound(k)} />
+  const [, mode] = axisModes([columns[column]]);
+  const points = pointsOf(columns[column], pairs.a[k] === column ? detail.points.a : detail.points.b);
+  return html`<div><${GivenFigure} own=${columns[column]} other=${columns[/** @type {number} */ (data.target)]} given=${given} points=${points} mode=${mode(columns[column])} found=${isFound(k)} />
     <p class="onward"><a href=${href("pair", pairs.a[k], pairs.b[k])}>This pair in full</a></p></div>`;
 }
