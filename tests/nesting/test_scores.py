@@ -132,6 +132,7 @@ def test_lower_precision_is_accumulated_in_float32(dtype, mode, device):
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # the compiler's own
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch itself
 def test_compiled_scores_are_the_same():
     f, g, nesting = random_case(0)
     score = lambda f, g: h_score(f, g) + nested_h_score(f, g, nesting, True, "sequential")  # noqa: E731

@@ -89,13 +89,17 @@ def nested_h_score(
         )
     check_choice(mode, "mode", ("joint", "sequential"), "Leave it out for 'joint'.")
     precision = torch.promote_types(torch.promote_types(f.dtype, g.dtype), torch.float32)
+    pair, level, owned = _weights(nesting, precision, f.device)
+    n, is_joint = len(f), mode == "joint"
     with _full_precision(f.device):
-        sides = f.to(precision), g.to(precision)
-        score = _joint(*sides, nesting, unbiased)
-        if mode == "sequential":
-            carrier = _own_gradients(*sides, nesting, unbiased)
-            score = score.detach() + carrier - carrier.detach()
-    return _finite(score)
+        f, g = f.to(precision), g.to(precision)
+        covariance, quadratic, *_ = _Sums.apply(f, g, pair, pair if is_joint else owned)  # type: ignore[no-untyped-call]
+        if unbiased:
+            sums = _level_sums(f * g, nesting)
+            sums = sums.cumsum(dim=1) if is_joint else sums + (sums.cumsum(dim=1) - sums).detach()
+            quadratic = (n * quadratic - (level * sums.square().mean(dim=0)).sum()) / (n - 1)
+            covariance = covariance * n / (n - 1)
+        return _finite(covariance - quadratic / 2)
 
 
 def _checked(nesting: Nesting) -> Nesting:
@@ -104,26 +108,44 @@ def _checked(nesting: Nesting) -> Nesting:
     return nesting
 
 
-def _joint(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
-    n, (pair, level, _) = len(f), _weights(nesting, f.dtype, f.device)
-    quadratic = (pair * (f.T @ f / n) * (g.T @ g / n)).sum()
-    if unbiased:
-        sums = _level_sums(f * g, nesting).cumsum(dim=1)
-        quadratic = (n * quadratic - (level * sums.square().mean(dim=0)).sum()) / (n - 1)
-    return (pair.diagonal() * _covariance(f, g, unbiased)).sum() - quadratic / 2
+class _Sums(torch.autograd.Function):
+    """sum_a W_aa cov(f_a, g_a) and sum_ab W_ab (La_f)_ab (La_g)_ab, with their gradients by one product a side.
 
+    Of a symmetric matrix f^T f autograd would take the gradient twice, once for each factor. Gradients have weights of
+    their own: where row a of these holds that of the level which adds a, and 0 for later dimensions, each dimension
+    gets the gradient of its own level alone.
+    """
 
-def _own_gradients(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool) -> torch.Tensor:
-    """Another value than that of the score, whose gradient each level sends to its own dimensions alone."""
-    n, (_, level, owned) = len(f), _weights(nesting, f.dtype, f.device)
-    # With one factor of each Gram matrix held fixed, row a of `owned` sends to dimension a just the gradient of its own
-    # level; the factor 2 stands for the other, symmetric factor.
-    quadratic = 2 * (owned * (f.T @ f.detach() / n) * (g.T @ g.detach() / n)).sum()
-    if unbiased:
-        sums = _level_sums(f * g, nesting)
-        before = (sums.cumsum(dim=1) - sums).detach()
-        quadratic = (n * quadratic - (level * (before + sums).square().mean(dim=0)).sum()) / (n - 1)
-    return (owned.diagonal() * _covariance(f, g, unbiased)).sum() - quadratic / 2
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(f: torch.Tensor, g: torch.Tensor, pair: torch.Tensor, back: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """The sums; and the second moments of f and of g, for the gradients."""
+        n, (f_gram, g_gram) = len(f), (f.T @ f / len(f), g.T @ g / len(g))
+        covariance = ((f - f.mean(dim=0)) * g).sum(dim=0) / n
+        return (pair.diagonal() * covariance).sum(), (pair * f_gram * g_gram).sum(), f_gram, g_gram
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """What gradients need."""
+        f, g, _, back = inputs
+        ctx.save_for_backward(f, g, back, *output[2:])
+        ctx.mark_non_differentiable(*output[2:])
+
+    @staticmethod
+    def backward(ctx: Any, of_covariance: torch.Tensor, of_quadratic: torch.Tensor, *_: Any) -> tuple[Any, ...]:
+        """Gradients of both sums; differentiable themselves, by second moments that are formed again."""
+        f, g, back, f_gram, g_gram = ctx.saved_tensors
+        n = len(f)
+        if torch.is_grad_enabled():
+            f_gram, g_gram = f.T @ f / n, g.T @ g / n
+        scale, weight = of_covariance * back.diagonal() / n, (2 / n) * of_quadratic * back
+        return (
+            torch.addmm(scale * (g - g.mean(dim=0)), f, (weight * g_gram).T),
+            torch.addmm(scale * (f - f.mean(dim=0)), g, (weight * f_gram).T),
+            None,
+            None,
+        )
 
 
 def single_sided_h_score(f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -226,11 +248,6 @@ def _standardised(z: torch.Tensor) -> torch.Tensor:
     norm = centred.norm(dim=0)
     constant = norm <= CONSTANT_SPREAD * z.abs().amax(dim=0) * len(z) ** 0.5
     return torch.where(constant, 0, centred / torch.where(constant, 1, norm))
-
-
-def _covariance(f: torch.Tensor, g: torch.Tensor, unbiased: bool) -> torch.Tensor:
-    """cov(f_a, g_a) for each dimension, (k,)."""
-    return ((f - f.mean(dim=0)) * (g - g.mean(dim=0))).sum(dim=0) / (len(f) - 1 if unbiased else len(f))
 
 
 def _level_sums(product: torch.Tensor, nesting: Nesting) -> torch.Tensor:
