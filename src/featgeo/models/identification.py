@@ -4,7 +4,8 @@ Rows with a source and Y identify the dependence of the two. Rows of two sources
 these depend on each other; with all such pairs, sums of functions of the sources are identified, and with them every
 posterior given some of them. Rows with several sources and Y at once identify their interaction.
 
-Rows of several sources and of Y as users hand them in: in one table with missing cells, or in several data sets.
+Rows of several sources and of Y as users hand them in: in one table with missing cells, whose columns may be cut into
+sources, or in several data sets.
 
 How much each source and each interaction knows about Y: energies of parts of the dependence.
 
@@ -19,11 +20,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from scipy.stats import t as student
 
 from featgeo.card import Card
-from featgeo.features.columns import present, rows_of, stacked, taken
+from featgeo.features.columns import check_unique_names, present, rows_of, shape_of, stacked, taken
+from featgeo.features.combined import as_columns
 from featgeo.features.variables import Variable
 from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.solve import Search, solve
@@ -33,8 +36,51 @@ from featgeo.records import Records, Result, as_plain
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 
-RESERVED = ("y", "prior")
+RESERVED = ("y", "prior", "calibrated")  # what `fit` and `given` call other things
 MARKS = (" + ", " x ", ", ", "(", ")")  # what names of components are made with
+
+
+def by_source(X: Any, sources: Any, every: bool = False) -> Mapping[str, Any]:
+    """Rows of each source by name: of a mapping as they are, of a table its columns.
+
+    Args:
+        X: What a user handed in.
+        sources: The columns of each source, by its name; None where X must be a mapping.
+        every: Whether all sources are due; else those are left out of which a frame has no column.
+    """
+    if isinstance(X, Mapping):
+        return X
+    if not isinstance(sources, Mapping):
+        raise ValueError(
+            f"Rows of several sources must be a mapping from name to rows, got {type(X).__name__}. Pass "
+            "{'name': rows, ...}, or say which columns of a table belong to each: MultimodalDecomposition(sources="
+            "{'name': ['column', ...], ...}); for a single source use ModalDecomposition."
+        )
+    table = rows_of(X, "X")
+    if len(shape_of(table, "X")) != 2:
+        raise ValueError(f"X must have columns to be cut into sources, got shape {shape_of(table, 'X')}. Pass a frame.")
+    named = nw.dependencies.is_into_dataframe(table)
+    if named:
+        check_unique_names(table, "X")
+        table = nw.from_native(table, eager_only=True)
+    names: list[Any] = list(table.columns) if named else list(range(table.shape[1]))
+    wanted = {source: as_columns(columns) for source, columns in sources.items()}
+    there = {source: [_position(column, names) for column in columns] for source, columns in wanted.items()}
+    for source, positions in there.items():
+        if not positions or (None in positions and (every or not named or set(positions) != {None})):
+            raise ValueError(
+                f"The source {source!r} must have columns of X, got {list(wanted[source])}, and X has {names}. Correct "
+                "`sources`, or pass the missing columns."
+            )
+    parts = {source: table[:, positions] for source, positions in there.items() if None not in positions}
+    return {source: part.to_native() if named else part for source, part in parts.items()}
+
+
+def _position(column: str | int, names: list[Any]) -> int | None:
+    """Where a column is, by name, or by position from either end; None where it is not."""
+    if column in names:
+        return names.index(column)
+    return range(len(names))[column] if isinstance(column, int) and -len(names) <= column < len(names) else None
 
 
 def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -> Incomplete:
@@ -109,7 +155,7 @@ def _check_names(names: list[str]) -> None:
     bad = [
         name
         for name in names
-        if not isinstance(name, str) or not name or name == "prior" or any(mark in name for mark in MARKS)
+        if not isinstance(name, str) or not name or name in RESERVED[1:] or any(mark in name for mark in MARKS)
     ]
     if bad:
         raise ValueError(
