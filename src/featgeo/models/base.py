@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from scipy.stats import t as student
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,8 +36,12 @@ from featgeo.learning.setting import Plan
 from featgeo.models.persistence import save
 from featgeo.nesting.scores import h_score_of_modes
 from featgeo.records import Records, Result
+from featgeo.report import charts
 from featgeo.schema import saved
 from featgeo.tuning import in_force
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, finite: bool | None = None) -> Support:
@@ -226,6 +231,13 @@ def mean_and_error(folds: Array) -> tuple[Array, Array]:
     none = np.full(folds.shape[1:], np.nan)
     mean = folds.mean(axis=0) if len(folds) else none
     return mean, folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else none
+
+
+def interval_of(folds: Array) -> tuple[float, float]:
+    """Where the mean of numbers of each fold, (n,), is believed to lie, by Student's t."""
+    mean, error = map(float, mean_and_error(folds))
+    reach = float(student.ppf((1 + in_force.get().confidence) / 2, max(len(folds) - 1, 1))) * error
+    return mean - reach, mean + reach
 
 
 # For time: rows that reports and figures look at.
@@ -459,6 +471,35 @@ class Decomposition(BaseEstimator):
         """What each component holds, on seen and on held-out rows, and what these have against the fit."""
         dropped = tuple(sentence for learned in self._learned for sentence in learned.dropped)
         return ComponentsReport(tuple(self.components_.values()), self.solver_, dropped)
+
+    def plot(self) -> Figure:
+        """A matplotlib figure of the energies of the components, on seen and on held-out rows; notebooks show it."""
+        names, fitted, held_out, intervals = zip(*self._drawn_energies(), strict=True)
+        return charts().energies(names, np.array(fitted), np.array(held_out), np.array(intervals))
+
+    def _drawn_energies(self) -> Iterator[tuple[str, float, float, tuple[float, float]]]:
+        """Names, energies on the rows of the fit, on held-out rows, and intervals of the latter."""
+        for shown, part in zip(self.components_.values(), self._parts, strict=True):
+            yield shown.name, shown.energy_, shown.held_out_energy_, interval_of(part.held_out_energies)
+
+    @abstractmethod
+    def given(self, *rows: Any, **options: Any) -> Conditional:
+        """The distribution of Y for each row."""
+
+    def predict(self, *rows: Any, **options: Any) -> np.ndarray:
+        """What Y is to be expected in each row: E[Y|x] of numbers, (n,) or (n, columns); the most probable label.
+
+        Args:
+            *rows: Rows, as `given` takes them.
+            **options: Also as those of `given`.
+        """
+        given = self.given(*rows, **options)
+        return given.mean() if self._has_mean else given.map()
+
+    @property
+    def _has_mean(self) -> bool:
+        """Whether Y is a number, or a vector of them; truth values are labels."""
+        return self.support_.kind != "labels" and self.support_.values.dtype.kind in "iuf"
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features, in the order of the columns of `transform`."""

@@ -22,7 +22,6 @@ from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
-from scipy.stats import t as student
 
 from featgeo.card import Card
 from featgeo.features.columns import check_unique_names, present, rows_of, shape_of, stacked, taken
@@ -31,7 +30,7 @@ from featgeo.features.variables import Variable
 from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.solve import Search, solve
 from featgeo.learning.sources import LearnedSources, smooth_search
-from featgeo.models.base import check_varying, mean_and_error
+from featgeo.models.base import check_varying, interval_of, mean_and_error
 from featgeo.records import Records, Result, as_plain
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -402,5 +401,4 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[Group]
     solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=tau_ridges)
     folds = solution.held_out_energies(-1)
     mean, error = map(float, mean_and_error(folds))
-    reach = float(student.ppf((1 + in_force.get().confidence) / 2, max(len(folds) - 1, 1))) * error
-    return Energy(name, beyond, solution.levels[-1].energy, mean, error, (mean - reach, mean + reach))
+    return Energy(name, beyond, solution.levels[-1].energy, mean, error, interval_of(folds))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -38,12 +38,8 @@ from featgeo.models.identification import (
     read_rows,
     shown,
 )
-from featgeo.report import charts
 from featgeo.schema import saved
 from featgeo.watch import watched
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Of three sources or more. Each brings up to 64 functions, and every fold decomposes the Gram matrix of all of them:
 # with 6,400, half a gigabyte and minutes.
@@ -300,15 +296,8 @@ class MultimodalDecomposition(Decomposition):
         absent = [str(verdict) for verdict in self.identified_.values() if not verdict.learned]
         return replace(report, notes=(mended, *strengths, *absent))
 
-    def plot(self) -> Figure:
-        """A matplotlib figure of the energies on seen and on held-out rows."""
-        rows = list(self.energies())
-        return charts().energies(
-            [row.name for row in rows],
-            np.array([row.energy for row in rows]),
-            np.array([row.held_out for row in rows]),
-            np.array([row.interval for row in rows]),
-        )
+    def _drawn_energies(self) -> Iterator[tuple[str, float, float, tuple[float, float]]]:
+        return ((row.name, row.energy, row.held_out, row.interval) for row in self.energies())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""

@@ -107,10 +107,6 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
 
     classes_: np.ndarray = field(init=False)
 
-    def predict(self, X: Any, Z: Any = None) -> np.ndarray:
-        """The most probable label of each row, (n,)."""
-        return self.given(X, Z=Z).map()
-
     def predict_proba(self, X: Any, Z: Any = None) -> Array:
         """Probability of each label of `classes_`, (n, m)."""
         return self.given(X, Z=Z).proba()
@@ -122,7 +118,7 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Accuracy on the given rows; a label that the fit never saw is never right."""
-        return self._mean_score(_accuracy, _labels(y), self.predict(X, Z), sample_weight)
+        return self._mean_score(_accuracy, _labels(y), self.predict(X, Z=Z), sample_weight)
 
     def _judged(self, given: Conditional, values: np.ndarray) -> float:
         return _accuracy(values, given.map(), None)
@@ -175,17 +171,13 @@ class FeatureRegressor(RegressorMixin, _Predictor):
         target_name_, held_out_score_: As in `FeatureClassifier`; the score is R^2.
     """
 
-    def predict(self, X: Any, Z: Any = None) -> Array:
-        """E[Y|x] for each row, (n,)."""
-        return self.given(X, Z=Z).mean()
-
     def predict_interval(self, X: Any, level: float = 0.9, Z: Any = None) -> Array:
         """Lower and upper end, (n, 2), of intervals that hold y with probability `level`."""
         return self.given(X, Z=Z).interval(level)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Coefficient of determination R^2 of the means."""
-        return self._mean_score(r2_score, self._as_y(y), self.predict(X, Z), sample_weight)
+        return self._mean_score(r2_score, self._as_y(y), self.predict(X, Z=Z), sample_weight)
 
     def _judged(self, given: Conditional, values: np.ndarray) -> float:
         return float(r2_score(values, given.mean()))
