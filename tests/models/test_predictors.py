@@ -68,6 +68,36 @@ def test_label_shift_is_a_matter_of_the_prior():
     assert before > 0.2
 
 
+def _table(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Symbols and labels that depend on them."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 4, n)
+    return x, np.array(["a", "b", "c"])[(x * (rng.random(n) < 0.6) + rng.integers(0, 2, n)) % 3]
+
+
+def test_to_weigh_labels_is_to_count_their_rows_so_often_without_another_fit():
+    x, y = _table(400)
+    plain = FeatureClassifier(calibrate=False, random_state=0)
+    counted = plain.fit(x, y, sample_weight=np.where(y == "b", 3, 1)).predict_proba(x)
+    weighted = FeatureClassifier(calibrate=False, class_weight={"b": 3}, random_state=0).fit(x, y)
+    assert weighted.solver_ == "exact"
+    np.testing.assert_allclose(weighted.predict_proba(x), counted, atol=1e-12)
+
+
+def test_balanced_labels_have_one_prior_and_another_can_still_be_asked_for(tmp_path):
+    X, y, _ = _logistic(600, seed=0)
+    y = y & (X[:, 0] > 0.5)  # rare
+    plain, balanced = (FeatureClassifier(x_space="linear", class_weight=w, random_state=0) for w in (None, "balanced"))
+    p = plain.fit(X, y).predict_proba(X)
+    even = p / np.array([np.mean(~y), np.mean(y)])
+    np.testing.assert_allclose(balanced.fit(X, y).predict_proba(X), even / even.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(balanced.given(X, prior={False: np.mean(~y), True: np.mean(y)}).proba(), p)
+    assert balanced.predict(X).mean() > plain.predict(X).mean()
+    assert balanced.held_out_score_ != plain.held_out_score_  # that of its own predictions
+    balanced.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(X), balanced.predict_proba(X))
+
+
 def test_the_classifier_refuses_what_it_cannot_learn():
     X, y, _ = _logistic(100, seed=0)
     with pytest.raises(ValueError, match="one class"):

@@ -281,7 +281,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         f = np.hstack([part.f(rows) * part.sigma for part in parts])
         learned = self.aligned_calibration_ if aligned else self.calibration_
         calibration = learned if calibrated else Calibration()
-        return calibration.given(self.support_ if aligned else self._own_support, f, prior)
+        support = self.support_ if aligned else self._own_support
+        return calibration.given(support, f, self._prior if prior is None else prior)
 
     def leakage(self, X: Any, Z: Any = None, about: Any = None) -> Leakage:
         """How much the features tell about Z, linearly and in any way, on rows that were not fitted to.
@@ -388,6 +389,11 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def _n_modes(self) -> int | Literal["auto"]:
         return self.n_modes
+
+    @property
+    def _prior(self) -> Array | None:
+        """Another distribution of Y than that of the fit, where none is asked for; None for that of the fit."""
+        return None
 
     def _as_y(self, y: Any) -> Any:
         """What the engine sees as Y."""

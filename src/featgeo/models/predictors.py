@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -23,7 +23,7 @@ from featgeo.assembly.conditional import Conditional, affordable
 from featgeo.assembly.links import Support
 from featgeo.features.columns import Column, RawColumn, column_of, columns_of, family_of, in_units, rows_of, shape_of
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.validation import Array, as_weights, check_flag, check_same_rows
+from featgeo.geometry.validation import Array, as_real, as_weights, check_flag, check_same_rows, shown
 from featgeo.learning.data import Pairs, Stream
 from featgeo.learning.setting import Plan
 from featgeo.models.modal import ModalDecomposition
@@ -63,7 +63,7 @@ class _Predictor(ModalDecomposition):
         some = affordable(len(unseen.rows), self.support_.m)
         own = unseen.f[some, unseen.f.shape[1] - self.n_modes_ :]
         values = np.asarray(y.take(unseen.rows[some]).raw)
-        self.held_out_score_ = self._judged(self.calibration_.given(self._own_support, own), values)
+        self.held_out_score_ = self._judged(self.calibration_.given(self._own_support, own, self._prior), values)
 
     @abstractmethod
     def _judged(self, given: Conditional, values: np.ndarray) -> float:
@@ -90,12 +90,17 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
             uncorrelated with them, calibrated all the same.
         calibrate: Whether held-out rows choose between the theory's density ratios, a share of the prior mixed in, and
             a softmax of the features.
+        class_weight: How much each label counts: "balanced" for all alike, or a mapping from labels to weights, 1 for
+            those that it does not name. To weigh the rows of a label is to give it another prior, p(x|y) stays, and so
+            P(y|x) is weighted exactly and the features are those of all rows: nothing is fitted again, and
+            `given(X, prior=...)` asks the same model under any other prior.
         random_state, training, device, ridge, time_limit, verbose: By name, as every estimator has them, see
             `featgeo.models.base.Decomposition`.
 
     Attributes:
         classes_: The labels, in order.
         link_: How features become probabilities.
+        class_prior_: The prior of each label that `class_weight` asks for, (m,); not there without.
         target_name_: What y is called, where it came as a series with a name.
         held_out_score_: The accuracy on rows of the fit, told by features that were learned without them; not there
             where no rows, or fewer than 2, were held out.
@@ -105,7 +110,10 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
 
     y_space: ClassVar[str] = "table"  # type: ignore[misc]
 
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = field(default=None, kw_only=True)
+
     classes_: np.ndarray = field(init=False)
+    class_prior_: Array = field(init=False, metadata=OPTIONAL)
 
     def predict_proba(self, X: Any, Z: Any = None) -> Array:
         """Probability of each label of `classes_`, (n, m)."""
@@ -138,16 +146,22 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
         """Whatever they are, numbers too, labels have no order."""
         labels = _labels(y)
         check_classification_targets(labels)
-        self.classes_ = np.unique(labels)
+        self.classes_, counts = np.unique(labels, return_counts=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"A classifier needs at least two classes, got one class: {self.classes_[0]!r}. Add rows of another."
             )
+        if self.class_weight is not None:
+            self.class_prior_ = _weighted(self.classes_, counts, self.class_weight)
         self.y_variable_ = Variable("Y", (Column("y", "label", tuple(self.classes_.tolist())),))
         return labels
 
     def _support(self, rows: Rows, seed: int) -> Support:
         return replace(super()._support(rows, seed), values=self.classes_)
+
+    @property
+    def _prior(self) -> Array | None:
+        return getattr(self, "class_prior_", None)
 
 
 @saved
@@ -198,6 +212,24 @@ class FeatureRegressor(RegressorMixin, _Predictor):
                 "are. Subtract what they have in common, such as y - y.min()."
             )
         return in_units(values, 0, 0)
+
+
+def _weighted(classes: np.ndarray, counts: np.ndarray, weight: Any) -> Array:
+    """The prior of each class, where each of its rows counts by a weight."""
+    if isinstance(weight, str) and weight == "balanced":
+        return np.full(len(classes), 1 / len(classes))
+    known = classes.tolist()
+    if not isinstance(weight, Mapping) or any(label not in known for label in weight):
+        raise ValueError(
+            "`class_weight` must be 'balanced', None, or a mapping from labels of y to weights, got "
+            f"{shown(weight)}. The labels are {shown(known)}."
+        )
+    prior = counts * as_real([weight.get(label, 1.0) for label in known], "class_weight")
+    if not np.isfinite(prior).all() or (prior < 0).any() or not prior.any():
+        raise ValueError(
+            f"Weights in `class_weight` must be finite, not negative, and not all 0, got {shown(weight)}. Correct them."
+        )
+    return np.asarray(prior / prior.sum())
 
 
 def _accuracy(labels: np.ndarray, predicted: np.ndarray, sample_weight: Array | None) -> float:
