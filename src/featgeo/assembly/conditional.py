@@ -82,7 +82,7 @@ class Conditional(Shown):
     ) -> None:
         self._support = support
         self._f = f
-        self._tilt = None if prior is None else _prior_mass(prior, support) / support.mass
+        self._tilt = None if prior is None else prior_mass(prior, support) / support.mass
         self._link = LinearLink() if link is None else link
         self._recalibration = recalibration
         # Where no new prior weighs its result, recalibration is a map of the distribution function alone.
@@ -132,6 +132,16 @@ class Conditional(Shown):
         """The value of Y under which each row is most likely, argmax_y p(x|y): the prior plays no part."""
         likelihood = self._link.likelihood
         best = self._by_rows(lambda rows: np.argmax(likelihood(self._f[rows], self._support), axis=1))
+        return self._support.values[best]
+
+    def decide(self, cost: Any) -> np.ndarray:
+        """The value of Y for each row whose expected cost is the smallest, (n,).
+
+        Args:
+            cost: What decisions cost, (m, m): entry [i, j] that for the j-th of `classes` where Y is the i-th.
+        """
+        matrix = as_cost(cost, self._support)
+        best = self._by_rows(lambda rows: np.argmin(_normalised(self._weights(rows)) @ matrix, axis=1))
         return self._support.values[best]
 
     def mean(self, psi: Callable[[np.ndarray], Any] | None = None) -> Array:
@@ -496,7 +506,7 @@ def _interpolated(at: Array, knots: Array, values: Array) -> Array:
     return interpolated(*tables).T.numpy()
 
 
-def _prior_mass(prior: Any, support: Support) -> Array:
+def prior_mass(prior: Any, support: Support) -> Array:
     """Another prior as masses of the values of the support."""
     form = "Pass an array in the order of `classes`, a mapping from value to mass, or a function of the values."
     labels = support.values.tolist()
@@ -518,6 +528,22 @@ def _prior_mass(prior: Any, support: Support) -> Array:
         )
     mass = mass * support.mass if callable(prior) else mass
     return mass / mass.sum()
+
+
+def as_cost(cost: Any, support: Support) -> Array:
+    """What decisions cost, (m, m), checked."""
+    if support.continuous or support.kind == "rows":
+        raise ValueError(
+            f"Costs are those of finitely many labels, and Y takes {support.kind} of any size. Use `mean` for squared "
+            "costs and `quantile` for costs by distance."
+        )
+    matrix = as_real(cost, "cost")
+    if matrix.shape != (support.m, support.m) or not np.isfinite(matrix).all():
+        raise ValueError(
+            f"`cost` must be {support.m} x {support.m} finite numbers, the entry [i, j] for the decision classes[j] "
+            f"where Y is classes[i], in the order {shown(support.values.tolist())}; got shape {matrix.shape}."
+        )
+    return matrix
 
 
 def held_out_information(support: Support, f: Array, happened: np.ndarray, calibrated: bool = True) -> Array:
