@@ -209,11 +209,21 @@ LABELLED = [
     Case("FeatureRegressor: y inf", lambda: fg.FeatureRegressor(**LINEAR).fit(X, np.r_[np.inf, Y[1:]]), raises="infinite"),
 ]
 
+HUGE = sparse.coo_array((X[:, 0], (np.arange(80), np.arange(80) * 10**5)), shape=(80, 10**7))
+
 # --- what is no table
 NO_TABLE = [
     Case("X ragged lists", lambda: sigma([[1, 2], [3]] * 40), raises="rows of the same length"),
     Case("Y ragged lists", lambda: sigma(X, [[1, 2], [3]] * 40), raises="Y must have rows of the same length"),
-    Case("X sparse matrix", lambda: sigma(sparse.csr_matrix(X)), raises="X is a sparse matrix"),
+    *[Case(f"X sparse, {kind.__name__}", lambda kind=kind: sigma(kind(X)), gives=lambda: sigma(X)) for kind in (sparse.csr_matrix, sparse.coo_array, sparse.dok_array)],
+    Case("Y sparse", lambda: sigma(X, sparse.csr_array(X)), gives=lambda: sigma(X, X)),
+    Case("X sparse and huge", lambda: sigma(HUGE), raises="X is a sparse matrix of 80 x 10,000,000 cells"),
+    Case("X sparse and huge, for a network", lambda: sigma(HUGE, x_space="network"), raises="too many to be dense"),
+    Case("X sparse and huge, for a module", lambda: sigma(HUGE, x_space=torch.nn.Linear(3, 2)), raises="networks cannot read"),
+    Case("X sparse, huge and infinite", lambda: sigma(HUGE * np.inf), raises="infinite"),
+    Case("Y sparse and huge", lambda: sigma(X, HUGE), raises="Y is a sparse matrix"),
+    Case("X sparse and huge after a dense fit", lambda: fitted().transform(HUGE), raises="10000000 features"),
+    Case("test of independence of a huge sparse X", lambda: fg.mutual_information(HUGE, Y), raises="large sparse"),
     Case("X sparse tensor", lambda: sigma(torch.tensor(X).to_sparse()), raises="to_dense"),
     Case("X meta tensor", lambda: sigma(torch.empty(80, 3, device="meta")), raises="meta"),
     Case("X masked", lambda: sigma(np.ma.masked_array(X, X > 2)), raises="masked array"),

@@ -27,6 +27,7 @@ from featgeo.card import Card
 from featgeo.features.columns import check_unique_names, present, rows_of, shape_of, stacked, taken
 from featgeo.features.combined import as_columns
 from featgeo.features.variables import Variable
+from featgeo.geometry.validation import n_rows_in
 from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.solve import Search, solve
 from featgeo.learning.sources import LearnedSources, smooth_search
@@ -124,7 +125,7 @@ def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -
 
 def n_rows_of(part: Mapping[str, Any], where: str = "") -> int:
     """How many rows the variables of a data set have, all of them the same."""
-    lengths = {name: len(rows_of(values, shown(name))) for name, values in part.items()}
+    lengths = {name: n_rows_in(rows_of(values, shown(name))) for name, values in part.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(
             f"All variables must have the same rows, got inconsistent numbers of samples{where}: {lengths}. Align them "

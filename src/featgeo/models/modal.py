@@ -503,7 +503,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inputs = replace(tags.input_tags, allow_nan=True, string=True, categorical=True)
+        inputs = replace(tags.input_tags, allow_nan=True, string=True, categorical=True, sparse=True)
         return replace(tags, input_tags=inputs, target_tags=replace(tags.target_tags, required=True))
 
 
