@@ -304,9 +304,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 @saved
-@dataclass(frozen=True)
-class Energy:
-    """The energy of one step.
+@dataclass(frozen=True, repr=False)
+class Energy(Result):
+    """The energy of one step; print it for a line of text.
 
     Attributes:
         name: What is added.
@@ -323,6 +323,13 @@ class Energy:
     held_out: float
     error: float
     interval: tuple[float, float]
+
+    def card(self) -> Card:
+        """In one line."""
+        low, high = self.interval
+        beyond = f" beyond {self.beyond}" if self.beyond else ""
+        held_out = f"{self.held_out:.4f} on held-out rows, {low:.4f} to {high:.4f}"
+        return Card([f"{self.name}{beyond}: energy {self.energy:.4f} ({held_out})"])
 
 
 @saved

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from featgeo.assembly import Conditional
+from featgeo.card import Card
 from featgeo.features.columns import counted, present, rows_of, taken
 from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.validation import Array, check_same_rows, check_whole
@@ -38,6 +39,7 @@ from featgeo.models.identification import (
     read_rows,
     shown,
 )
+from featgeo.records import Result
 from featgeo.schema import saved
 from featgeo.watch import watched
 
@@ -46,8 +48,8 @@ from featgeo.watch import watched
 MOST_GROUPS = 100
 
 
-@dataclass(frozen=True, eq=False)
-class OptimalTransformations:
+@dataclass(frozen=True, eq=False, repr=False)
+class OptimalTransformations(Result):
     """The optimal transformations of Breiman and Friedman: psi(Y) is best predicted by the sum of all phi.
 
     Attributes:
@@ -59,6 +61,11 @@ class OptimalTransformations:
     phi: dict[str, Array]
     psi: Array | None
     explained: float
+
+    def card(self) -> Card:
+        """In one line."""
+        sources = " + ".join(f"phi({name})" for name in self.phi)
+        return Card([f"{sources} explains {self.explained:.1%} of the variance of psi(Y)"])
 
 
 @saved
