@@ -24,6 +24,7 @@ from hostile_data import (
     regressor,
     sequential,
     sigma,
+    vectors,
 )
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -206,6 +207,11 @@ QUESTIONS = [
     Case("Conditional: psi that gives text", lambda: numbers().mean(lambda values: values.astype(str)), raises="psi"),
     Case("Conditional: psi of another length", lambda: numbers().mean(lambda values: values[:2]), raises="psi must give"),
     Case("Conditional: mean of psi", lambda: labels().mean(lambda values: values == "a"), gives=lambda: labels().proba()[:, 0]),
+    *[Case(f"Conditional: column {which!r}", lambda which=which: vectors().column(which), raises="Y has 2 columns") for which in (2, -3, "z", None, 0.0, True)],
+    Case("Conditional: column of numbers", lambda: numbers().column(0), raises="single column"),
+    Case("Conditional: the last column", lambda: vectors().column(-1).mean(), gives=lambda: vectors().mean()[:, 1], rtol=0.1),
+    *[Case(f"Conditional: {ask} of vectors", lambda ask=ask: getattr(vectors(), ask)(*[0.0] * (ask != "entropy")), raises=r"column\(i\)") for ask in ("cdf", "pdf", "crps", "entropy")],
+    Case("Conditional: pit of vectors", lambda: vectors().pit([0.0, 1.0, 2.0]), raises=r"column\(i\)"),
     Case("Conditional: mean of labels", lambda: labels().mean(), raises="no mean"),
     Case("Conditional: cdf of labels", lambda: labels().cdf(1), raises="numbers in order"),
     Case("Conditional: quantile of labels", lambda: labels().quantile(0.5), raises="numbers in order"),

@@ -205,6 +205,10 @@ LABELLED = [
     Case("FeatureRegressor: y of texts that look like numbers", lambda: fg.FeatureRegressor(**LINEAR).fit(X, WHOLE.astype(str)), raises="needs numbers"),
     Case("FeatureRegressor: y of dates", lambda: fg.FeatureRegressor(**LINEAR).fit(X, DAYS), raises="needs numbers"),
     Case("FeatureRegressor: y of time spans", lambda: fg.FeatureRegressor(**LINEAR).fit(X, HOURS), raises="needs numbers"),
+    Case("FeatureRegressor: y of two columns, one of text", lambda: fg.FeatureRegressor(**LINEAR).fit(X, FRAME[["a", "c"]]), raises="needs numbers"),
+    Case("FeatureRegressor: y of two columns, one with holes", lambda: fg.FeatureRegressor(**LINEAR).fit(X, np.column_stack([Y, HOLES])), raises="Column '1' of y contains NaN"),
+    Case("FeatureRegressor: y of two columns, one that never varies", lambda: fg.FeatureRegressor(**LINEAR).fit(X, np.column_stack([Y, 0 * Y])), raises="never varies"),
+    Case("FeatureRegressor: y of three dimensions", lambda: fg.FeatureRegressor(**LINEAR).fit(X, Y[:, None, None]), raises="one value a row"),
     Case("FeatureRegressor: y NaN", lambda: fg.FeatureRegressor(**LINEAR).fit(X, HOLES), raises="contains NaN"),
     Case("FeatureRegressor: y inf", lambda: fg.FeatureRegressor(**LINEAR).fit(X, np.r_[np.inf, Y[1:]]), raises="infinite"),
 ]

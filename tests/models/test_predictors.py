@@ -182,3 +182,32 @@ def test_a_target_without_a_name_has_none(tmp_path):
     X, y = np.arange(40.0)[:, None], np.tile([0.0, 1.0], 20)
     model = FeatureRegressor(random_state=0).fit(pd.DataFrame(X), pd.Series(y, name="y"))
     assert not hasattr(model.fit(X, y), "target_name_")
+
+
+def _three_targets(n: int, seed: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """Rows, and three numbers of which two share their noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    noise = 0.5 * rng.standard_normal((2, n))
+    one, two = X[:, 0] + noise[0], X[:, 1] + noise[0]
+    return X, pd.DataFrame({"one": one, "two": two, "three": X[:, 0] - X[:, 1] + noise[1]})
+
+
+def test_each_of_several_columns_has_a_fit_of_its_own_and_draws_depend_as_new_rows_do(tmp_path):
+    X, Y = _three_targets(400, seed=0)
+    options = {"n_modes": 6, "x_space": "linear", "y_space": "spline", "random_state": 0}
+    model = FeatureRegressor(**options).fit(X, Y)
+    fresh, truth = _three_targets(1000, seed=1)
+    single = FeatureRegressor(**options).fit(X, Y["two"])
+    np.testing.assert_allclose(model.predict(fresh)[:, 1], single.predict(fresh))
+    low, high = np.moveaxis(model.predict_interval(fresh), -1, 0)
+    assert ((low <= truth) & (truth <= high)).mean().to_numpy() == pytest.approx(0.9, abs=0.05)
+    assert model.score(fresh, truth) == pytest.approx(model.held_out_score_, abs=0.05)
+    np.testing.assert_array_equal(model.given(fresh).column("one").mean(), model.predict(fresh)[:, 0])
+    drawn = model.given(fresh[:50]).sample(200, random_state=0)
+    away = (drawn - drawn.mean(axis=1, keepdims=True)).reshape(-1, 3)
+    expected = np.corrcoef((truth.to_numpy() - model.predict(fresh)).T)
+    assert expected[0, 1] > 0.5  # what two columns share, less what fits of few modes miss
+    np.testing.assert_allclose(np.corrcoef(away.T), expected, atol=0.15)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(fresh), model.predict(fresh))

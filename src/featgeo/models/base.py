@@ -56,17 +56,19 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     """
     kinds: dict[str, Literal["labels", "numbers", "rows"]] = {"label": "labels", "number": "numbers"}
     kind = kinds.get(variable.columns[0].kind, "rows") if len(variable.columns) == 1 else "rows"
+    names = variable.came or tuple(column.name for column in variable.columns) if kind == "rows" else ()
     if kind == "numbers" and not (is_finite(rows) if finite is None else finite):
         order = None if rows.device.type == "cpu" else rows.numbers[:, 0].argsort().cpu().numpy()  # a GPU sorts sooner
         return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)), order)
     if kind != "rows" or (not variable.is_tensor and is_finite(rows)):
         _, first, counts = np.unique(symbol_keys(rows.table), axis=0, return_index=True, return_counts=True)
         kept = rows.take(first)
-        return Support(kind, _values(kept, kind), counts / counts.sum(), g(kept))
+        return Support(kind, _values(kept, kind), counts / counts.sum(), g(kept), names=names)
     if len(rows) > MAX_ROWS:
         rows = rows.take(np.sort(np.random.default_rng(seed).choice(len(rows), MAX_ROWS, replace=False)))
     features, n = g(rows), len(rows)
-    return Support("rows", np.asarray(rows.raw), np.full(n, 1 / n), features - features.mean(axis=0))
+    centred = features - features.mean(axis=0)
+    return Support("rows", np.asarray(rows.raw), np.full(n, 1 / n), centred, names=names)
 
 
 def happened(y: Rows, support: Support) -> np.ndarray:
