@@ -61,3 +61,10 @@ def test_predictions_follow_what_is_predicted():
     assert FIT["sequence"]().predict(["ab", "ac"]).tolist() == ["a", "a"]
     other = {"up": 0.01, "down": 0.99}
     assert (FIT["classifier"]().predict(BOTH, prior=other) == "down").mean() > (LABEL == "down").mean()
+
+
+def test_warnings_of_a_fit_point_at_the_line_that_asked_for_it():
+    noise = _rng.standard_normal((300, 2))
+    with pytest.warns(fg.FitWarning) as told:
+        fg.ModalDecomposition(1, x_space="linear", y_space="linear", random_state=0).fit(noise, Y)
+    assert {warning.filename for warning in told} == {__file__}

@@ -10,6 +10,7 @@ What can be said about a fit: how strong on unseen rows, how orthogonal, how sta
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -225,7 +226,15 @@ def warn_of_doubts(components: Iterable[DependenceComponent], without_modes: str
     if not any(len(part.singular_values_) for part in parts):
         doubts = [f"Held-out rows confirm no mode: {without_modes}. Pass more rows, or allow other functions."]
     for doubt in doubts:
-        warnings.warn(doubt, FitWarning, stacklevel=3)
+        warnings.warn(doubt, FitWarning, stacklevel=_of_the_user())
+
+
+def _of_the_user() -> int:
+    """How many calls below the function that asks the user's own code is."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("featgeo."):
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def mean_and_error(folds: Array) -> tuple[Array, Array]:

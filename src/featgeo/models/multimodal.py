@@ -13,8 +13,8 @@ import numpy as np
 from featgeo.assembly import Conditional
 from featgeo.card import Card
 from featgeo.features.columns import counted, present, rows_of, taken
-from featgeo.features.variables import Parts, Variable
-from featgeo.geometry.validation import Array, check_same_rows, check_whole
+from featgeo.features.variables import Parts, Rows, Variable
+from featgeo.geometry.validation import Array, check_same_rows, check_whole, seed_of
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.setting import Solver
 from featgeo.learning.source_blocks import SourceBlocks
@@ -39,6 +39,7 @@ from featgeo.models.identification import (
     read_rows,
     shown,
 )
+from featgeo.models.importance import Importance, importance_of
 from featgeo.records import Result
 from featgeo.schema import saved
 from featgeo.watch import watched
@@ -220,7 +221,7 @@ class MultimodalDecomposition(Decomposition):
         """
         if X is not None and sources:
             raise ValueError(f"Rows came twice, as a whole and by name, {list(sources)}. Pass either.")
-        sigma = self._sigma * np.concatenate(list(self.strengths_.values())) if calibrated else self._sigma
+        sigma = self._shown_sigma if calibrated else self._sigma
         return Conditional(self.support_, self.transform(sources if X is None else X) * sigma, prior)
 
     def transform(self, X: Any) -> Array:
@@ -251,12 +252,36 @@ class MultimodalDecomposition(Decomposition):
         if sample_weight is not None:
             *values, y = counted(sample_weight, **sources, y=y)
             sources = dict(zip(sources, values, strict=True))
+        f, there, y_rows = self._with_y(sources, y)
+        return h_score_on(y_rows, f[there], self._g, self._sigma)
+
+    def importance(self, X: Any, y: Any) -> Importance:
+        """Which columns of the sources matter: what each holds alone, adds to all others, and shares.
+
+        Args:
+            X: Rows of sources, not those of the fit.
+            y: Rows of Y.
+        """
+        sources = by_source(X, self.sources)
+        f, there, y_rows = self._with_y(sources, y)
+        parts = {name: self.variables_[name].rows(sources[name]).take(there) for name in self._named(sources)}
+        return importance_of(
+            Parts(parts).of(*parts), f[there] * self._shown_sigma, self._g(y_rows), seed_of(self.random_state)
+        )
+
+    def _with_y(self, sources: Mapping[str, Any], y: Any) -> tuple[Array, np.ndarray, Rows]:
+        """Features of all rows, (n, k), positions of those that have Y, and Y there."""
         f, values = self.transform(sources), rows_of(y, "Y")
         check_same_rows(sources=f, Y=values)
         there = np.flatnonzero(present(values, "Y"))
         if not len(there):
             raise ValueError("Y is missing in every row: there is nothing to score. Pass rows of Y.")
-        return h_score_on(self.y_variable_.rows(taken(values, there)), f[there], self._g, self._sigma)
+        return f, there, self.y_variable_.rows(taken(values, there))
+
+    @property
+    def _shown_sigma(self) -> Array:
+        """Singular values, each as strong as held-out rows show it."""
+        return self._sigma * np.concatenate(list(self.strengths_.values()))
 
     def optimal_transformations(self, X: Any, y: Any = None) -> OptimalTransformations:
         """The transformations phi_a(a) + phi_b(b) + ... and psi(Y) that fit each other best (Prop. opt:tran).
