@@ -35,7 +35,6 @@ SHOWN = [
         "joint.modes()",
         "fg.decompose(fg.Moments.from_features({'x': table[['size']], 'y': price}), [('x', 'y')])[0]",
     ),
-    "fg.explore(table).pairs",
 ]
 DRAWN = [
     *("model.plot()", "model.plot('spectrum')", "model.plot('columns')", "model.plot('effects')", "parts.plot()"),
