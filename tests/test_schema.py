@@ -197,6 +197,6 @@ def test_what_is_set_afterwards_is_declared_there_and_of_its_type(plain, message
 def test_files_know_a_class_by_a_name_of_its_own():
     assert schema.is_saved(schema.SAVED["Support"].__new__(schema.SAVED["Support"]))
     assert schema.saved(schema.SAVED["Support"]) is schema.SAVED["Support"]
-    with pytest.raises(TypeError, match=r"another Support, that of featgeo\.assembly\.conditional"):
+    with pytest.raises(TypeError, match=r"another Support, that of featgeo\.assembly\.links"):
         schema.saved(type("Support", (), {}))
     assert not schema.is_saved(type("Support", (), {})())

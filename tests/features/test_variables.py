@@ -79,7 +79,7 @@ def test_dates_of_python_and_numpy():
     [
         (np.array([1.0, np.inf]), ValueError, "infinite"),
         (np.array([1 + 1j, 2]), ValueError, "Complex"),
-        (sparse.eye(3).tocsr(), TypeError, "dense"),
+        (sparse.eye(3).tocsr() * np.inf, ValueError, "infinite"),
         (np.ma.masked_array([1.0, 2.0], mask=[True, False]), ValueError, "masked"),
         (3.0, ValueError, "one row a sample"),
         (np.empty((0, 2)), ValueError, "0 sample"),

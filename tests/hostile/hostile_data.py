@@ -82,5 +82,10 @@ def labels() -> fg.Conditional:
     return fitted_labels().given(X[:3])
 
 
+def vectors() -> fg.Conditional:
+    """Three distributions of two numbers."""
+    return modal().fit(X, X[:, :2] + Y[:, None]).given(X[:3])
+
+
 JOINT = fg.FiniteJoint([[2, 1, 0], [1, 3, 2]], categories=[["u", "v"], ["a", "b", "c"]])
 THREE = fg.FiniteJoint(np.arange(1, 13).reshape(2, 3, 2))

@@ -205,15 +205,29 @@ LABELLED = [
     Case("FeatureRegressor: y of texts that look like numbers", lambda: fg.FeatureRegressor(**LINEAR).fit(X, WHOLE.astype(str)), raises="needs numbers"),
     Case("FeatureRegressor: y of dates", lambda: fg.FeatureRegressor(**LINEAR).fit(X, DAYS), raises="needs numbers"),
     Case("FeatureRegressor: y of time spans", lambda: fg.FeatureRegressor(**LINEAR).fit(X, HOURS), raises="needs numbers"),
+    Case("FeatureRegressor: y of two columns, one of text", lambda: fg.FeatureRegressor(**LINEAR).fit(X, FRAME[["a", "c"]]), raises="needs numbers"),
+    Case("FeatureRegressor: y of two columns, one with holes", lambda: fg.FeatureRegressor(**LINEAR).fit(X, np.column_stack([Y, HOLES])), raises="Column '1' of y contains NaN"),
+    Case("FeatureRegressor: y of two columns, one that never varies", lambda: fg.FeatureRegressor(**LINEAR).fit(X, np.column_stack([Y, 0 * Y])), raises="never varies"),
+    Case("FeatureRegressor: y of three dimensions", lambda: fg.FeatureRegressor(**LINEAR).fit(X, Y[:, None, None]), raises="one value a row"),
     Case("FeatureRegressor: y NaN", lambda: fg.FeatureRegressor(**LINEAR).fit(X, HOLES), raises="contains NaN"),
     Case("FeatureRegressor: y inf", lambda: fg.FeatureRegressor(**LINEAR).fit(X, np.r_[np.inf, Y[1:]]), raises="infinite"),
 ]
+
+HUGE = sparse.coo_array((X[:, 0], (np.arange(80), np.arange(80) * 10**5)), shape=(80, 10**7))
 
 # --- what is no table
 NO_TABLE = [
     Case("X ragged lists", lambda: sigma([[1, 2], [3]] * 40), raises="rows of the same length"),
     Case("Y ragged lists", lambda: sigma(X, [[1, 2], [3]] * 40), raises="Y must have rows of the same length"),
-    Case("X sparse matrix", lambda: sigma(sparse.csr_matrix(X)), raises="X is a sparse matrix"),
+    *[Case(f"X sparse, {kind.__name__}", lambda kind=kind: sigma(kind(X)), gives=lambda: sigma(X)) for kind in (sparse.csr_matrix, sparse.coo_array, sparse.dok_array)],
+    Case("Y sparse", lambda: sigma(X, sparse.csr_array(X)), gives=lambda: sigma(X, X)),
+    Case("X sparse and huge", lambda: sigma(HUGE), raises="X is a sparse matrix of 80 x 10,000,000 cells"),
+    Case("X sparse and huge, for a network", lambda: sigma(HUGE, x_space="network"), raises="too many to be dense"),
+    Case("X sparse and huge, for a module", lambda: sigma(HUGE, x_space=torch.nn.Linear(3, 2)), raises="networks cannot read"),
+    Case("X sparse, huge and infinite", lambda: sigma(HUGE * np.inf), raises="infinite"),
+    Case("Y sparse and huge", lambda: sigma(X, HUGE), raises="Y is a sparse matrix"),
+    Case("X sparse and huge after a dense fit", lambda: fitted().transform(HUGE), raises="10000000 features"),
+    Case("test of independence of a huge sparse X", lambda: fg.mutual_information(HUGE, Y), raises="large sparse"),
     Case("X sparse tensor", lambda: sigma(torch.tensor(X).to_sparse()), raises="to_dense"),
     Case("X meta tensor", lambda: sigma(torch.empty(80, 3, device="meta")), raises="meta"),
     Case("X masked", lambda: sigma(np.ma.masked_array(X, X > 2)), raises="masked array"),

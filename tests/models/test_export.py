@@ -178,6 +178,14 @@ def test_the_exponential_link() -> None:
     np.testing.assert_allclose(exported(model, "posterior", new_frame()), expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("prior", [[0.2, 0.5, 0.3], [0.0, 1.0, 0.0]])
+def test_weights_of_labels_go_along(prior: list[float]) -> None:
+    model = with_link(classifier("spline"), LinearLink(0.0))
+    model.class_prior_ = np.array(prior)
+    expected = model.given(new_frame()).proba()
+    np.testing.assert_allclose(exported(model, "posterior", new_frame()), expected, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("space", ["spline", "kernel"])
 def test_a_recalibrated_posterior(space: str) -> None:
     model = regressor(space)

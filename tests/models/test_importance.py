@@ -122,3 +122,36 @@ def test_images_have_no_columns():
     model = fg.ModalDecomposition(1, x_space=torch.nn.Flatten(), random_state=0).fit(images, label)
     with pytest.raises(ValueError, match="no columns"):
         model.importance()
+
+
+def _beside(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """X of three columns, Y and S: given S one column tells of Y, another only of S, the third of nothing."""
+    rng = np.random.default_rng(seed)
+    s = rng.standard_normal(n)
+    X = pd.DataFrame(
+        {"own": rng.standard_normal(n), "of_s": s + rng.standard_normal(n), "none": rng.standard_normal(n)}
+    )
+    return X, X["own"].to_numpy() + 2 * s + rng.standard_normal(n), s
+
+
+def test_given_s_only_what_y_adds_counts():
+    model = fg.ConditionalDecomposition(1, x_space="linear", y_space="linear", s_space="linear", random_state=0)
+    told = model.fit(*_beside(1500, 0)).importance(*_beside(1500, 1))
+    assert told.columns == ("own", "of_s", "none")
+    alone, error = told.totals[:, :2].T
+    assert alone[0] > 10 * error[0]
+    assert alone[1] < 0.2 * alone[0]
+    assert abs(alone[2]) < 0.1 * alone[0]
+
+
+def test_columns_of_sources_are_told_apart():
+    columns = {"left": ["own", "none"], "right": "of_s"}
+    model = fg.MultimodalDecomposition(max_order=1, spaces="linear", y_space="linear", sources=columns, random_state=0)
+    X, y, _ = _beside(800, 0)
+    fresh, y_fresh, _ = _beside(800, 1)
+    y_fresh[::7] = np.nan  # rows without Y judge nothing
+    told = model.fit(X, y).importance(fresh, y_fresh)
+    assert told.columns == ("left own", "left none", "right of_s")
+    own, none, of_s = told.totals[:, 2]
+    assert min(own, of_s) > 0.1
+    assert abs(none) < 0.05

@@ -412,8 +412,8 @@ def test_bad_questions_are_refused():
         fg.MultimodalDecomposition().fit(GOOD, Y, present={"c": [True] * 40})
     with pytest.raises(ValueError, match="list of mappings"):
         fg.MultimodalDecomposition().fit_datasets([GOOD["a"], Y])
-    with pytest.raises(ValueError, match="Sources come by name"):
-        model.given({"a": [1]})
+    with pytest.raises(ValueError, match="mapping from name to rows, got list"):
+        model.given([1])
     with pytest.raises(ValueError, match="missing in some rows"):
         model.optimal_transformations({"a": [1, np.nan], "b": [0, 1]})
     with pytest.raises(ValueError, match="of one kind in all data sets"):

@@ -68,6 +68,36 @@ def test_label_shift_is_a_matter_of_the_prior():
     assert before > 0.2
 
 
+def _table(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Symbols and labels that depend on them."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 4, n)
+    return x, np.array(["a", "b", "c"])[(x * (rng.random(n) < 0.6) + rng.integers(0, 2, n)) % 3]
+
+
+def test_to_weigh_labels_is_to_count_their_rows_so_often_without_another_fit():
+    x, y = _table(400)
+    plain = FeatureClassifier(calibrate=False, random_state=0)
+    counted = plain.fit(x, y, sample_weight=np.where(y == "b", 3, 1)).predict_proba(x)
+    weighted = FeatureClassifier(calibrate=False, class_weight={"b": 3}, random_state=0).fit(x, y)
+    assert weighted.solver_ == "exact"
+    np.testing.assert_allclose(weighted.predict_proba(x), counted, atol=1e-12)
+
+
+def test_balanced_labels_have_one_prior_and_another_can_still_be_asked_for(tmp_path):
+    X, y, _ = _logistic(600, seed=0)
+    y = y & (X[:, 0] > 0.5)  # rare
+    plain, balanced = (FeatureClassifier(x_space="linear", class_weight=w, random_state=0) for w in (None, "balanced"))
+    p = plain.fit(X, y).predict_proba(X)
+    even = p / np.array([np.mean(~y), np.mean(y)])
+    np.testing.assert_allclose(balanced.fit(X, y).predict_proba(X), even / even.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(balanced.given(X, prior={False: np.mean(~y), True: np.mean(y)}).proba(), p)
+    assert balanced.predict(X).mean() > plain.predict(X).mean()
+    assert balanced.held_out_score_ != plain.held_out_score_  # that of its own predictions
+    balanced.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(X), balanced.predict_proba(X))
+
+
 def test_the_classifier_refuses_what_it_cannot_learn():
     X, y, _ = _logistic(100, seed=0)
     with pytest.raises(ValueError, match="one class"):
@@ -152,3 +182,32 @@ def test_a_target_without_a_name_has_none(tmp_path):
     X, y = np.arange(40.0)[:, None], np.tile([0.0, 1.0], 20)
     model = FeatureRegressor(random_state=0).fit(pd.DataFrame(X), pd.Series(y, name="y"))
     assert not hasattr(model.fit(X, y), "target_name_")
+
+
+def _three_targets(n: int, seed: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """Rows, and three numbers of which two share their noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    noise = 0.5 * rng.standard_normal((2, n))
+    one, two = X[:, 0] + noise[0], X[:, 1] + noise[0]
+    return X, pd.DataFrame({"one": one, "two": two, "three": X[:, 0] - X[:, 1] + noise[1]})
+
+
+def test_each_of_several_columns_has_a_fit_of_its_own_and_draws_depend_as_new_rows_do(tmp_path):
+    X, Y = _three_targets(400, seed=0)
+    options = {"n_modes": 6, "x_space": "linear", "y_space": "spline", "random_state": 0}
+    model = FeatureRegressor(**options).fit(X, Y)
+    fresh, truth = _three_targets(1000, seed=1)
+    single = FeatureRegressor(**options).fit(X, Y["two"])
+    np.testing.assert_allclose(model.predict(fresh)[:, 1], single.predict(fresh))
+    low, high = np.moveaxis(model.predict_interval(fresh), -1, 0)
+    assert ((low <= truth) & (truth <= high)).mean().to_numpy() == pytest.approx(0.9, abs=0.05)
+    assert model.score(fresh, truth) == pytest.approx(model.held_out_score_, abs=0.05)
+    np.testing.assert_array_equal(model.given(fresh).column("one").mean(), model.predict(fresh)[:, 0])
+    drawn = model.given(fresh[:50]).sample(200, random_state=0)
+    away = (drawn - drawn.mean(axis=1, keepdims=True)).reshape(-1, 3)
+    expected = np.corrcoef((truth.to_numpy() - model.predict(fresh)).T)
+    assert expected[0, 1] > 0.5  # what two columns share, less what fits of few modes miss
+    np.testing.assert_allclose(np.corrcoef(away.T), expected, atol=0.15)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(fresh), model.predict(fresh))

@@ -18,7 +18,8 @@ EXPECTED = {
     "check_fit1d": "a single variable may be an array of one dimension: fit(x, y) is the commonest call",
 }
 OF_REGRESSION = {
-    "check_sample_weight_equivalence_on_dense_data": "it shuffles rows too, and folds are dealt by where rows stand",
+    f"check_sample_weight_equivalence_on_{kind}_data": "it shuffles rows too, and folds are dealt by where rows stand"
+    for kind in ("dense", "sparse")
 }
 
 

@@ -14,7 +14,7 @@ distributions are set right by rows that their features have not seen (`Calibrat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -26,6 +26,7 @@ from scipy.optimize import nnls
 from scipy.special import entr
 from scipy.stats import gaussian_kde, rankdata
 
+from featgeo.assembly.columns import ColumnLink, Gathered
 from featgeo.assembly.links import (
     CELLS_AT_ONCE,
     JUDGING_ROWS,
@@ -47,7 +48,16 @@ from featgeo.assembly.links import (
 from featgeo.card import Card, Shown
 from featgeo.features.space import interpolated
 from featgeo.features.variables import Candidate, preferred
-from featgeo.geometry.validation import Array, as_numbers, as_real, check_level, check_whole, generator_of, shown
+from featgeo.geometry.validation import (
+    Array,
+    as_numbers,
+    as_real,
+    check_level,
+    check_whole,
+    generator_of,
+    is_whole,
+    shown,
+)
 from featgeo.report import charts
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -55,7 +65,7 @@ from featgeo.tuning import in_force
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SHOWN_ROWS = 5
+_SHOWN_ROWS, _SHOWN_COLUMNS = 5, 4
 _MOST_DRAWS = 2**30  # 8 GiB of them
 _MODEL_CELLS_AT_ONCE = 4_000_000  # where each call asks a model, calls cost more than memory does
 
@@ -82,9 +92,11 @@ class Conditional(Shown):
     ) -> None:
         self._support = support
         self._f = f
-        self._tilt = None if prior is None else _prior_mass(prior, support) / support.mass
+        self._tilt = None if prior is None else prior_mass(prior, support) / support.mass
         self._link = LinearLink() if link is None else link
         self._recalibration = recalibration
+        self._columns: tuple[Conditional, ...] = ()
+        self._levels = np.empty((0, 0))
         # Where no new prior weighs its result, recalibration is a map of the distribution function alone.
         self._last = recalibration if prior is None else None
 
@@ -94,8 +106,7 @@ class Conditional(Shown):
     def card(self) -> Card:
         """How many there are, and the first of them: middle and 90 % interval of numbers, the most probable label."""
         title = f"Conditional({len(self)} distributions over {self._support.m} {self._support.kind})"
-        first = copy(self)
-        first._f = self._f[:_SHOWN_ROWS]
+        first = self._first(_SHOWN_ROWS)
         if self._support.kind == "numbers":
             columns: tuple[str, ...] = ("row", "mean", "median", "5 %", "95 %")
             cells = np.column_stack([first.mean(), first.quantile([0.5, 0.05, 0.95])])
@@ -105,13 +116,65 @@ class Conditional(Shown):
             likely = zip(first.map(), first.proba().max(axis=1), strict=True)
             rows = [(str(i), str(label), f"{p:.3f}") for i, (label, p) in enumerate(likely)]
         else:
-            return Card([title])
+            columns = tuple(self._support.names[:_SHOWN_COLUMNS])
+            said = " (medians, and where 90 % lie, or the most probable)" if columns else ""
+            cells_of = [self.column(name)._first(_SHOWN_ROWS)._in_words() for name in columns]
+            rows = [(str(i), *cells) for i, cells in enumerate(zip(*cells_of, strict=True))]
+            title, columns = title + said, ("row", *columns) if columns else ()
         return Card([title], columns, rows)
+
+    def _in_words(self) -> list[str]:
+        """Each distribution in a cell of a table."""
+        if self._support.kind == "labels":
+            return [str(label) for label in self.map()]
+        return ["{:.4g} ({:.4g} to {:.4g})".format(*row) for row in self.quantile([0.5, 0.05, 0.95])]
+
+    def _first(self, n: int) -> Conditional:
+        """The distributions of the first rows."""
+        first = copy(self)
+        first._f, first._columns = self._f[:n], tuple(column._first(n) for column in self._columns)
+        return first
 
     @property
     def classes(self) -> np.ndarray:
         """The values of Y, in the order of the columns of `proba`."""
         return self._support.values
+
+    def column(self, which: int | str) -> Conditional:
+        """The distributions of one column of Y, by position or name, where Y has several: with all that is here."""
+        names, values = self._support.names, self._support.values
+        if self._support.kind != "rows" or values.ndim != 2:
+            raise ValueError(f"Y takes {self._support.kind} of a single column: ask this distribution itself.")
+        place: Any = names.index(which) if which in names else which
+        if not is_whole(place) or not -values.shape[1] <= place < values.shape[1]:
+            raise ValueError(f"Y has {values.shape[1]} columns, {list(names)}, got {shown(which)}. Use one of them.")
+        if self._columns:
+            return self._columns[place]
+        gathered = Gathered.of(self._support, int(place))
+        return Conditional(gathered.support, self._f, link=ColumnLink(self._mass_of, gathered))
+
+    def with_columns(self, columns: Iterable[Conditional], levels: Array) -> Conditional:
+        """The same joint distributions of vectors, with those of single columns that something else knows better.
+
+        Args:
+            columns: The distributions of each column.
+            levels: P(Y_j <= y_j | x) of each column where all of them happened together, (rows, columns): how columns
+                depend on each other given x, taken to be the same for all x. Draws go by it.
+        """
+        result = copy(self)
+        result._columns, result._levels = tuple(columns), levels
+        return result
+
+    def _mass_of(self, f: Any) -> Array:
+        """Probabilities of the values for rows of other features, (n, m)."""
+        other = copy(self)
+        other._f = f
+        return _normalised(other._weights(slice(None)))
+
+    def _by_columns(self, ask: Callable[[Conditional], Array]) -> Array:
+        """What each column answers, (n, columns, ...)."""
+        columns = range(self._support.values.shape[-1] if self._support.values.ndim == 2 else 1)
+        return np.stack([ask(self.column(i)) for i in columns], axis=1)
 
     def proba(self) -> Array:
         """Probability of each value of Y, (n, m)."""
@@ -134,6 +197,16 @@ class Conditional(Shown):
         best = self._by_rows(lambda rows: np.argmax(likelihood(self._f[rows], self._support), axis=1))
         return self._support.values[best]
 
+    def decide(self, cost: Any) -> np.ndarray:
+        """The value of Y for each row whose expected cost is the smallest, (n,).
+
+        Args:
+            cost: What decisions cost, (m, m): entry [i, j] that for the j-th of `classes` where Y is the i-th.
+        """
+        matrix = as_cost(cost, self._support)
+        best = self._by_rows(lambda rows: np.argmin(_normalised(self._weights(rows)) @ matrix, axis=1))
+        return self._support.values[best]
+
     def mean(self, psi: Callable[[np.ndarray], Any] | None = None) -> Array:
         """E[psi(Y)|x] for each row, (n,) or (n, d); of Y itself when psi is None.
 
@@ -146,6 +219,8 @@ class Conditional(Shown):
                 f"Y takes labels such as {self._support.values[0]!r}, which have no mean. Pass psi, a function from an "
                 "array of labels to numbers."
             )
+        if psi is None and self._columns:
+            return self._by_columns(Conditional.mean)
         if psi is not None and not callable(psi):
             raise ValueError(f"`psi` must be a function of the array of all values of Y, got {shown(psi)}. Pass one.")
         values = as_real(self._support.values if psi is None else psi(self._support.values), "psi(classes)")
@@ -158,6 +233,8 @@ class Conditional(Shown):
 
     def std(self) -> Array:
         """The standard deviation of Y for each row, (n,), or of each of its columns, (n, d)."""
+        if self._columns:
+            return self._by_columns(Conditional.std)
         mean, (values, within) = self.mean(), self._scaled_values()
         unit = unit_of(self._support.values)
 
@@ -257,10 +334,15 @@ class Conditional(Shown):
         return result[:, 0] if np.ndim(y) == 0 else result
 
     def quantile(self, q: Any) -> Array:
-        """The q-quantile of Y for each row, (n,); for an array (m,) of levels, (n, m)."""
+        """The q-quantile of Y for each row, (n,); for an array (m,) of levels, (n, m).
+
+        Where Y has several columns, of each: (n, columns) or (n, columns, m).
+        """
         levels = np.atleast_1d(as_numbers(q, "q", "Use 0.5 for the median."))
         if not ((levels >= 0) & (levels <= 1)).all():
             raise ValueError(f"Quantile levels must lie between 0 and 1, got {shown(q)}. Divide percentages by 100.")
+        if self._support.kind == "rows":
+            return self._by_columns(lambda column: column.quantile(q))
         self._ordered("A quantile")
         result = self._quantiles(np.broadcast_to(levels, (len(self), len(levels))))
         return result[:, 0] if np.ndim(q) == 0 else result
@@ -268,6 +350,8 @@ class Conditional(Shown):
     def interval(self, level: float = 0.9) -> Array:
         """Lower and upper end, (n, 2), of the interval that leaves (1 - level) / 2 on either side, or less where an end
         has a probability of its own: intervals of counts hold more than `level`.
+
+        Where Y has several columns, of each: (n, columns, 2).
         """
         check_level(level, "level", "Use 0.9 for 90 %.")
         return self.quantile([(1 - level) / 2, (1 + level) / 2])
@@ -281,7 +365,11 @@ class Conditional(Shown):
                 "rows at a time."
             )
         rng = np.random.default_rng() if random_state is None else generator_of(random_state)
-        return self._quantiles(rng.random((len(self), n)))
+        if not self._columns:
+            return self._quantiles(rng.random((len(self), n)))
+        together = self._levels[rng.integers(len(self._levels), size=(len(self), n))]
+        drawn = (column._quantiles(together[..., i]) for i, column in enumerate(self._columns))
+        return np.stack(list(drawn), axis=-1)
 
     def pit(self, y: Any, share: Any = 1.0) -> Array:
         """P(Y <= y_i | x_i) for a value of Y of each row, (n,): uniform where the distributions are right.
@@ -372,7 +460,8 @@ class Conditional(Shown):
 
     def _ordered(self, what: str) -> Support:
         if self._support.kind != "numbers":
-            raise ValueError(f"{what} needs numbers in order, but Y takes {self._support.kind}. Use `proba`.")
+            way_out = "Use `column(i)` for one of them." if self._support.kind == "rows" else "Use `proba`."
+            raise ValueError(f"{what} needs numbers in order, but Y takes {self._support.kind}. {way_out}")
         return self._support
 
     def _quantiles(self, levels: Array) -> Array:
@@ -403,7 +492,9 @@ class Conditional(Shown):
 
     def _single(self, what: str) -> Support:
         if self._support.kind == "rows":
-            raise ValueError(f"{what} needs a single number or label, but Y has several columns. Use `mean(psi)`.")
+            raise ValueError(
+                f"{what} needs a single number or label, but Y has several columns. Use `column(i)` for one of them."
+            )
         return self._support
 
     def _held_out(self, happened: np.ndarray) -> Array:
@@ -496,7 +587,7 @@ def _interpolated(at: Array, knots: Array, values: Array) -> Array:
     return interpolated(*tables).T.numpy()
 
 
-def _prior_mass(prior: Any, support: Support) -> Array:
+def prior_mass(prior: Any, support: Support) -> Array:
     """Another prior as masses of the values of the support."""
     form = "Pass an array in the order of `classes`, a mapping from value to mass, or a function of the values."
     labels = support.values.tolist()
@@ -518,6 +609,22 @@ def _prior_mass(prior: Any, support: Support) -> Array:
         )
     mass = mass * support.mass if callable(prior) else mass
     return mass / mass.sum()
+
+
+def as_cost(cost: Any, support: Support) -> Array:
+    """What decisions cost, (m, m), checked."""
+    if support.continuous or support.kind == "rows":
+        raise ValueError(
+            f"Costs are those of finitely many labels, and Y takes {support.kind} of any size. Use `mean` for squared "
+            "costs and `quantile` for costs by distance."
+        )
+    matrix = as_real(cost, "cost")
+    if matrix.shape != (support.m, support.m) or not np.isfinite(matrix).all():
+        raise ValueError(
+            f"`cost` must be {support.m} x {support.m} finite numbers, the entry [i, j] for the decision classes[j] "
+            f"where Y is classes[i], in the order {shown(support.values.tolist())}; got shape {matrix.shape}."
+        )
+    return matrix
 
 
 def held_out_information(support: Support, f: Array, happened: np.ndarray, calibrated: bool = True) -> Array:

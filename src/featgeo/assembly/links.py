@@ -74,6 +74,7 @@ class Support:
             value stands for itself.
         n: How many rows the masses of continuous numbers rest on.
         smoothing: How their masses become densities, where held-out rows said so.
+        names: Of the columns of vectors.
     """
 
     kind: Literal["labels", "numbers", "rows"]
@@ -83,6 +84,7 @@ class Support:
     ends: Array | None = None
     n: int = 0
     smoothing: Smoothing | None = None
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of_numbers(

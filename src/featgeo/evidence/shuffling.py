@@ -55,6 +55,8 @@ def checked(*variables: Rows, tensors: bool = False) -> tuple[Rows, ...]:
     """The same rows, but of an X or Y that never varies, or images and sequences unless tensors will do."""
     for rows in variables:
         name = rows.variable.name
+        if rows.variable.is_sparse:
+            raise TypeError(f"{name} is a large sparse matrix. Reduce it first, such as by TruncatedSVD(64).")
         if rows.variable.is_tensor and not tensors:
             raise ValueError(
                 f"{name} must have shape (n,) or (n, p), got rows of shape {rows.variable.shape}. Flatten each row, or "

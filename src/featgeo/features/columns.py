@@ -1,6 +1,7 @@
 """Columns of a table as users hand them in: whether they hold numbers, labels or dates, and what they hold.
 
-Tables are arrays, lists, tensors, frames and series of any library. A row is missing where every one of its cells is:
+Tables are arrays, lists, tensors, frames and series of any library; a sparse matrix is a dense one while that fits, and
+beyond stays as it is, for transformers that can read it. A row is missing where every one of its cells is:
 NaN, None, NaT and the like. One that misses only some of its columns is there, and what it misses counts as average.
 
 Numbers of any size are read as floats that tell them apart. A float has 53 binary digits, so that whole numbers beyond
@@ -34,7 +35,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from featgeo.features.dates import DATE_PARTS, TIMES, as_times, date_part, in_microseconds, seconds
-from featgeo.geometry.validation import Array, as_weights, check_same_rows, check_tensor, shown
+from featgeo.geometry.validation import Array, as_weights, check_same_rows, check_tensor, n_rows_in, shown
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 
@@ -44,6 +45,7 @@ ALL_EXACT = 2**53  # whole numbers up to here are floats
 LARGEST, SMALLEST = 2.0**200, 2.0**-200
 
 
+DENSE_CELLS = 2**26  # of a sparse matrix that is read as a dense one, half a gigabyte: bounds memory
 FAMILIES = {"text": str, "bytes": bytes, "truth value": bool | np.bool_, "number": Real | Decimal}
 
 
@@ -180,11 +182,16 @@ def shape_of(values: Any, name: str) -> tuple[int, ...]:
     """The shape of an array, a tensor, a frame or nested lists, which must not be ragged."""
     if nw.dependencies.is_into_series(values):
         return (len(values),)
-    return tuple(rows_of(values, name).shape)
+    return tuple((values if sparse.issparse(values) else rows_of(values, name)).shape)
 
 
 def columns_of(values: Any, name: str) -> tuple[dict[str, RawColumn], bool]:
     """The columns of a table, as `rows_of` gives it, by name, and whether they came with names."""
+    if sparse.issparse(values):
+        raise TypeError(
+            f"{name} is a sparse matrix of {values.shape[0]:,} x {values.shape[1]:,} cells, too many to be read as "
+            "dense columns, as those of the fit were. Pass some rows at a time."
+        )
     named = nw.dependencies.is_into_dataframe(values)
     if named:
         check_unique_names(values, name)
@@ -264,9 +271,7 @@ def _together(column: np.ndarray) -> np.ndarray:
 
 
 def check_kind(values: Any, name: str) -> None:
-    """Refuse arrays whose values cannot be read as they are: sparse, masked, or on no device."""
-    if sparse.issparse(values):
-        raise TypeError(f"{name} is a sparse matrix, and featgeo reads dense columns. Convert it with .toarray().")
+    """Refuse arrays whose values cannot be read as they are: masked, or on no device."""
     if np.ma.isMaskedArray(values):
         raise ValueError(f"{name} is a masked array. Fill the masked values with NaN first.")
     if isinstance(values, torch.Tensor):
@@ -291,7 +296,11 @@ def taken(values: Any, index: np.ndarray | slice) -> Any:
     """Some of the rows, as they came."""
     if isinstance(values, torch.Tensor):
         return values[torch.from_numpy(index) if isinstance(index, np.ndarray) else index]
-    return values[index] if isinstance(values, np.ndarray) else _safe_indexing(values, np.arange(len(values))[index])
+    return (
+        values[index]
+        if isinstance(values, np.ndarray) or sparse.issparse(values)
+        else _safe_indexing(values, np.arange(len(values))[index])
+    )
 
 
 def list_as_array(values: Any, name: str) -> np.ndarray:
@@ -342,7 +351,13 @@ def tensor_of(values: Any, name: str) -> torch.Tensor:
 
 
 def rows_of(values: Any, name: str) -> Any:
-    """What a user handed in as something whose rows can be counted and taken: a frame, a tensor or an array."""
+    """What a user handed in as something whose rows can be counted and taken: a frame, a tensor or an array.
+
+    Of sparse matrices those that are too large to be arrays stay sparse.
+    """
+    if sparse.issparse(values):
+        fits = values.ndim != 2 or int(np.prod(values.shape, dtype=object)) <= DENSE_CELLS
+        return values.toarray() if fits else sparse.csr_array(values)
     check_kind(values, name)
     if is_frame(values):
         return values
@@ -357,6 +372,8 @@ def rows_of(values: Any, name: str) -> Any:
 
 def present(values: Any, name: str) -> np.ndarray:
     """Which rows are there, (n,)."""
+    if sparse.issparse(values):
+        return np.ones(values.shape[0], dtype=bool)
     if len(shape_of(values, name)) > 2:
         return ~torch.isnan(tensor_of(values, name).flatten(1)).all(dim=1).numpy()
     columns, _ = columns_of(values, name)
@@ -375,7 +392,7 @@ def counted(sample_weight: Any, **variables: Any) -> list[Any]:
     rows = {name: None if values is None else rows_of(values, name) for name, values in variables.items()}
     there = {name: part for name, part in rows.items() if part is not None}
     check_same_rows(**there)
-    index = repeats(sample_weight, len(next(iter(there.values()))))
+    index = repeats(sample_weight, n_rows_in(next(iter(there.values()))))
     return [None if part is None else taken(part, index) for part in rows.values()]
 
 
@@ -394,6 +411,8 @@ def stacked(parts: list[Any], name: str) -> Any:
     """Rows of several pieces of the same kind, one after the other: of data sets, or of batches."""
     if len(parts) == 1:
         return parts[0]
+    if all(map(sparse.issparse, parts)):
+        return sparse.vstack(parts, format="csr")
     if all(nw.dependencies.is_into_series(part) for part in parts):
         frames = [nw.from_native(part, series_only=True).alias(name).to_frame().to_native() for part in parts]
         return nw.from_native(_one_frame(frames, name), eager_only=True)[name].to_native()

@@ -81,6 +81,13 @@ def recipes(space: Any, rows: Rows) -> list[Recipe]:
         return [Recipe(type(space).__name__.lower(), lambda rows, seed: _combined(space, rows, seed))]
     if isinstance(space, type):
         raise ValueError(f"A space must be an object, got the class {space.__name__}. Write {space.__name__}().")
+    if rows.variable.is_sparse and not (hasattr(space, "fit") and hasattr(space, "transform")):
+        raise TypeError(
+            f"{rows.variable.name} is a sparse matrix of {len(rows):,} x {rows.variable.shape[0]:,} cells, too many to "
+            f"be dense, and the space {shown(space)} reads dense columns. Use a scikit-learn transformer that reads "
+            "sparse rows, such as x_space=TruncatedSVD(64), or reduce the matrix before: "
+            "make_pipeline(TruncatedSVD(64), FeatureClassifier())."
+        )
     if hasattr(space, "fit") and hasattr(space, "predict") and is_regressor(space):
         return [Recipe(type(space).__name__, learned="regressor", argument=space)]
     if hasattr(space, "fit") and hasattr(space, "transform"):

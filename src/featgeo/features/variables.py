@@ -2,7 +2,8 @@
 
 A variable is an array, a tensor, a data frame, a series or a list. Up to two dimensions it is a *table*: each column
 holds numbers (NaN stands for a missing value), or labels, or dates, which become numbers. With three or more dimensions
-it is a *tensor*: images or sequences, for networks. What was seen in the fit is kept: the same columns in the same
+it is a *tensor*: images or sequences, for networks. A sparse matrix that is too large for a table is a tensor of one
+dimension a row, for transformers. What was seen in the fit is kept: the same columns in the same
 order are due later. A label that was not seen then has code -1, and every space answers it with what is true on
 average: it says nothing.
 
@@ -29,6 +30,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
+from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from featgeo.features.columns import (
@@ -37,13 +39,14 @@ from featgeo.features.columns import (
     codes_of,
     column_of,
     columns_of,
+    finite_size,
     identifiers,
     numbers_of,
     rows_of,
     shape_of,
     taken,
 )
-from featgeo.geometry.validation import Array, check_same_rows
+from featgeo.geometry.validation import Array, check_same_rows, n_rows_in
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 from featgeo.watch import tell
@@ -80,6 +83,7 @@ class Variable:
         shape: Shape of one row, for a tensor; () for a table.
         named: Whether the columns came with names.
         came: Names of all columns that came, where some of them identify rows and are not read.
+        is_sparse: Whether it is a sparse matrix, too large to be a table: a tensor that only transformers read.
     """
 
     name: str
@@ -87,12 +91,16 @@ class Variable:
     shape: tuple[int, ...] = ()
     named: bool = False
     came: tuple[str, ...] = ()
+    is_sparse: bool = False
 
     @classmethod
     def seen(cls, values: Any, name: str) -> Variable:
         """Learn the columns, or the shape, of a variable."""
         values = rows_of(values, name)
         shape = shape_of(values, name)
+        if sparse.issparse(values):
+            finite_size(values.data, name)
+            return cls(name, shape=tuple(shape[1:]), is_sparse=True)
         if len(shape) > 2:
             as_tensor(values, name)
             return cls(name, shape=tuple(shape[1:]))
@@ -146,7 +154,12 @@ class Variable:
 
     def rows(self, values: Any) -> Rows:
         """Rows of this variable, checked against what the fit saw."""
-        return Rows(self, rows_of(values, self.name))
+        rows = rows_of(values, self.name)
+        if self.is_sparse and tuple(rows.shape[1:]) != self.shape:
+            raise ValueError(
+                f"{self.name} has {rows.shape[-1]} features, but the fit had {self.shape[0]}. Pass the same columns."
+            )
+        return Rows(self, rows)
 
     def read(self, values: Any) -> Table:
         """The columns of the given rows as numbers and codes."""
@@ -195,6 +208,8 @@ class Rows:
     memo: dict[Any, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
+        if self.variable.is_sparse:
+            return n_rows_in(self.raw)
         return len(self.tensor) if self.variable.is_tensor else len(self.table)
 
     @property
@@ -227,6 +242,8 @@ class Rows:
     @cached_property
     def tensor(self) -> torch.Tensor:
         """The values as they came, as a float tensor on the device; for networks."""
+        if self.variable.is_sparse:
+            raise TypeError(f"{self.variable.name} is a large sparse matrix, which networks cannot read. Reduce it.")
         if not self.variable.is_tensor:
             table = self.table
             if table.codes.shape[1] or not np.isfinite(table.numbers).all():

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from featgeo.card import Card, Shown
 from featgeo.geometry.alphabet import Alphabet, Space
 from featgeo.geometry.spans import Modes, level_modes, sign_of_columns
 from featgeo.geometry.sparse import SeenJoint
@@ -138,7 +139,7 @@ Names: TypeAlias = str | Sequence[str] | None
 _DENSE_CELLS = 2**20  # a sparse table with no more cells than this is made dense
 
 
-class FiniteJoint:
+class FiniteJoint(Shown):
     """The joint distribution of finitely valued variables, and everything that follows from it exactly.
 
     Args:
@@ -360,9 +361,10 @@ class FiniteJoint:
         fitted = _iterative_proportional_fitting(self.probability(), axes)
         return FiniteJoint(fitted * self.total, self.names, self.categories)
 
-    def __repr__(self) -> str:
+    def card(self) -> Card:
+        """The variables with the sizes of their alphabets, in one line."""
         variables = ", ".join(f"{name}: {size}" for name, size in zip(self.names, self.shape, strict=True))
-        return f"FiniteJoint({variables}; total {self.total:g}{', sparse' if self.is_sparse else ''})"
+        return Card([f"FiniteJoint({variables}; total {self.total:g}{', sparse' if self.is_sparse else ''})"])
 
     def _split(self, x: Names, y: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of the variables on either side."""

@@ -63,15 +63,18 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
+from featgeo.card import Card, Shown
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.validation import Array, as_features, as_names, check_growth, check_mode_count, check_ridge
 from featgeo.schema import NOT_SAVED, saved
 from featgeo.tuning import in_force
 
+SHOWN_MODES = 20  # of a long table
 
-@dataclass(frozen=True, eq=False)
-class Spectrum:
-    """Singular values, strongest first.
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Spectrum(Shown):
+    """Singular values, strongest first; print it for a table.
 
     Attributes:
         sigma: Shape (k,).
@@ -87,6 +90,15 @@ class Spectrum:
         """Squared norm of what was decomposed, sum_i sigma_i^2."""
         return float(np.sum(self.sigma**2))
 
+    def card(self) -> Card:
+        """Strengths of the modes and their shares of the energy."""
+        total = max(self.energy, np.finfo(float).tiny)
+        strongest = enumerate(self.sigma[:SHOWN_MODES].tolist(), start=1)
+        rows = [(str(i), f"{sigma:.4f}", f"{sigma**2 / total:.1%}") for i, sigma in strongest]
+        title = f"{len(self)} mode{'s' * (len(self) != 1)}, energy {self.energy:.4f}"
+        more = f", the first {SHOWN_MODES} of them" if len(self) > SHOWN_MODES else ""
+        return Card([title + more], ("mode", "sigma", "share"), rows)
+
     def blocks(self, tolerance: float = 1e-8) -> tuple[range, ...]:
         """Groups of modes whose singular values are equal up to `tolerance`, relative to the largest."""
         breaks = np.flatnonzero(-np.diff(self.sigma) > tolerance * self.sigma.max(initial=0)) + 1
@@ -94,7 +106,7 @@ class Spectrum:
         return tuple(range(start, stop) for start, stop in pairwise(edges) if stop > start)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Modes(Spectrum):
     """The modal decomposition of a function on X x Y, by its values.
 
@@ -551,7 +563,7 @@ Factors = tuple[Array, Array]  # of a dependence f g^T, in coordinates of the fl
 Directions = tuple[Array, Array, Array]  # of a level, in coordinates of the flags: (r_x, k), sigma (k,), (r_y, k)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SpanModes(Spectrum):
     """The modal decomposition inside spans of features.
 

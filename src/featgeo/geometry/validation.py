@@ -112,9 +112,14 @@ def as_weights(weights: Any, n_rows: int, name: str = "weights") -> Array:
     return array
 
 
+def n_rows_in(values: Any) -> int:
+    """How many rows there are; of sparse matrices, too, which have no length."""
+    return int(values.shape[0]) if hasattr(values, "shape") and len(values.shape) else len(values)
+
+
 def check_same_rows(**variables: Any) -> None:
     """Refuse variables of different lengths."""
-    lengths = {name: len(rows) for name, rows in variables.items()}
+    lengths = {name: n_rows_in(rows) for name, rows in variables.items()}
     if len(set(lengths.values())) > 1:
         names = " and ".join(lengths)
         raise ValueError(

@@ -10,14 +10,16 @@ What can be said about a fit: how strong on unseen rows, how orthogonal, how sta
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from scipy.stats import t as student
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,8 +37,12 @@ from featgeo.learning.setting import Plan
 from featgeo.models.persistence import save
 from featgeo.nesting.scores import h_score_of_modes
 from featgeo.records import Records, Result
+from featgeo.report import charts
 from featgeo.schema import saved
 from featgeo.tuning import in_force
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, finite: bool | None = None) -> Support:
@@ -51,17 +57,19 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     """
     kinds: dict[str, Literal["labels", "numbers", "rows"]] = {"label": "labels", "number": "numbers"}
     kind = kinds.get(variable.columns[0].kind, "rows") if len(variable.columns) == 1 else "rows"
+    names = variable.came or tuple(column.name for column in variable.columns) if kind == "rows" else ()
     if kind == "numbers" and not (is_finite(rows) if finite is None else finite):
         order = None if rows.device.type == "cpu" else rows.numbers[:, 0].argsort().cpu().numpy()  # a GPU sorts sooner
         return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)), order)
     if kind != "rows" or (not variable.is_tensor and is_finite(rows)):
         _, first, counts = np.unique(symbol_keys(rows.table), axis=0, return_index=True, return_counts=True)
         kept = rows.take(first)
-        return Support(kind, _values(kept, kind), counts / counts.sum(), g(kept))
+        return Support(kind, _values(kept, kind), counts / counts.sum(), g(kept), names=names)
     if len(rows) > MAX_ROWS:
         rows = rows.take(np.sort(np.random.default_rng(seed).choice(len(rows), MAX_ROWS, replace=False)))
     features, n = g(rows), len(rows)
-    return Support("rows", np.asarray(rows.raw), np.full(n, 1 / n), features - features.mean(axis=0))
+    centred = features - features.mean(axis=0)
+    return Support("rows", np.asarray(rows.raw), np.full(n, 1 / n), centred, names=names)
 
 
 def happened(y: Rows, support: Support) -> np.ndarray:
@@ -218,7 +226,15 @@ def warn_of_doubts(components: Iterable[DependenceComponent], without_modes: str
     if not any(len(part.singular_values_) for part in parts):
         doubts = [f"Held-out rows confirm no mode: {without_modes}. Pass more rows, or allow other functions."]
     for doubt in doubts:
-        warnings.warn(doubt, FitWarning, stacklevel=3)
+        warnings.warn(doubt, FitWarning, stacklevel=_of_the_user())
+
+
+def _of_the_user() -> int:
+    """How many calls below the function that asks the user's own code is."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("featgeo."):
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def mean_and_error(folds: Array) -> tuple[Array, Array]:
@@ -226,6 +242,13 @@ def mean_and_error(folds: Array) -> tuple[Array, Array]:
     none = np.full(folds.shape[1:], np.nan)
     mean = folds.mean(axis=0) if len(folds) else none
     return mean, folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else none
+
+
+def interval_of(folds: Array) -> tuple[float, float]:
+    """Where the mean of numbers of each fold, (n,), is believed to lie, by Student's t."""
+    mean, error = map(float, mean_and_error(folds))
+    reach = float(student.ppf((1 + in_force.get().confidence) / 2, max(len(folds) - 1, 1))) * error
+    return mean - reach, mean + reach
 
 
 # For time: rows that reports and figures look at.
@@ -459,6 +482,35 @@ class Decomposition(BaseEstimator):
         """What each component holds, on seen and on held-out rows, and what these have against the fit."""
         dropped = tuple(sentence for learned in self._learned for sentence in learned.dropped)
         return ComponentsReport(tuple(self.components_.values()), self.solver_, dropped)
+
+    def plot(self) -> Figure:
+        """A matplotlib figure of the energies of the components, on seen and on held-out rows; notebooks show it."""
+        names, fitted, held_out, intervals = zip(*self._drawn_energies(), strict=True)
+        return charts().energies(names, np.array(fitted), np.array(held_out), np.array(intervals))
+
+    def _drawn_energies(self) -> Iterator[tuple[str, float, float, tuple[float, float]]]:
+        """Names, energies on the rows of the fit, on held-out rows, and intervals of the latter."""
+        for shown, part in zip(self.components_.values(), self._parts, strict=True):
+            yield shown.name, shown.energy_, shown.held_out_energy_, interval_of(part.held_out_energies)
+
+    @abstractmethod
+    def given(self, *rows: Any, **options: Any) -> Conditional:
+        """The distribution of Y for each row."""
+
+    def predict(self, *rows: Any, **options: Any) -> np.ndarray:
+        """What Y is to be expected in each row: E[Y|x] of numbers, (n,) or (n, columns); the most probable label.
+
+        Args:
+            *rows: Rows, as `given` takes them.
+            **options: Also as those of `given`.
+        """
+        given = self.given(*rows, **options)
+        return given.mean() if self._has_mean else given.map()
+
+    @property
+    def _has_mean(self) -> bool:
+        """Whether Y is a number, or a vector of them; truth values are labels."""
+        return self.support_.kind != "labels" and self.support_.values.dtype.kind in "iuf"
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features, in the order of the columns of `transform`."""

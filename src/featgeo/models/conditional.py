@@ -17,7 +17,7 @@ from featgeo.assembly.side import ModelLink, SideLink, SideRows
 from featgeo.features.columns import counted
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Parts, Rows, Variable
-from featgeo.geometry.validation import Array, as_features, check_same_rows
+from featgeo.geometry.validation import Array, as_features, check_same_rows, seed_of
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Learned, LeftOut, Unseen
@@ -44,6 +44,7 @@ from featgeo.models.given_s import (
     over_pairs,
     products_block,
 )
+from featgeo.models.importance import Importance, importance_of
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 from featgeo.watch import watched
@@ -201,6 +202,18 @@ class ConditionalDecomposition(Decomposition):
         X, y, S = counted(sample_weight, X=X, Y=y, S=S)
         part = self._parts[1]
         return h_score_on(self._side(S, y), part.f(self.x_variable_.rows(X)), part.g, part.sigma)
+
+    def importance(self, X: Any, y: Any, S: Any) -> Importance:
+        """Which columns of X matter for what Y adds given S: what each holds alone, adds to all others, and shares.
+
+        Args:
+            X: Rows of X, not those of the fit.
+            y: Rows of Y.
+            S: Rows of S.
+        """
+        x, side, part = self.x_variable_.rows(X), self._side(S, y), self._parts[1]
+        check_same_rows(X=x, Y=side)
+        return importance_of(x, part.f(x) * part.sigma, part.g(side), seed_of(self.random_state))
 
     def report(self) -> ComponentsReport:
         """Both components, and how Y given X and S fares on held-out rows beside Y given S alone."""

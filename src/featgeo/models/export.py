@@ -187,7 +187,7 @@ class _Posterior(Fields):
     def __init__(self, f: nn.Module, model: ModalDecomposition) -> None:
         link, recalibration = model.link_, model.recalibration_
         links, shares = (link.links, link.shares) if isinstance(link, MixedLink) else ((link,), np.ones(1))
-        self.f, self.mass, self.shares = f, model.support_.mass, shares
+        self.f, self.mass, self.prior, self.shares = f, model.support_.mass, model._prior, shares
         self.ratios = tuple(_ratio(one, model.support_, model.singular_values_) for one in links)
         self.knots = None if recalibration is None else (recalibration.predicted, recalibration.observed)
 
@@ -196,6 +196,9 @@ class _Posterior(Fields):
         weights = sum(shares[i] * ratio(f) for i, ratio in enumerate(self.ratios)) * self.tensor("mass")
         if self.knots is not None:
             weights = recalibrated(weights, self.tensor("knots", 0), self.tensor("knots", 1))
+        if self.prior is not None:
+            weights = weights * (self.tensor("prior") / self.tensor("mass"))
+            weights = torch.where(weights.sum(dim=1, keepdim=True) > 0, weights, self.tensor("prior"))
         return weights / weights.sum(dim=1, keepdim=True)
 
 

@@ -4,7 +4,8 @@ Rows with a source and Y identify the dependence of the two. Rows of two sources
 these depend on each other; with all such pairs, sums of functions of the sources are identified, and with them every
 posterior given some of them. Rows with several sources and Y at once identify their interaction.
 
-Rows of several sources and of Y as users hand them in: in one table with missing cells, or in several data sets.
+Rows of several sources and of Y as users hand them in: in one table with missing cells, whose columns may be cut into
+sources, or in several data sets.
 
 How much each source and each interaction knows about Y: energies of parts of the dependence.
 
@@ -19,22 +20,67 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
-from scipy.stats import t as student
 
 from featgeo.card import Card
-from featgeo.features.columns import present, rows_of, stacked, taken
+from featgeo.features.columns import check_unique_names, present, rows_of, shape_of, stacked, taken
+from featgeo.features.combined import as_columns
 from featgeo.features.variables import Variable
+from featgeo.geometry.validation import n_rows_in
 from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.solve import Search, solve
 from featgeo.learning.sources import LearnedSources, smooth_search
-from featgeo.models.base import check_varying, mean_and_error
+from featgeo.models.base import check_varying, interval_of, mean_and_error
 from featgeo.records import Records, Result, as_plain
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 
-RESERVED = ("y", "prior")
+RESERVED = ("y", "prior", "calibrated")  # what `fit` and `given` call other things
 MARKS = (" + ", " x ", ", ", "(", ")")  # what names of components are made with
+
+
+def by_source(X: Any, sources: Any, every: bool = False) -> Mapping[str, Any]:
+    """Rows of each source by name: of a mapping as they are, of a table its columns.
+
+    Args:
+        X: What a user handed in.
+        sources: The columns of each source, by its name; None where X must be a mapping.
+        every: Whether all sources are due; else those are left out of which a frame has no column.
+    """
+    if isinstance(X, Mapping):
+        return X
+    if not isinstance(sources, Mapping):
+        raise ValueError(
+            f"Rows of several sources must be a mapping from name to rows, got {type(X).__name__}. Pass "
+            "{'name': rows, ...}, or say which columns of a table belong to each: MultimodalDecomposition(sources="
+            "{'name': ['column', ...], ...}); for a single source use ModalDecomposition."
+        )
+    table = rows_of(X, "X")
+    if len(shape_of(table, "X")) != 2:
+        raise ValueError(f"X must have columns to be cut into sources, got shape {shape_of(table, 'X')}. Pass a frame.")
+    named = nw.dependencies.is_into_dataframe(table)
+    if named:
+        check_unique_names(table, "X")
+        table = nw.from_native(table, eager_only=True)
+    names: list[Any] = list(table.columns) if named else list(range(table.shape[1]))
+    wanted = {source: as_columns(columns) for source, columns in sources.items()}
+    there = {source: [_position(column, names) for column in columns] for source, columns in wanted.items()}
+    for source, positions in there.items():
+        if not positions or (None in positions and (every or not named or set(positions) != {None})):
+            raise ValueError(
+                f"The source {source!r} must have columns of X, got {list(wanted[source])}, and X has {names}. Correct "
+                "`sources`, or pass the missing columns."
+            )
+    parts = {source: table[:, positions] for source, positions in there.items() if None not in positions}
+    return {source: part.to_native() if named else part for source, part in parts.items()}
+
+
+def _position(column: str | int, names: list[Any]) -> int | None:
+    """Where a column is, by name, or by position from either end; None where it is not."""
+    if column in names:
+        return names.index(column)
+    return range(len(names))[column] if isinstance(column, int) and -len(names) <= column < len(names) else None
 
 
 def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -> Incomplete:
@@ -79,7 +125,7 @@ def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -
 
 def n_rows_of(part: Mapping[str, Any], where: str = "") -> int:
     """How many rows the variables of a data set have, all of them the same."""
-    lengths = {name: len(rows_of(values, shown(name))) for name, values in part.items()}
+    lengths = {name: n_rows_in(rows_of(values, shown(name))) for name, values in part.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(
             f"All variables must have the same rows, got inconsistent numbers of samples{where}: {lengths}. Align them "
@@ -109,7 +155,7 @@ def _check_names(names: list[str]) -> None:
     bad = [
         name
         for name in names
-        if not isinstance(name, str) or not name or name == "prior" or any(mark in name for mark in MARKS)
+        if not isinstance(name, str) or not name or name in RESERVED[1:] or any(mark in name for mark in MARKS)
     ]
     if bad:
         raise ValueError(
@@ -258,9 +304,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 @saved
-@dataclass(frozen=True)
-class Energy:
-    """The energy of one step.
+@dataclass(frozen=True, repr=False)
+class Energy(Result):
+    """The energy of one step; print it for a line of text.
 
     Attributes:
         name: What is added.
@@ -277,6 +323,13 @@ class Energy:
     held_out: float
     error: float
     interval: tuple[float, float]
+
+    def card(self) -> Card:
+        """In one line."""
+        low, high = self.interval
+        beyond = f" beyond {self.beyond}" if self.beyond else ""
+        held_out = f"{self.held_out:.4f} on held-out rows, {low:.4f} to {high:.4f}"
+        return Card([f"{self.name}{beyond}: energy {self.energy:.4f} ({held_out})"])
 
 
 @saved
@@ -356,5 +409,4 @@ def _energy(learned: LearnedSources, name: str, beyond: str, before: list[Group]
     solution = solve(learned.folds, [(level, "y") for level in levels], searches, tau_ridges=tau_ridges)
     folds = solution.held_out_energies(-1)
     mean, error = map(float, mean_and_error(folds))
-    reach = float(student.ppf((1 + in_force.get().confidence) / 2, max(len(folds) - 1, 1))) * error
-    return Energy(name, beyond, solution.levels[-1].energy, mean, error, (mean - reach, mean + reach))
+    return Energy(name, beyond, solution.levels[-1].energy, mean, error, interval_of(folds))

@@ -125,7 +125,7 @@ def importance_of(x: Rows, a: Array, g: Array, seed: int) -> Importance:
         seed: Of folds.
     """
     if x.variable.is_tensor:
-        raise ValueError("Images and sequences have no columns whose importance could be told.")
+        raise ValueError("Images, sequences and large sparse matrices have no columns whose importance could be told.")
     some = some_rows(len(a), seed, JUDGING_ROWS)
     x, a, g = x.take(some), a[some], g[some]
     blocks: dict[Columns, Array] = {(i,): _functions(x.select([i])) for i in range(len(x.variable.columns))}

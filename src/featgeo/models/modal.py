@@ -38,6 +38,7 @@ from featgeo.models.base import (
     support_of,
     warn_of_doubts,
 )
+from featgeo.models.head import Head, Layer, Loss
 from featgeo.models.importance import Importance, effects_of, importance_of
 from featgeo.models.information import Information, Told
 from featgeo.models.leakage import Leakage, leakage
@@ -186,12 +187,60 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             a, g = self.transform(X, y)
             return importance_of(self._x_rows(X), a * self.singular_values_, g, seed_of(self.random_state))
         if not hasattr(self, "importance_"):
-            unseen = self.learned_.unseen
-            if unseen is None or hasattr(self, "z_variable_"):
-                raise ValueError("No held-out rows are there to judge by. Pass rows: importance(X, y).")
-            a, g = unseen.f[:, unseen.f.shape[1] - self.n_modes_ :], self._main.g(self.told_y_.take(unseen.rows))
-            self.importance_ = importance_of(self.told_x_.take(unseen.rows), a, g, seed_of(self.random_state))
+            a, index = self._judging("importance(X, y)")
+            x, g = self.told_x_.take(index), self._main.g(self.told_y_.take(index))
+            self.importance_ = importance_of(x, a, g, seed_of(self.random_state))
         return self.importance_
+
+    def head(self, loss: Loss = "log", cost: Any = None, prior: Any = None, X: Any = None, y: Any = None) -> Head:
+        """A small last layer on the modes for a loss of one's own: `head(...).predict(X)`. The modes stay as they are.
+
+        Fitted to rows of the fit that were held out from the modes that they are seen by; a model from a file, and one
+        with Z, needs rows.
+
+        Args:
+            loss: "log" and "squared" of labels give probabilities, "hinge" planes between labels; of numbers and
+                vectors "squared" gives what is closest on average.
+            cost: What decisions for labels cost, (m, m): entry [i, j] that for the j-th of `support_.values` where Y
+                is the i-th. With a hinge loss, of two labels.
+            prior: Another distribution of Y, as in `given`: costs and label shift go together.
+            X: Rows of X, not those of the fit.
+            y: Rows of Y.
+        """
+        if (X is None) != (y is None):
+            raise ValueError("A head is fitted to rows of X and of Y: pass both, or neither.")
+        if X is not None:
+            a, rows = self._scaled(X, None), self.y_variable_.rows(self._as_y(y))
+            check_same_rows(X=a, Y=rows)
+        else:
+            a, index = self._judging("head(..., X=X, y=y)")
+            rows = self.told_y_.take(index)
+        return Layer(self._scaled, self._own_support, a, self._wanted(rows), seed_of(self.random_state)).head(
+            loss, cost, self._prior if prior is None else prior
+        )
+
+    def _scaled(self, X: Any, Z: Any) -> Array:
+        """sigma_i f_i(x), (n, k)."""
+        return self._main.f(self._x_side(X, Z)) * self._main.sigma
+
+    def _wanted(self, y: Rows) -> np.ndarray:
+        """What heads are to tell: positions of labels in the support, numbers, or vectors."""
+        if self.support_.kind == "labels":
+            at = happened(y, self.support_)
+            self._check_known(at)
+            return at
+        return y.single_numbers if self.support_.kind == "numbers" else np.asarray(y.raw)
+
+    def _judging(self, way_out: str) -> tuple[Array, np.ndarray]:
+        """sigma_i f_i of rows of the fit that have not been seen by these modes, (n, k), and which rows they are."""
+        unseen = self.learned_.unseen
+        if unseen is None or not hasattr(self, "told_y_") or hasattr(self, "z_variable_"):
+            raise ValueError(f"No held-out rows are there to judge by. Pass rows: {way_out}.")
+        return unseen.f[:, unseen.f.shape[1] - self.n_modes_ :], unseen.rows
+
+    def _check_known(self, at: np.ndarray) -> None:
+        if (at < 0).any():
+            raise ValueError(f"Y has a value that the fit never saw, in row {int(np.argmin(at))}. Drop it.")
 
     def pointwise_information(self, X: Any, y: Any, Z: Any = None) -> Array:
         """Log p(y|x) / p(y) of each row, in nats, (n,): which rows carry the dependence, and which speak against it.
@@ -206,8 +255,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         given, rows = self.given(X, Z=Z), self.y_variable_.rows(self._as_y(y))
         check_same_rows(X=given, Y=rows)
         at = happened(rows, self.support_)
-        if not self.support_.continuous and (at < 0).any():
-            raise ValueError(f"Y has a value that the fit never saw, in row {int(np.argmin(at))}. Drop it.")
+        if not self.support_.continuous:
+            self._check_known(at)
         return given.information(at if self.support_.continuous else self.support_.values[at])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -281,7 +330,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         f = np.hstack([part.f(rows) * part.sigma for part in parts])
         learned = self.aligned_calibration_ if aligned else self.calibration_
         calibration = learned if calibrated else Calibration()
-        return calibration.given(self.support_ if aligned else self._own_support, f, prior)
+        support = self.support_ if aligned else self._own_support
+        return calibration.given(support, f, self._prior if prior is None else prior)
 
     def leakage(self, X: Any, Z: Any = None, about: Any = None) -> Leakage:
         """How much the features tell about Z, linearly and in any way, on rows that were not fitted to.
@@ -389,6 +439,11 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     def _n_modes(self) -> int | Literal["auto"]:
         return self.n_modes
 
+    @property
+    def _prior(self) -> Array | None:
+        """Another distribution of Y than that of the fit, where none is asked for; None for that of the fit."""
+        return None
+
     def _as_y(self, y: Any) -> Any:
         """What the engine sees as Y."""
         return y
@@ -448,7 +503,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inputs = replace(tags.input_tags, allow_nan=True, string=True, categorical=True)
+        inputs = replace(tags.input_tags, allow_nan=True, string=True, categorical=True, sparse=True)
         return replace(tags, input_tags=inputs, target_tags=replace(tags.target_tags, required=True))
 
 

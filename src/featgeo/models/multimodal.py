@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from featgeo.assembly import Conditional
+from featgeo.card import Card
 from featgeo.features.columns import counted, present, rows_of, taken
-from featgeo.features.variables import Parts, Variable
-from featgeo.geometry.validation import Array, check_same_rows, check_whole
+from featgeo.features.variables import Parts, Rows, Variable
+from featgeo.geometry.validation import Array, check_same_rows, check_whole, seed_of
 from featgeo.learning.data import Incomplete, rows_by_pattern
 from featgeo.learning.setting import Solver
 from featgeo.learning.source_blocks import SourceBlocks
@@ -31,26 +32,25 @@ from featgeo.models.identification import (
     Energy,
     Identified,
     Team,
+    by_source,
     energies,
     identify,
     n_rows_of,
     read_rows,
     shown,
 )
-from featgeo.report import charts
+from featgeo.models.importance import Importance, importance_of
+from featgeo.records import Result
 from featgeo.schema import saved
 from featgeo.watch import watched
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Of three sources or more. Each brings up to 64 functions, and every fold decomposes the Gram matrix of all of them:
 # with 6,400, half a gigabyte and minutes.
 MOST_GROUPS = 100
 
 
-@dataclass(frozen=True, eq=False)
-class OptimalTransformations:
+@dataclass(frozen=True, eq=False, repr=False)
+class OptimalTransformations(Result):
     """The optimal transformations of Breiman and Friedman: psi(Y) is best predicted by the sum of all phi.
 
     Attributes:
@@ -62,6 +62,11 @@ class OptimalTransformations:
     phi: dict[str, Array]
     psi: Array | None
     explained: float
+
+    def card(self) -> Card:
+        """In one line."""
+        sources = " + ".join(f"phi({name})" for name in self.phi)
+        return Card([f"{sources} explains {self.explained:.1%} of the variance of psi(Y)"])
 
 
 @saved
@@ -82,6 +87,9 @@ class MultimodalDecomposition(Decomposition):
         spaces: Functions of each source to allow, as `x_space` of `ModalDecomposition`: one for all, or a mapping from
             source to space; sources that it does not name have "auto".
         y_space: Functions of Y to allow.
+        sources: Which columns of a table belong to each source, by its name: a column, or a list of them, by name or
+            position. Rows then come as one frame or array, as scikit-learn's searches and cross-validation pass them;
+            columns that no source has are not read. When None, rows come as a mapping from source to rows.
         random_state, training, device, ridge, time_limit, verbose: By name, as every estimator has them, see
             `featgeo.models.base.Decomposition`.
 
@@ -105,6 +113,7 @@ class MultimodalDecomposition(Decomposition):
     solver: Solver = "auto"
     spaces: Any = "auto"
     y_space: Any = "auto"
+    sources: Mapping[str, Any] | None = None
 
     sources_: tuple[str, ...] = field(init=False)
     variables_: dict[str, Variable] = field(init=False)
@@ -117,29 +126,20 @@ class MultimodalDecomposition(Decomposition):
     feature_name: ClassVar[str] = "{} {}"
 
     def fit(
-        self,
-        sources: Mapping[str, Any],
-        y: Any,
-        present: Mapping[str, Any] | None = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any, present: Mapping[str, Any] | None = None, sample_weight: Any = None
     ) -> MultimodalDecomposition:
         """Learn from rows of all sources and of Y.
 
         Args:
-            sources: Rows of each source by name, in the same order: arrays, tensors, frames, series or lists. A row
-                misses a source where all of its cells there are missing (NaN, None); where only some are, they count
-                as average.
+            X: Rows of each source by name, in the same order: arrays, tensors, frames, series or lists; or one table,
+                where `sources` says which columns are whose. A row misses a source where all of its cells there are
+                missing (NaN, None); where only some are, they count as average.
             y: Rows of Y; missing ones say nothing about Y, but still how the sources depend on each other.
             present: For sources that cannot hold NaN, such as images of whole numbers: by name, which rows are there,
                 boolean (n,); "y" may be among the names.
             sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice.
         """
-        if not isinstance(sources, Mapping):
-            raise ValueError(
-                f"`sources` must be a mapping from name to rows, got {type(sources).__name__}. Pass "
-                "{'name': rows, ...}, of a frame whose columns are the sources dict(frame); for a single source use "
-                "ModalDecomposition."
-            )
+        sources = by_source(X, self.sources, every=True)
         if "y" in sources:
             raise ValueError("'y' is what Y is called, and cannot be a source as well. Rename the source.")
         rows, masks = {**sources, "y": y}, {} if present is None else present
@@ -207,28 +207,30 @@ class MultimodalDecomposition(Decomposition):
         )
         return DependenceComponent.of("interaction", mixed)
 
-    def given(self, /, prior: Any = None, calibrated: bool = True, **sources: Any) -> Conditional:
+    def given(self, X: Any = None, /, prior: Any = None, calibrated: bool = True, **sources: Any) -> Conditional:
         """The distribution of Y for each row, from whatever is there: `given(a=A)`, `given(b=B)`, `given(a=A, b=B)`.
 
         Args:
+            X: Rows of some of the sources as a mapping, or as a table where `sources` says which columns are whose;
+                sources of which a frame has no column miss.
             prior: Another distribution of Y than that of the fit, as in `ModalDecomposition.given`.
             calibrated: Whether each mode counts as strongly as held-out rows show (`strengths_`); else it is the plain
                 formula, with singular values as on the rows of the fit. The same where `solver_` is "exact".
-            **sources: Rows of some of the sources, in the same order; rows of which some miss are answered from the
-                others, and rows of which all miss by the prior. Names that are no identifiers go in a mapping:
-                given(**{"left half": A}).
+            **sources: The same by name. Rows of which some sources miss are answered from the others, and rows of
+                which all miss by the prior.
         """
-        if not sources and prior is not None:
-            raise ValueError("Sources come by name: write given(a=..., b=...), or given(**sources) for a mapping.")
-        sigma = self._sigma * np.concatenate(list(self.strengths_.values())) if calibrated else self._sigma
-        return Conditional(self.support_, self.transform(sources) * sigma, prior)
+        if X is not None and sources:
+            raise ValueError(f"Rows came twice, as a whole and by name, {list(sources)}. Pass either.")
+        sigma = self._shown_sigma if calibrated else self._sigma
+        return Conditional(self.support_, self.transform(sources if X is None else X) * sigma, prior)
 
-    def transform(self, sources: Mapping[str, Any]) -> Array:
+    def transform(self, X: Any) -> Array:
         """Normalised features, (n, k): those of the bivariate component, then those of each order of interaction.
 
         Where sources miss, conditional expectations of the features given the others. Each row speaks through the first
         team that knows all it has.
         """
+        sources = by_source(X, self.sources)
         names = self._named(sources)
         values = {name: rows_of(sources[name], name) for name in names}
         n_rows_of(values)
@@ -244,27 +246,53 @@ class MultimodalDecomposition(Decomposition):
             result[index, ends[team] : ends[team + 1]] = self.learned_[team].features(rows)
         return result
 
-    def score(self, sources: Mapping[str, Any], y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """H-score on the given rows: half the energy of the dependence that is captured there, from what they have."""
+        sources = by_source(X, self.sources)
         if sample_weight is not None:
             *values, y = counted(sample_weight, **sources, y=y)
             sources = dict(zip(sources, values, strict=True))
+        f, there, y_rows = self._with_y(sources, y)
+        return h_score_on(y_rows, f[there], self._g, self._sigma)
+
+    def importance(self, X: Any, y: Any) -> Importance:
+        """Which columns of the sources matter: what each holds alone, adds to all others, and shares.
+
+        Args:
+            X: Rows of sources, not those of the fit.
+            y: Rows of Y.
+        """
+        sources = by_source(X, self.sources)
+        f, there, y_rows = self._with_y(sources, y)
+        parts = {name: self.variables_[name].rows(sources[name]).take(there) for name in self._named(sources)}
+        return importance_of(
+            Parts(parts).of(*parts), f[there] * self._shown_sigma, self._g(y_rows), seed_of(self.random_state)
+        )
+
+    def _with_y(self, sources: Mapping[str, Any], y: Any) -> tuple[Array, np.ndarray, Rows]:
+        """Features of all rows, (n, k), positions of those that have Y, and Y there."""
         f, values = self.transform(sources), rows_of(y, "Y")
         check_same_rows(sources=f, Y=values)
         there = np.flatnonzero(present(values, "Y"))
         if not len(there):
             raise ValueError("Y is missing in every row: there is nothing to score. Pass rows of Y.")
-        return h_score_on(self.y_variable_.rows(taken(values, there)), f[there], self._g, self._sigma)
+        return f, there, self.y_variable_.rows(taken(values, there))
 
-    def optimal_transformations(self, sources: Mapping[str, Any], y: Any = None) -> OptimalTransformations:
+    @property
+    def _shown_sigma(self) -> Array:
+        """Singular values, each as strong as held-out rows show it."""
+        return self._sigma * np.concatenate(list(self.strengths_.values()))
+
+    def optimal_transformations(self, X: Any, y: Any = None) -> OptimalTransformations:
         """The transformations phi_a(a) + phi_b(b) + ... and psi(Y) that fit each other best (Prop. opt:tran).
 
         They are the strongest mode of the bivariate component: no other rows are needed.
 
         Args:
-            sources: Rows of all sources, none missing.
+            X: Rows of all sources, none missing.
             y: Rows of Y.
         """
+        sources = by_source(X, self.sources)
         self._component(0)
         learned, component = self.learned_[0], self._parts[0]
         names = self._named(sources, every=True)
@@ -300,15 +328,8 @@ class MultimodalDecomposition(Decomposition):
         absent = [str(verdict) for verdict in self.identified_.values() if not verdict.learned]
         return replace(report, notes=(mended, *strengths, *absent))
 
-    def plot(self) -> Figure:
-        """A matplotlib figure of the energies on seen and on held-out rows."""
-        rows = list(self.energies())
-        return charts().energies(
-            [row.name for row in rows],
-            np.array([row.energy for row in rows]),
-            np.array([row.held_out for row in rows]),
-            np.array([row.interval for row in rows]),
-        )
+    def _drawn_energies(self) -> Iterator[tuple[str, float, float, tuple[float, float]]]:
+        return ((row.name, row.energy, row.held_out, row.interval) for row in self.energies())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file of tensors and JSON; `featgeo.load` reads it."""
@@ -361,8 +382,6 @@ class MultimodalDecomposition(Decomposition):
 
     def _named(self, sources: Mapping[str, Any], every: bool = False) -> list[str]:
         """The sources that were passed, in the order of the fit."""
-        if not isinstance(sources, Mapping):
-            raise ValueError(f"Pass a mapping from source to rows, got {type(sources).__name__}.")
         unknown = [name for name in sources if name not in self.sources_]
         if unknown:
             raise ValueError(f"The fit had no source {unknown[0]!r}. Its sources are {list(self.sources_)}.")

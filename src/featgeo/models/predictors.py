@@ -8,23 +8,36 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import narwhals.stable.v1 as nw
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from scipy.stats import rankdata
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 
-from featgeo.assembly.conditional import Conditional, affordable
-from featgeo.assembly.links import Support
-from featgeo.features.columns import Column, RawColumn, column_of, columns_of, family_of, in_units, rows_of, shape_of
+from featgeo.assembly.conditional import Conditional, affordable, spread
+from featgeo.assembly.links import MAX_ROWS, Support
+from featgeo.features.columns import (
+    Column,
+    RawColumn,
+    column_of,
+    columns_of,
+    counted,
+    family_of,
+    in_units,
+    rows_of,
+    shape_of,
+    taken,
+)
 from featgeo.features.variables import Rows, Variable
-from featgeo.geometry.validation import Array, as_weights, check_flag, check_same_rows
-from featgeo.learning.data import Pairs, Stream
+from featgeo.geometry.validation import Array, as_real, as_weights, check_flag, check_same_rows, seed_of, shown
+from featgeo.learning.data import Pairs, Stream, some_rows
 from featgeo.learning.setting import Plan
 from featgeo.models.modal import ModalDecomposition
 from featgeo.schema import OPTIONAL, saved
@@ -63,7 +76,7 @@ class _Predictor(ModalDecomposition):
         some = affordable(len(unseen.rows), self.support_.m)
         own = unseen.f[some, unseen.f.shape[1] - self.n_modes_ :]
         values = np.asarray(y.take(unseen.rows[some]).raw)
-        self.held_out_score_ = self._judged(self.calibration_.given(self._own_support, own), values)
+        self.held_out_score_ = self._judged(self.calibration_.given(self._own_support, own, self._prior), values)
 
     @abstractmethod
     def _judged(self, given: Conditional, values: np.ndarray) -> float:
@@ -90,12 +103,17 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
             uncorrelated with them, calibrated all the same.
         calibrate: Whether held-out rows choose between the theory's density ratios, a share of the prior mixed in, and
             a softmax of the features.
+        class_weight: How much each label counts: "balanced" for all alike, or a mapping from labels to weights, 1 for
+            those that it does not name. To weigh the rows of a label is to give it another prior, p(x|y) stays, and so
+            P(y|x) is weighted exactly and the features are those of all rows: nothing is fitted again, and
+            `given(X, prior=...)` asks the same model under any other prior.
         random_state, training, device, ridge, time_limit, verbose: By name, as every estimator has them, see
             `featgeo.models.base.Decomposition`.
 
     Attributes:
         classes_: The labels, in order.
         link_: How features become probabilities.
+        class_prior_: The prior of each label that `class_weight` asks for, (m,); not there without.
         target_name_: What y is called, where it came as a series with a name.
         held_out_score_: The accuracy on rows of the fit, told by features that were learned without them; not there
             where no rows, or fewer than 2, were held out.
@@ -105,11 +123,10 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
 
     y_space: ClassVar[str] = "table"  # type: ignore[misc]
 
-    classes_: np.ndarray = field(init=False)
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = field(default=None, kw_only=True)
 
-    def predict(self, X: Any, Z: Any = None) -> np.ndarray:
-        """The most probable label of each row, (n,)."""
-        return self.given(X, Z=Z).map()
+    classes_: np.ndarray = field(init=False)
+    class_prior_: Array = field(init=False, metadata=OPTIONAL)
 
     def predict_proba(self, X: Any, Z: Any = None) -> Array:
         """Probability of each label of `classes_`, (n, m)."""
@@ -122,7 +139,7 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Accuracy on the given rows; a label that the fit never saw is never right."""
-        return self._mean_score(_accuracy, _labels(y), self.predict(X, Z), sample_weight)
+        return self._mean_score(_accuracy, _labels(y), self.predict(X, Z=Z), sample_weight)
 
     def _judged(self, given: Conditional, values: np.ndarray) -> float:
         return _accuracy(values, given.map(), None)
@@ -142,22 +159,32 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
         """Whatever they are, numbers too, labels have no order."""
         labels = _labels(y)
         check_classification_targets(labels)
-        self.classes_ = np.unique(labels)
+        self.classes_, counts = np.unique(labels, return_counts=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"A classifier needs at least two classes, got one class: {self.classes_[0]!r}. Add rows of another."
             )
+        if self.class_weight is not None:
+            self.class_prior_ = _weighted(self.classes_, counts, self.class_weight)
         self.y_variable_ = Variable("Y", (Column("y", "label", tuple(self.classes_.tolist())),))
         return labels
 
     def _support(self, rows: Rows, seed: int) -> Support:
         return replace(super()._support(rows, seed), values=self.classes_)
 
+    @property
+    def _prior(self) -> Array | None:
+        return getattr(self, "class_prior_", None)
+
 
 @saved
 @dataclass(eq=False, repr=False)
 class FeatureRegressor(RegressorMixin, _Predictor):
     """A regressor that knows the whole distribution of Y given X: means, quantiles, intervals.
+
+    Where y has several columns, each is predicted by a fit of its own, which tells more of it than modes of all of them
+    together do. How columns depend on each other given x is read from where the rows of the fit fell in the predicted
+    distributions, and is taken to be the same for all x. The modes are those of X and all columns.
 
     Args:
         n_modes: As in `ModalDecomposition`.
@@ -172,40 +199,112 @@ class FeatureRegressor(RegressorMixin, _Predictor):
             `featgeo.models.base.Decomposition`.
 
     Attributes:
-        target_name_, held_out_score_: As in `FeatureClassifier`; the score is R^2.
+        target_name_, held_out_score_: As in `FeatureClassifier`; the score is R^2, the mean over several columns.
+        columns_: The regressors of the columns of y, where it has several.
+        levels_: P(Y_j <= y_j | x) of some rows of the fit for each column, by rank, (rows, q), where it has several.
     """
 
-    def predict(self, X: Any, Z: Any = None) -> Array:
-        """E[Y|x] for each row, (n,)."""
-        return self.given(X, Z=Z).mean()
+    columns_: tuple[FeatureRegressor, ...] = field(init=False, metadata=OPTIONAL)
+    levels_: Array = field(init=False, metadata=OPTIONAL)
+
+    def fit(self, X: Any, y: Any = None, Z: Any = None, sample_weight: Any = None) -> FeatureRegressor:
+        """Learn the modes, as in `ModalDecomposition.fit`; y may have several columns, (n, q)."""
+        super().fit(X, y, Z, sample_weight)
+        values = self._as_y(y)
+        if values.ndim > 1:
+            self.columns_ = tuple(clone(self).fit(X, column, Z, sample_weight) for column in values.T)
+            self.held_out_score_ = float(np.mean([getattr(one, "held_out_score_", np.nan) for one in self.columns_]))
+            self.levels_ = self._fallen(*counted(sample_weight, X=X, Y=values, Z=Z))
+        return self
+
+    def _fallen(self, X: Any, values: Array, Z: Any) -> Array:
+        """Where each column of some rows fell in its predicted distribution, by rank, (rows, q)."""
+        some = some_rows(len(values), seed_of(self.random_state), MAX_ROWS)
+        x, z = (None if part is None else taken(rows_of(part, name), some) for name, part in (("X", X), ("Z", Z)))
+        fell = zip(self.columns_, values[some].T, strict=True)
+        ranks = [rankdata(one.given(x, Z=z).pit(column, spread(column))) for one, column in fell]
+        return (np.column_stack(ranks) - 0.5) / len(some)
+
+    def given(
+        self, X: Any, prior: Any = None, Z: Any = None, aligned: bool = False, calibrated: bool = True
+    ) -> Conditional:
+        """The distribution of Y for each row of X, as in `ModalDecomposition.given`.
+
+        With another prior, the columns of a Y of several are those of the joint distribution.
+        """
+        given = super().given(X, prior, Z, aligned, calibrated)
+        if prior is not None or not hasattr(self, "columns_"):
+            return given
+        columns = (column.given(X, None, Z, aligned, calibrated) for column in self.columns_)
+        return given.with_columns(columns, self.levels_)
 
     def predict_interval(self, X: Any, level: float = 0.9, Z: Any = None) -> Array:
-        """Lower and upper end, (n, 2), of intervals that hold y with probability `level`."""
+        """Lower and upper end, (n, 2), of intervals that hold y with probability `level`; (n, q, 2) of q columns."""
         return self.given(X, Z=Z).interval(level)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, Z: Any = None) -> float:  # type: ignore[override]
         """Coefficient of determination R^2 of the means."""
-        return self._mean_score(r2_score, self._as_y(y), self.predict(X, Z), sample_weight)
+        return self._mean_score(r2_score, self._as_y(y), self.predict(X, Z=Z), sample_weight)
 
     def _judged(self, given: Conditional, values: np.ndarray) -> float:
         return float(r2_score(values, given.mean()))
 
     def _as_y(self, y: Any) -> Any:
-        values = _one_column(y)
-        column = column_of("y", RawColumn(values), "the target")
-        if column.kind != "number" or column.form:
-            raise ValueError(
-                f"A regressor needs numbers as y, got {_example(values)}. Convert them, or use FeatureClassifier for "
-                "labels."
+        """Numbers, (n,) or (n, q)."""
+        if len(shape_of(y, "y")) != 2 or shape_of(y, "y")[1] < 2:
+            return _numbers(_one_column(y), "y")
+        columns, _ = columns_of(rows_of(y, "y"), "y")
+        return np.column_stack([_numbers(part.values, f"Column {name!r} of y") for name, part in columns.items()])
+
+    def _seen_y(self, y: Any) -> Any:
+        """Columns of a frame keep their names."""
+        values = super()._seen_y(y)
+        if values.ndim > 1:
+            named = zip(self.y_variable_.columns, columns_of(rows_of(y, "y"), "y")[0], strict=True)
+            self.y_variable_ = replace(
+                self.y_variable_, columns=tuple(replace(column, name=name) for column, name in named)
             )
-        if column.missing:
-            raise ValueError("Input y contains NaN or other missing values. Drop these rows.")
-        if column.origin:
-            raise ValueError(
-                "y holds whole numbers beyond 2**53 that are one and the same as floats, which is what predictions "
-                "are. Subtract what they have in common, such as y - y.min()."
-            )
-        return in_units(values, 0, 0)
+        return values
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        return replace(tags, target_tags=replace(tags.target_tags, multi_output=True))
+
+
+def _numbers(values: np.ndarray, name: str) -> Array:
+    """Finite numbers as floats, (n,)."""
+    column = column_of("y", RawColumn(values), "the target")
+    if column.kind != "number" or column.form:
+        raise ValueError(
+            f"A regressor needs numbers as y, got {_example(values)}. Convert them, or use FeatureClassifier for "
+            "labels."
+        )
+    if column.missing:
+        raise ValueError(f"Input {name} contains NaN or other missing values. Drop these rows.")
+    if column.origin:
+        raise ValueError(
+            f"{name} holds whole numbers beyond 2**53 that are one and the same as floats, which is what predictions "
+            "are. Subtract what they have in common, such as y - y.min()."
+        )
+    return in_units(values, 0, 0)
+
+
+def _weighted(classes: np.ndarray, counts: np.ndarray, weight: Any) -> Array:
+    """The prior of each class, where each of its rows counts by a weight."""
+    if isinstance(weight, str) and weight == "balanced":
+        return np.full(len(classes), 1 / len(classes))
+    known = classes.tolist()
+    if not isinstance(weight, Mapping) or any(label not in known for label in weight):
+        raise ValueError(
+            "`class_weight` must be 'balanced', None, or a mapping from labels of y to weights, got "
+            f"{shown(weight)}. The labels are {shown(known)}."
+        )
+    prior = counts * as_real([weight.get(label, 1.0) for label in known], "class_weight")
+    if not np.isfinite(prior).all() or (prior < 0).any() or not prior.any():
+        raise ValueError(
+            f"Weights in `class_weight` must be finite, not negative, and not all 0, got {shown(weight)}. Correct them."
+        )
+    return np.asarray(prior / prior.sum())
 
 
 def _accuracy(labels: np.ndarray, predicted: np.ndarray, sample_weight: Array | None) -> float:
