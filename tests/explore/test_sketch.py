@@ -169,7 +169,7 @@ def test_arrow_types_as_numbers_and_codes(case, keep):
     (batch,) = found.typed_batches(source)
     if kind == "label":
         codes, texts = batch["c"]
-        assert codes.dtype == np.int64
+        assert codes.dtype.kind == "i"
         assert [texts[code] if code >= 0 else None for code in codes] == expected
     else:
         assert_array_equal(batch["c"], expected)

@@ -16,7 +16,6 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from featgeo.explore.cells import Cells
 from featgeo.geometry.validation import Array
@@ -202,23 +201,23 @@ class Counts:
         """
         joint = []
         for group in self.groups:
-            place = cells[group[0]].copy()
+            place = cells[group[0]].astype(np.int32)
             for i in group[1:]:
                 place *= self.columns[i].size
                 place += cells[i]
             joint.append(place)
-        one = torch.ones(len(folds), dtype=torch.int32)
-        with_fold, place = np.empty((2, len(folds)), dtype=np.int64)
+        with_fold, place = np.empty((2, len(folds)), dtype=np.int32)
         for a, own in enumerate(joint):
             np.add(np.multiply(folds, self._sizes[a], out=with_fold), own, out=with_fold)
-            self._group_sums(a, a).scatter_add_(0, torch.from_numpy(with_fold), one)
+            self._add_places(a, a, with_fold)
             for b in range(a + 1, len(joint)):
                 np.add(np.multiply(with_fold, self._sizes[b], out=place), joint[b], out=place)
-                self._group_sums(a, b).scatter_add_(0, torch.from_numpy(place), one)
+                self._add_places(a, b, place)
 
-    def _group_sums(self, a: int, b: int) -> Tensor:
-        """The table of two groups as torch adds to it in place, one entry after the other."""
-        return torch.from_numpy(self._group_table(a, b).reshape(-1).view(np.int32))
+    def _add_places(self, a: int, b: int, place: np.ndarray) -> None:
+        """Count rows by their place in the table of two groups: torch counts places of 32 bits as they are."""
+        table = torch.from_numpy(self._group_table(a, b).reshape(-1).view(np.int32))
+        table += torch.bincount(torch.from_numpy(place), minlength=len(table))
 
     def add_values(self, numbers: Sequence[Array]) -> None:
         """Sum some rows of all number columns, (n,) each; NaN where missing, what is infinite does not count."""

@@ -96,10 +96,18 @@ def judged(sigma: Array, both: Array, of_f: Array, of_g: Array) -> tuple[Array, 
 
 
 def leading(cores: Array) -> tuple[Array, Array, Array]:
-    """The leading modes of each of many cores, (..., n_f, n_g): left, sigma (..., m) and right."""
-    u, sigma, vt = np.linalg.svd(cores, full_matrices=False)
-    m = min(MOST_MODES, sigma.shape[-1])
-    return u[..., :m], sigma[..., :m].clip(max=1), vt[..., :m, :].swapaxes(-1, -2)
+    """The leading modes of each of many cores, (..., n_f, n_g): left, sigma (..., m) and right.
+
+    The shorter side comes from the eigenvectors of its Gram matrix, in half the time of a full decomposition, the longer
+    one and sigma from the core itself, so that no digit of a strength is lost to its square. What has none is 0.
+    """
+    is_wide = cores.shape[-1] > cores.shape[-2]
+    core = cores.swapaxes(-1, -2) if is_wide else cores
+    short = np.linalg.eigh(core.swapaxes(-1, -2) @ core)[1][..., : -MOST_MODES - 1 : -1]
+    long = core @ short
+    sigma = np.sqrt(np.square(long).sum(axis=-2))
+    long = np.divide(long, sigma[..., None, :], out=np.zeros_like(long), where=sigma[..., None, :] > COLLINEAR)
+    return (short, sigma.clip(max=1), long) if is_wide else (long, sigma.clip(max=1), short)
 
 
 def chosen_modes(batch: Batch, columns: Sequence[tuple[Cells, Cells]]) -> tuple[Modes, np.ndarray, Array, Array]:

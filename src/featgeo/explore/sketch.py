@@ -26,6 +26,7 @@ from featgeo.explore.values import (
     ISO_ZONED,
     Missing,
     Numbers,
+    Repeated,
     as_plain,
     codes_of,
     dates_of,
@@ -101,7 +102,7 @@ class ColumnSketch:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Batches of a source as the first pass read them: float64 (n,), or int32 ids (n,) and the texts they refer to."""
+    """Batches of a source as the first pass read them: numbers (n,), or ids (n,) and the texts they refer to."""
 
     source: Source
     batches: tuple[dict[str, Any], ...]
@@ -136,7 +137,7 @@ class Sketch:
         """
         if self._kept is not None and self._kept.source is source:
             for kept in self._kept.batches:
-                yield {name: _unpacked(part) for name, part in kept.items()}
+                yield dict(kept)
             if unread is not None:
                 unread.update({name: column.n_words for name, column in self.columns.items() if column.kind != "label"})
             return
@@ -198,8 +199,8 @@ def typed(batch: Any, sketch: Sketch, unread: Counter[str] | None = None) -> dic
         unread: Counts, by column, of values that are no numbers or no dates; it is added to.
 
     Returns:
-        By name: float64 (n,) of numbers and dates, NaN where missing; of labels int64 codes (n,), -1 where missing, and
-        the list of texts that they refer to, which is of this batch alone.
+        By name: float64 (n,) of numbers and dates, or what NumPy takes for it (`Repeated`), NaN where missing; of labels
+        whole codes (n,), -1 where missing, and the list of texts that they refer to, which is of this batch alone.
     """
     missing = _missing(sketch.missing_values)
     found: dict[str, Any] = {}
@@ -226,13 +227,10 @@ def _lengths(batches: list[dict[str, Any]]) -> list[int]:
     return [len(next(iter(parts.values()))) for parts in batches]
 
 
-def _ids(part: np.ndarray) -> np.ndarray:
+def _ids(part: Any) -> np.ndarray:
     """Ids of labels; numbers are from batches without a value, before anything was known of the column."""
-    return part if part.dtype == np.int32 else np.full(len(part), -1, np.int32)
-
-
-def _unpacked(part: Any) -> Any:
-    return part if isinstance(part, np.ndarray) else (part[0].astype(np.int64), part[1])
+    is_label = isinstance(part, np.ndarray) and part.dtype.kind == "i"
+    return part if is_label else np.full(len(part), -1, np.int8)
 
 
 def _checked(types: Mapping[str, str], source: Source) -> dict[str, str]:
@@ -331,7 +329,7 @@ class _Column:
         self.numbers, self.labels = NumberTally(), LabelTally(missing)
         self._sample: list[np.ndarray] = []
 
-    def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray:
+    def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray | Repeated:
         """Add a batch whose first row has number `start`; returns what is kept of it: values, or ids of labels."""
         array = as_plain(array)
         if self.way == "number" and not may_be_numbers(array):
@@ -353,7 +351,7 @@ class _Column:
         """Keep some of the rows of the sample."""
         self._sample = [np.concatenate(self._sample)[stay]]
 
-    def _add_numbers(self, array: Any, start: int) -> Array | None:
+    def _add_numbers(self, array: Any, start: int) -> Array | Repeated | None:
         values, unread = numbers_of(array, self._missing)
         if unread is not None:
             self._note(array, unread, start)
@@ -376,7 +374,7 @@ class _Column:
         else:
             self._sample = [np.full(len(part), -1, np.int32) for part in self._sample]
 
-    def _add_dates(self, array: Any, start: int) -> Array | None:
+    def _add_dates(self, array: Any, start: int) -> Array | Repeated | None:
         """Read dates in the form that fits; others that fit all values so far, too, are not forgotten."""
         read = self._readings(array)
         seen = {form: int((~np.isnan(values)).sum()) for form, (values, _) in read.items()}

@@ -61,21 +61,25 @@ def split(sums: Array, rows: Array) -> Array:
     start, stop = (np.full((n, n_cells - 1), first + end) for end in (0, n_cells))  # of the interval of each cut
     cuts = first + np.arange(1, n_cells)  # that can be made
     cells = first + np.arange(n_cells)
+    gains = _gains(before, held, (start, cuts, stop))
     result = np.zeros((n_steps(n_cells), n, n_cells))
     for function in result:
-        best = _gains(before, held, (start, cuts, stop)).argmax(axis=1)[:, None]
+        best = gains.argmax(axis=1)[:, None]
         made, low, high = (np.take_along_axis(each, best, axis=1) for each in (cuts, start, stop))
         n_low, n_high = held.take(made) - held.take(low), held.take(high) - held.take(made)
         apart = np.sqrt(n_low * n_high * (n_low + n_high) / np.maximum(held[:, -1:], 1.0))
         own = np.where(cells < made, n_high, -n_low) * ((cells >= low) & (cells < high))
         np.divide(own, apart, out=function, where=apart > 0)
-        stop = np.where((start == low) & (cuts < made), made, stop)
-        start = np.where((start == low) & (cuts >= made), made, start)
+        inside = start == low
+        np.copyto(stop, made, where=inside & (cuts < made))
+        np.copyto(start, made, where=inside & (cuts >= made))
+        new = np.flatnonzero(inside)  # cuts of the two parts; nothing changes for others
+        gains.put(new, _gains(before, held, (start.take(new), cuts.take(new), stop.take(new))))
     return result.transpose(1, 2, 0)
 
 
 def _gains(before: Array, held: Array, interval: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Array:
-    """How much more the two parts of an interval tell than the whole does, for each cut, (N, a - 1).
+    """How much more the two parts of an interval tell than the whole does, for each of some cuts, of any shape.
 
     Args:
         before: Sums over all rows before each cell, in each direction, (k, N, a + 1).
