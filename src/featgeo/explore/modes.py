@@ -86,11 +86,11 @@ def judged(sigma: Array, both: Array, of_f: Array, of_g: Array) -> tuple[Array, 
         of_f: Of f with f.
         of_g: Of g with g.
     """
-    own = np.einsum("pfmm->pfm", both)
+    own, own_f, own_g = (np.diagonal(each, axis1=2, axis2=3) for each in (both, of_f, of_g))
     # The energy of the first i modes is the sum over a leading square.
-    square = np.einsum("pfi,pfj,pfij->pfij", sigma, sigma, of_f * of_g).cumsum(axis=2).cumsum(axis=3)
-    scores = (sigma * own).cumsum(axis=2) - np.einsum("pfmm->pfm", square) / 2
-    spread = np.sqrt(np.maximum(np.einsum("pfmm->pfm", of_f) * np.einsum("pfmm->pfm", of_g), 0))
+    square = (sigma[..., None] * sigma[..., None, :] * of_f * of_g).cumsum(axis=2).cumsum(axis=3)
+    scores = (sigma * own).cumsum(axis=2) - np.diagonal(square, axis1=2, axis2=3) / 2
+    spread = np.sqrt(np.maximum(own_f * own_g, 0))
     correlation = np.divide(own, spread, out=np.zeros_like(own), where=spread > COLLINEAR)
     return np.concatenate([np.zeros_like(scores[..., :1]), scores], axis=2), correlation
 
@@ -98,15 +98,15 @@ def judged(sigma: Array, both: Array, of_f: Array, of_g: Array) -> tuple[Array, 
 def leading(cores: Array) -> tuple[Array, Array, Array]:
     """The leading modes of each of many cores, (..., n_f, n_g): left, sigma (..., m) and right.
 
-    The shorter side comes from the eigenvectors of its Gram matrix, in half the time of a full decomposition, the longer
-    one and sigma from the core itself, so that no digit of a strength is lost to its square. What has none is 0.
+    The shorter side comes from the eigenvectors of its Gram matrix, in half the time of a full decomposition, the
+    longer one and sigma from the core itself, so that no digit of a strength is lost to its square. What has none is 0.
     """
     is_wide = cores.shape[-1] > cores.shape[-2]
     core = cores.swapaxes(-1, -2) if is_wide else cores
     short = np.linalg.eigh(core.swapaxes(-1, -2) @ core)[1][..., : -MOST_MODES - 1 : -1]
     long = core @ short
     sigma = np.sqrt(np.square(long).sum(axis=-2))
-    long = np.divide(long, sigma[..., None, :], out=np.zeros_like(long), where=sigma[..., None, :] > COLLINEAR)
+    long /= np.where(sigma > COLLINEAR, sigma, np.inf)[..., None, :]
     return (short, sigma.clip(max=1), long) if is_wide else (long, sigma.clip(max=1), short)
 
 

@@ -202,10 +202,9 @@ def estimates_of(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Estimates:
 def missing_pvalues(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Array:
     """That being missing in either column does not depend on the other, (P,); NaN where too few rows are, or all."""
     fewest = in_force.get().rows_a_function
-    rows = [counts.single(i).sum(axis=0) for i in range(len(counts.columns))]
     can = [  # a part of a date is missing where the date is, and would say the same again
         min(own[-1], own[:-1].sum()) >= fewest and not column.parent
-        for own, column in zip(rows, counts.columns, strict=True)
+        for own, column in zip(counts.rows, counts.columns, strict=True)
     ]
     scores, count = np.zeros(len(pairs)), np.zeros(len(pairs))
     for every in (pairs, [(j, i) for i, j in pairs]):

@@ -199,8 +199,8 @@ def typed(batch: Any, sketch: Sketch, unread: Counter[str] | None = None) -> dic
         unread: Counts, by column, of values that are no numbers or no dates; it is added to.
 
     Returns:
-        By name: float64 (n,) of numbers and dates, or what NumPy takes for it (`Repeated`), NaN where missing; of labels
-        whole codes (n,), -1 where missing, and the list of texts that they refer to, which is of this batch alone.
+        By name: float64 (n,) of numbers and dates, or what NumPy takes for it (`Repeated`), NaN where missing; of
+        labels whole codes (n,), -1 where missing, and the list of texts that they refer to, of this batch alone.
     """
     missing = _missing(sketch.missing_values)
     found: dict[str, Any] = {}
@@ -362,7 +362,7 @@ class _Column:
                 self._turn_to("date" if none and may_be_dates(array, self._missing) else "label")
                 return None
         if self._digits is not None:
-            self._digits.add(array)
+            self._digits.add(array, self._missing)
         self.numbers.add(values)
         return values
 
@@ -519,14 +519,16 @@ class _Digits:
         self._length: int | None = None
         self._may_be, self._has_zero = True, False
 
-    def add(self, array: Any) -> None:
-        """Look at texts that are numbers."""
+    def add(self, array: Any, missing: Missing) -> None:
+        """Look at texts that are numbers, or missing."""
         if not self._may_be or pa.types.is_null(array.type):
             return
         if pa.types.is_floating(array.type):  # texts of several lengths came as numbers
             self._may_be = False
             return
-        texts = array.dictionary if pa.types.is_dictionary(array.type) else array
+        texts = array
+        if pa.types.is_dictionary(array.type):
+            texts = array.dictionary.filter(missing.out_of(array.dictionary).is_valid())
         lengths = pc.min_max(pc.binary_length(texts)).as_py()
         if lengths["min"] is None:
             return
