@@ -159,21 +159,24 @@ class Cells:
                 break
         return texts
 
-    def functions(self, counts: Array) -> Array:
+    def functions(self, counts: Array, most: int | None = None) -> Array:
         """Orthonormal functions on the cells under their counts, from smooth to rough, (size, d); 0 where none is.
 
         As many as are ever looked at: all of a column of few values, else as many as its finest resolution.
 
         Args:
             counts: Rows in each cell, (size,); the missing cell does not count.
+            most: How many of them are wanted, the smoothest; None for all.
         """
         counts = np.asarray(counts, dtype=np.float64)[: self.n_values]
         seen = np.flatnonzero(counts)
         root = np.sqrt(counts[seen] / max(counts.sum(), 1.0))
         d = min(max(len(seen) - 1, 0), self.resolutions[-1])
-        result = np.zeros((self.size, d))
         if d:
             start = np.eye(len(seen)) if self.kind == "label" else _waves(np.cumsum(root**2) - root**2 / 2, d)
+        d = d if most is None else min(d, most)
+        result = np.zeros((self.size, d))
+        if d:
             vectors = np.column_stack([root, start[:, :d] * root[:, None]])
             basis, triangle = np.linalg.qr(vectors)
             sign = np.where(np.diag(triangle) < 0, -1.0, 1.0)

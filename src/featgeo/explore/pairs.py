@@ -10,6 +10,7 @@ import numpy as np
 
 from featgeo.explore.batches import Batch, alike
 from featgeo.explore.cells import Cells
+from featgeo.explore.classic import classic_of
 from featgeo.explore.counting import Counts
 from featgeo.explore.modes import MOST_MODES, Modes, chosen_modes
 from featgeo.explore.tails import cauchy_score, cauchy_tail
@@ -34,6 +35,7 @@ class Estimates:
         forward: Share of the second column's variance that the first one tells on held-out rows.
         backward: Share of the first column's that the second one tells.
         pvalue: That the two are independent.
+        classic: Cramér's V of labels, the correlation ratio of others.
     """
 
     rows: Array
@@ -47,10 +49,11 @@ class Estimates:
     forward: Array
     backward: Array
     pvalue: Array
+    classic: Array
 
     @classmethod
-    def of(cls, batch: Batch, columns: Sequence[tuple[Cells, Cells]]) -> Estimates:
-        """Of the pairs of a batch, whose columns are these."""
+    def of(cls, batch: Batch, columns: Sequence[tuple[Cells, Cells]], are_labels: np.ndarray) -> Estimates:
+        """Of the pairs of a batch, whose columns are these; of which some count as labels, one of two at least, (P, 2)."""
         modes, n_modes, scores, correlation = chosen_modes(batch, columns)
         least_one = np.maximum(n_modes, 1)
         kept = np.arange(MOST_MODES) < least_one[:, None]
@@ -69,6 +72,7 @@ class Estimates:
             _told(batch, modes, kept, [pair[1] for pair in columns], 1),
             _told(batch, modes, kept, [pair[0] for pair in columns], 0),
             batch.pvalues(),
+            classic_of(batch.tables.sum(axis=1), are_labels),
         )
 
     @classmethod
@@ -186,10 +190,14 @@ def estimates_of(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Estimates:
     # The larger column comes first, so that more tables are of one shape.
     turned = np.array([counts.columns[i].n_values < counts.columns[j].n_values for i, j in pairs], dtype=bool)
     ordered = [(j, i) if turn else (i, j) for (i, j), turn in zip(pairs, turned, strict=True)]
+    is_label = [column.kind == "label" for column in counts.columns]
+    are_labels = np.array([(is_label[i], is_label[j] or not is_label[i]) for i, j in pairs]).reshape(-1, 2)
+    are_labels[turned] = are_labels[turned, ::-1]
     order, parts = [], []
     for places in alike(counts, ordered):
         few = [ordered[place] for place in places]
-        parts.append(Estimates.of(Batch.of(counts, few), [(counts.columns[i], counts.columns[j]) for i, j in few]))
+        columns = [(counts.columns[i], counts.columns[j]) for i, j in few]
+        parts.append(Estimates.of(Batch.of(counts, few), columns, are_labels[places]))
         order += places
     joined, back = Estimates.joined(parts), np.argsort(order)
     found = Estimates(*(getattr(joined, one.name)[back] for one in fields(Estimates)))

@@ -166,9 +166,7 @@ def sample_batch(sketch: Sketch) -> dict[str, Any]:
     batch: dict[str, Any] = {}
     for column in sketch.columns.values():
         if column.kind == "label":
-            rare = len(column.labels)  # a text of its own, which no label is
-            codes = np.where(np.isnan(column.sample), -1, np.where(column.sample < 0, rare, column.sample))
-            batch[column.name] = codes.astype(np.int64), [*column.labels, OTHERS]
+            batch[column.name] = column.sample, [*column.labels, OTHERS]  # the last is no label: that of rare ones
         else:
             batch[column.name] = column.sample
     return batch
@@ -196,8 +194,12 @@ def repeated_rows(sketch: Sketch) -> tuple[int, int]:
     """
     if not all(column.labels_exact for column in sketch.columns.values()):
         return 0, 0
-    hashes = content_hash([column.sample for column in sketch.columns.values()], [])
-    return len(hashes) - len(np.unique(hashes)), len(hashes)
+    numbers, labels = (
+        [column.sample for column in sketch.columns.values() if (column.kind == "label") == is_label]
+        for is_label in (False, True)
+    )
+    hashes = np.sort(content_hash(numbers, labels))
+    return int(np.sum(hashes[1:] == hashes[:-1])), len(hashes)
 
 
 def counted(

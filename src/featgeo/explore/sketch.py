@@ -60,8 +60,9 @@ class ColumnSketch:
         original: Its type as it was handed in, for reports.
         n_rows: Of the table.
         n_missing: Rows without a value, those that could not be read as asked included.
-        sample: Its values in the rows of the sample, float64 (m,), NaN where missing; dates in microseconds since 1970;
-            of labels their places in the order of `labels`, -1 for those that are too rare to be there.
+        sample: Its values in the rows of the sample, (m,): float64, NaN where missing; dates in microseconds since 1970;
+            of labels whole places in the order of `labels`, -1 where missing, one beyond all of them for those that are
+            too rare to be there.
         labels: Labels with their counts, the most frequent first; empty for numbers and dates.
         labels_exact: Whether all labels are there, with their exact counts.
         labels_error: By how much counts are too small, at most; 0 where they are exact.
@@ -490,11 +491,12 @@ class _Column:
         tally = self.labels
         order = np.argsort(-tally.counts, kind="stable")[: int((tally.counts > 0).sum())]
         texts = tally.texts.take(pa.array(order))
-        ranks = np.full(len(tally.texts) + 2, -1.0)  # ids -2 and -1 are those that were forgotten, and missing ones
-        ranks[order], ranks[-1] = np.arange(len(order)), np.nan
+        # Ids -2 and -1 are those that were forgotten, and missing ones.
+        ranks = np.full(len(tally.texts) + 2, len(order), dtype=np.min_scalar_type(-len(order) - 1))
+        ranks[order], ranks[-1] = np.arange(len(order)), -1
         n_words = self._count_words(texts, tally.counts[order]) if self._examples else 0
         return {
-            "sample": ranks[sample],
+            "sample": ranks.take(sample),
             "labels": dict(zip(texts.to_pylist(), tally.counts[order].tolist(), strict=True)),
             "labels_exact": tally.error == 0,
             "labels_error": tally.error,
