@@ -159,7 +159,7 @@ class Cells:
                 break
         return texts
 
-    def functions(self, counts: Array, most: int | None = None) -> Array:
+    def functions(self, counts: np.ndarray, most: int | None = None) -> Array:
         """Orthonormal functions on the cells under their counts, from smooth to rough, (size, d); 0 where none is.
 
         As many as are ever looked at: all of a column of few values, else as many as its finest resolution.

@@ -79,7 +79,7 @@ class Counts:
             scale: The same.
         """
         folds = in_force.get().folds
-        most = min(GROUP_CELLS, int(np.sqrt(n_rows / folds) / 2) + 1)  # tables have fewer cells than there are rows
+        most = min(GROUP_CELLS, int(np.sqrt(n_rows / folds) / 3) + 1)  # tables have far fewer cells than there are rows
         groups: list[list[int]] = []
         sizes: list[int] = []
         for i in sorted(range(len(columns)), key=lambda i: -columns[i].size):

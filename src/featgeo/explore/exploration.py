@@ -287,10 +287,8 @@ class Exploration(Shown):
         """What people know: Pearson's correlation of numbers, Cramér's V of labels, the correlation ratio of both."""
         pearson = self.counts.pearson()
         values = np.array([pearson.get(pair, own) for pair, own in zip(pairs, of_labels, strict=True)])
-        kinds = [
-            "pearson" if pair in pearson else ("ratio", "cramer")[all(self.counts.columns[i].kind == "label" for i in pair)]
-            for pair in pairs
-        ]
+        labels = {i for i, column in enumerate(self.counts.columns) if column.kind == "label"}
+        kinds = ["pearson" if pair in pearson else "cramer" if labels.issuperset(pair) else "ratio" for pair in pairs]
         return {"classic": values, "classic_kind": np.array(kinds, dtype=object)}
 
     def pair(self, a: str, b: str) -> PairDetail:

@@ -53,7 +53,7 @@ class Estimates:
 
     @classmethod
     def of(cls, batch: Batch, columns: Sequence[tuple[Cells, Cells]], are_labels: np.ndarray) -> Estimates:
-        """Of the pairs of a batch, whose columns are these; of which some count as labels, one of two at least, (P, 2)."""
+        """Of the pairs of a batch, whose columns are these, of which some count as labels, (P, 2)."""
         modes, n_modes, scores, correlation = chosen_modes(batch, columns)
         least_one = np.maximum(n_modes, 1)
         kept = np.arange(MOST_MODES) < least_one[:, None]

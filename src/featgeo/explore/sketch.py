@@ -60,9 +60,9 @@ class ColumnSketch:
         original: Its type as it was handed in, for reports.
         n_rows: Of the table.
         n_missing: Rows without a value, those that could not be read as asked included.
-        sample: Its values in the rows of the sample, (m,): float64, NaN where missing; dates in microseconds since 1970;
-            of labels whole places in the order of `labels`, -1 where missing, one beyond all of them for those that are
-            too rare to be there.
+        sample: Its values in the rows of the sample, (m,): float64, NaN where missing, dates in microseconds since
+            1970; of labels places in the order of `labels`, -1 where missing, one beyond all of them for those that
+            are too rare to be there.
         labels: Labels with their counts, the most frequent first; empty for numbers and dates.
         labels_exact: Whether all labels are there, with their exact counts.
         labels_error: By how much counts are too small, at most; 0 where they are exact.
