@@ -99,7 +99,7 @@ def leading(cores: Array) -> tuple[Array, Array, Array]:
     """The leading modes of each of many cores, (..., n_f, n_g): left, sigma (..., m) and right.
 
     The shorter side comes from the eigenvectors of its Gram matrix, in half the time of a full decomposition, the
-    longer one and sigma from the core itself, so that no digit of a strength is lost to its square. What has none is 0.
+    longer one and sigma from the core itself: so no sigma is the root of what was rounded. A mode without one is 0.
     """
     is_wide = cores.shape[-1] > cores.shape[-2]
     core = cores.swapaxes(-1, -2) if is_wide else cores

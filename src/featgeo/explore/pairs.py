@@ -98,12 +98,14 @@ def standard_error(batch: Batch, modes: Modes, mode: int = 0) -> Array:
 def _information(batch: Batch, modes: Modes, kept: np.ndarray) -> Array:
     """Mean log density ratio of held-out rows under the modes of the others, (P,)."""
     sigma = modes.fold_sigma * kept[:, None]
-    ratio = 1 + (modes.fold_f * sigma[:, :, None]) @ modes.fold_g.swapaxes(2, 3)
-    ratio = np.maximum(ratio, in_force.get().least_ratio)
+    ratio = (modes.fold_f * sigma[:, :, None]) @ modes.fold_g.swapaxes(2, 3)
+    ratio += 1
+    np.maximum(ratio, in_force.get().least_ratio, out=ratio)
     n = np.maximum(batch.n_rows, 1.0)
     of_f, of_g = (margin.sum(axis=1) / np.maximum(batch.n_rows.sum(axis=1), 1.0)[:, None] for margin in batch.margins)
-    norm = np.einsum("pa,pfab,pb->pf", of_f, ratio, of_g)
-    means = np.einsum("pfab,pfab->pf", batch.tables, np.log(ratio)) / n - np.log(np.where(norm > 0, norm, 1.0))
+    norm = (of_f[:, None, None] @ ratio @ of_g[:, None, :, None])[..., 0, 0]
+    np.log(ratio, out=ratio)
+    means = np.einsum("pfab,pfab->pf", batch.tables, ratio) / n - np.log(np.where(norm > 0, norm, 1.0))
     return np.sum(means * batch.n_rows, axis=1) / np.maximum(batch.n_rows.sum(axis=1), 1.0)
 
 
