@@ -8,7 +8,9 @@ import pytest
 from scipy import stats
 
 import featgeo as fg
+from featgeo.explore.classic import classic_of
 from featgeo.explore.discoveries import benjamini_hochberg
+from featgeo.explore.modes import MOST_MODES, leading
 
 
 def by_names(exploration):
@@ -121,3 +123,29 @@ def test_rates_are_those_of_scipy():
     assert np.allclose(
         benjamini_hochberg(pvalues, any_dependence=True), stats.false_discovery_control(pvalues, method="by")
     )
+
+
+@pytest.mark.parametrize("shape", [(30, 12), (12, 30), (9, 9), (3, 20)])
+def test_leading_modes_are_singular_vectors(shape):
+    rng = np.random.default_rng(sum(shape))
+    left, right = (np.linalg.qr(rng.standard_normal((4, n, 3)))[0] for n in shape)
+    strengths = np.array([0.9, 1e-3, 1e-6])  # and no others: a square root of rounding would be 1e-8
+    u, sigma, v = leading(left * strengths @ right.swapaxes(1, 2))
+    assert sigma.shape == (4, min(MOST_MODES, *shape))
+    assert sigma[:, :3] == pytest.approx(np.tile(strengths, (4, 1)), rel=1e-9)
+    assert np.abs(sigma[:, 3:]).max(initial=0.0) < 1e-9
+    for found, true in ((u, left), (v, right)):
+        assert np.abs(np.einsum("pak,pak->pk", found[..., :3], true)) == pytest.approx(np.ones((4, 3)), abs=1e-8)
+
+
+def test_what_people_know_is_that_of_scipy_whatever_cells_are_empty():
+    rng = np.random.default_rng(5)
+    tables = np.zeros((3, 6, 7))
+    tables[:, :4, 1:6] = rng.integers(1, 30, (3, 4, 5))
+    cramer, by_row, by_column = classic_of(tables, np.array([[True, True], [True, False], [False, True]]))
+    assert cramer == pytest.approx(stats.contingency.association(tables[0, :4, 1:6].astype(int), "cramer"))
+    for found, table in ((by_row, tables[1]), (by_column, tables[2].T)):
+        labels, values = (np.repeat(at.ravel(), table.astype(int).ravel()) for at in np.indices(table.shape))
+        ranks = pd.Series(stats.rankdata(values))
+        means = ranks.groupby(labels).transform("mean")
+        assert found**2 == pytest.approx(means.var() / ranks.var())

@@ -12,8 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from featgeo.explore import delimited, reading, tallies
 from featgeo.explore import sketch as sketches
+from featgeo.explore.cells import Cells
 from featgeo.explore.reading import open_source
 from featgeo.explore.sketch import sketch, typed
+from featgeo.explore.values import Repeated
 
 
 def column_of(values, **options):
@@ -169,7 +171,7 @@ def test_arrow_types_as_numbers_and_codes(case, keep):
     (batch,) = found.typed_batches(source)
     if kind == "label":
         codes, texts = batch["c"]
-        assert codes.dtype == np.int64
+        assert codes.dtype.kind == "i"
         assert [texts[code] if code >= 0 else None for code in codes] == expected
     else:
         assert_array_equal(batch["c"], expected)
@@ -260,7 +262,7 @@ def test_frequent_labels_are_never_lost_among_many(monkeypatch):
         assert true[label] - column.labels_error <= count <= true[label]
     heavy = list(column.labels)
     for place, value in zip(column.sample, values, strict=True):
-        assert place == -1 or heavy[int(place)] == value
+        assert place == len(heavy) or heavy[int(place)] == value
     assert (column.sample[values == "often"] == 0).all()
 
 
@@ -274,6 +276,7 @@ def test_many_labels_are_read_again_in_the_second_pass(monkeypatch):
 
 def test_memory_that_runs_out_changes_no_value(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "_block_size", lambda row: 1 << 12)
+    monkeypatch.setattr(delimited, "GATHERED_ROWS", 1 << 7)
     frame = mixed_table(2_000)
     path = tmp_path / "t.csv"
     frame.assign(late=["", *["1"] * 1_998, "word"]).to_csv(path, index=False)
@@ -337,3 +340,36 @@ def test_a_dictionary_of_a_whole_file_counts_what_is_there():
 def test_dates_are_no_words_among_numbers(values):
     column = column_of(values * 10)
     assert (column.kind, column.n_words, column.examples, column.n_missing) == ("date", 0, (), 10)
+
+
+def test_numbers_that_repeat_are_those_that_do_not():
+    rng = np.random.default_rng(8)
+    values = rng.choice([-np.inf, -2.5, -0.0, 0.0, 7.0, np.nan], 5_000, p=[0.01, 0.3, 0.1, 0.1, 0.29, 0.2])
+    source = open_source(pd.DataFrame({"c": values}))
+    found = sketch(source)
+    (batch,) = found.typed_batches(source)
+    assert isinstance(batch["c"], Repeated)
+    assert_array_equal(batch["c"], values)
+    column, finite = found.columns["c"], values[np.isfinite(values)]
+    assert (column.n_missing, column.n_infinite) == (np.isnan(values).sum(), np.isinf(values).sum())
+    assert (column.minimum, column.maximum, column.whole) == (-np.inf, 7.0, False)
+    assert (column.mean, column.std) == pytest.approx((finite.mean(), finite.std(ddof=1)), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_edges", [0, 1, 6, 7, 8, 255])
+def test_cells_of_numbers_are_found_as_by_searching(n_edges):
+    rng = np.random.default_rng(n_edges)
+    edges = np.sort(rng.standard_normal(n_edges))
+    values = np.r_[rng.standard_normal(40_000), edges, np.inf, -np.inf]
+    cells = Cells("c", "number", edges, np.zeros(n_edges + 1))
+    assert_array_equal(cells.of_numbers(values), np.searchsorted(edges, values))
+    assert_array_equal(cells.of_numbers(np.array([np.nan])), n_edges + 1)
+
+
+def test_digits_that_repeat_are_names_though_some_are_missing(tmp_path):
+    codes = np.array(["01234", "", "98765", "NA"])[np.random.default_rng(2).integers(0, 4, 3_000)]
+    pd.DataFrame({"zip": codes, "row": range(3_000)}).to_csv(tmp_path / "t.csv", index=False)
+    column = sketch(open_source(tmp_path / "t.csv")).columns["zip"]
+    assert column.kind == "label"
+    assert set(column.labels) == {"01234", "98765"}
+    assert column.n_missing == np.isin(codes, ["", "NA"]).sum()

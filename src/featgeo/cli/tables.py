@@ -88,7 +88,7 @@ def _chosen_rows(batches: Iterator[dict[str, Any]], chosen: np.ndarray | None) -
     """Values of each column, labels as texts, at all rows or at those with the given numbers, sorted."""
     start = 0
     for batch in batches:
-        plain = {name: part if isinstance(part, np.ndarray) else _texts(*part) for name, part in batch.items()}
+        plain = {name: _texts(*part) if isinstance(part, tuple) else np.asarray(part) for name, part in batch.items()}
         end = start + len(next(iter(plain.values())))
         if chosen is not None:
             here = chosen[np.searchsorted(chosen, start) : np.searchsorted(chosen, end)] - start
@@ -207,6 +207,7 @@ class AsTheModelKnows:
             values, unread = dates_of(array, form, _MISSING)
         else:
             values, unread = numbers_of(array, _MISSING)
+        values = np.asarray(values)
         self.unread[column.name] += 0 if unread is None else int(unread.sum())
         self.read[column.name] += int(np.sum(~np.isnan(values)))
         if column.kind == "date":

@@ -199,7 +199,7 @@ def _functions(counts: Counts, columns: Sequence[int], rows: Array) -> Array:
     for place, i in enumerate(columns):
         size, width = counts.columns[i].n_values, counts.functions[i].shape[1]
         result[place, :size, :width] = counts.functions[i][:-1]
-        every[place, :size] = counts.single(i).sum(axis=0)[:-1]
+        every[place, :size] = counts.rows[i][:-1]
     lost = ((rows == 0) & (every > 0)).any(axis=1)
     for place in np.flatnonzero(lost).tolist():
         column = counts.columns[columns[place]]

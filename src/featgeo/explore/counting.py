@@ -16,7 +16,6 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from featgeo.explore.cells import Cells
 from featgeo.geometry.validation import Array
@@ -80,7 +79,7 @@ class Counts:
             scale: The same.
         """
         folds = in_force.get().folds
-        most = min(GROUP_CELLS, int(np.sqrt(n_rows / folds) / 2) + 1)  # tables have fewer cells than there are rows
+        most = min(GROUP_CELLS, int(np.sqrt(n_rows / folds) / 3) + 1)  # tables have far fewer cells than there are rows
         groups: list[list[int]] = []
         sizes: list[int] = []
         for i in sorted(range(len(columns)), key=lambda i: -columns[i].size):
@@ -166,9 +165,11 @@ class Counts:
             yield self.groups[b][0], table
             return
         sizes = [self.columns[i].size for i in self.groups[b]]
+        turned = np.ascontiguousarray(table.transpose(2, 0, 1))  # sums of long rows are the fast ones
         for place, i in enumerate(self.groups[b]):
             shape = math.prod(sizes[:place]), sizes[place], math.prod(sizes[place + 1 :])
-            yield i, table.reshape(*table.shape[:2], *shape).sum(axis=(2, 4), dtype=table.dtype)
+            summed = turned.reshape(*shape, *turned.shape[1:]).sum(axis=(0, 2), dtype=table.dtype)
+            yield i, summed.transpose(1, 2, 0)
 
     def single(self, i: int) -> np.ndarray:
         """Rows in each cell of a column, by fold, (folds, size)."""
@@ -189,9 +190,14 @@ class Counts:
         return self._of(i, j)
 
     @cached_property
+    def rows(self) -> list[np.ndarray]:
+        """Rows in each cell of each column, (size,)."""
+        return [self.single(i).sum(axis=0) for i in range(len(self.columns))]
+
+    @cached_property
     def functions(self) -> list[Array]:
         """Orthonormal functions on the cells of each column, under all of its rows, (size, d); 0 where missing."""
-        return [column.functions(self.single(i).sum(axis=0)) for i, column in enumerate(self.columns)]
+        return [column.functions(rows) for column, rows in zip(self.columns, self.rows, strict=True)]
 
     def add(self, cells: Sequence[np.ndarray], folds: np.ndarray) -> None:
         """Count some rows.
@@ -202,23 +208,23 @@ class Counts:
         """
         joint = []
         for group in self.groups:
-            place = cells[group[0]].copy()
+            place = cells[group[0]].astype(np.int32)
             for i in group[1:]:
                 place *= self.columns[i].size
                 place += cells[i]
             joint.append(place)
-        one = torch.ones(len(folds), dtype=torch.int32)
-        with_fold, place = np.empty((2, len(folds)), dtype=np.int64)
+        with_fold, place = np.empty((2, len(folds)), dtype=np.int32)
         for a, own in enumerate(joint):
             np.add(np.multiply(folds, self._sizes[a], out=with_fold), own, out=with_fold)
-            self._group_sums(a, a).scatter_add_(0, torch.from_numpy(with_fold), one)
+            self._add_places(a, a, with_fold)
             for b in range(a + 1, len(joint)):
                 np.add(np.multiply(with_fold, self._sizes[b], out=place), joint[b], out=place)
-                self._group_sums(a, b).scatter_add_(0, torch.from_numpy(place), one)
+                self._add_places(a, b, place)
 
-    def _group_sums(self, a: int, b: int) -> Tensor:
-        """The table of two groups as torch adds to it in place, one entry after the other."""
-        return torch.from_numpy(self._group_table(a, b).reshape(-1).view(np.int32))
+    def _add_places(self, a: int, b: int, place: np.ndarray) -> None:
+        """Count rows by their place in the table of two groups: torch counts places of 32 bits as they are."""
+        table = torch.from_numpy(self._group_table(a, b).reshape(-1).view(np.int32))
+        table += torch.bincount(torch.from_numpy(place), minlength=len(table))
 
     def add_values(self, numbers: Sequence[Array]) -> None:
         """Sum some rows of all number columns, (n,) each; NaN where missing, what is infinite does not count."""
@@ -227,6 +233,11 @@ class Counts:
             z -= self.centre[:, None]
             z /= self.scale[:, None]
             there = np.isfinite(z)
+            if there.all():
+                for total, own in zip(self.values, (np.ones_like(z), z, z * z), strict=False):
+                    total += own.sum(axis=1, keepdims=True)
+                self.values[3] += z @ z.T
+                continue
             z[~there] = 0.0
             mask = there.astype(np.float64)
             for total, (a, b) in zip(self.values, ((mask, mask), (z, mask), (z * z, mask), (z, z)), strict=True):

@@ -1,7 +1,8 @@
 """Text with delimiters (CSV, TSV) as record batches of texts: nothing is taken from the head of a file but its layout.
 
 Fields come as strings, or as dictionaries of strings where values repeat: what they mean is for the whole file to say.
-Markers of missing values are null. Memory is set by the length of rows, never by that of the file.
+Markers of missing values are null, and stay as they are in dictionaries. Memory is set by the length of rows, never by
+that of the file.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import codecs
 import csv as text_csv
 import io
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,7 +25,9 @@ MISSING = (
 )  # fmt: skip
 DELIMITERS = (",", ";", "\t", "|")
 BLOCK = 1 << 20  # bytes that are parsed at a time, at least; the reader holds some thirty blocks
-BLOCK_ROWS = 8_192  # that a block should hold, if four times its size does: each batch takes some time of its own
+BLOCK_ROWS = 4_096  # that a block should hold, if four times its size does; more leave a processor's cache
+GATHERED_ROWS = 1 << 16  # of blocks that are handed out together: each batch takes some time of its own
+GATHERED_BYTES = 1 << 24  # of these, at most
 FEWEST_ROWS = 512  # the same of wide tables, if sixteen times its size does
 LONGEST_ROW = 1 << 28  # bytes; longer ones are a quote that was never closed, or no table
 HEAD = 1 << 16  # bytes that the layout is read from, unless the header is longer
@@ -32,6 +35,7 @@ LONGEST_HEADER = 1 << 26
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16"}
 _MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
+_MARKERS = pa.array(MISSING, pa.string())
 _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
@@ -119,10 +123,9 @@ class DelimitedFile:
         read = [*wanted, last] if last not in wanted else list(wanted)
         types = self._types(read, numeric)
         end = None
-        for batch in self._open(types):
+        for batch in _gathered(self._open(types)):
             _check_text(batch)
-            if batch.num_rows:
-                end = batch.column(read.index(last))[-1].as_py()
+            end = batch.column(read.index(last))[-1].as_py()
             yield batch if len(read) == len(wanted) else batch.select(list(wanted))
         self._check_closed(end)
 
@@ -147,8 +150,7 @@ class DelimitedFile:
             convert_options=csv.ConvertOptions(
                 column_types=types,
                 include_columns=list(types),
-                null_values=list(MISSING),
-                strings_can_be_null=True,
+                null_values=list(MISSING),  # of numbers; looking for them among texts that repeat takes long
                 check_utf8=False,  # `_check_text` is faster: it looks at whole columns
             ),
         )
@@ -156,19 +158,19 @@ class DelimitedFile:
     def _types(self, read: Sequence[str], numeric: Collection[str]) -> dict[str, Any]:
         """As what columns are read, by their first rows: choices of speed, which change no value.
 
-        Texts that repeat are smaller as a dictionary. Numbers are parsed at once, unless their texts are all of one
-        length: these may be names made of digits, such as zip codes, which only the whole file can tell.
+        Texts that repeat, numbers too, are a dictionary, of which each is looked at once. Other numbers are parsed at
+        once, unless their texts are all of one length: these may be names made of digits, such as zip codes, which only
+        the whole file can tell.
         """
         types = dict.fromkeys(read, pa.string())
         first = self._first_rows(types)
         for name, texts in zip(read, first.columns if first is not None else [], strict=False):
-            unique = pc.unique(texts)
-            if _are_numbers(unique):
-                may_be_names = len(pc.unique(pc.binary_length(unique).drop_null())) <= 1
-                if name in numeric and self._parses_numbers and not may_be_names:
-                    types[name] = pa.float64()
-            elif len(unique) <= len(texts) / 4:
+            unique = _without_markers(pc.unique(texts))
+            if len(unique) <= len(texts) / 4:
                 types[name] = pa.dictionary(pa.int32(), pa.string())
+            elif name in numeric and self._parses_numbers and _are_numbers(unique):
+                may_be_names = len(pc.unique(pc.binary_length(unique).drop_null())) <= 1
+                types[name] = pa.string() if may_be_names else pa.float64()
         return types
 
     def _first_rows(self, types: dict[str, Any]) -> Any:
@@ -288,11 +290,17 @@ class _WholeLineEnds:
     def __init__(self, stream: Any) -> None:
         self._stream, self._rest = stream, b""
 
-    def read(self, size: int) -> bytes:
+    def read_buffer(self, size: int) -> Any:
         """As many bytes as are asked for, or one less; none at the end."""
-        found: bytes = self._rest + self._stream.read(size - len(self._rest))
-        self._rest = found[-1:] if len(found) > 1 and found.endswith(b"\r") else b""
-        return found[: len(found) - len(self._rest)]
+        found = self._stream.read_buffer(size - len(self._rest))
+        if self._rest:
+            found = pa.py_buffer(self._rest + found.to_pybytes())
+        self._rest = b"\r" if found.size > 1 and found[found.size - 1] == ord("\r") else b""
+        return found.slice(0, found.size - len(self._rest))
+
+    def read(self, size: int) -> bytes:
+        """The same, copied."""
+        return bytes(self.read_buffer(size).to_pybytes())
 
     @property
     def closed(self) -> bool:
@@ -341,6 +349,35 @@ def _first_row(text: str, delimiter: str, path: str) -> tuple[list[str], int]:
     finally:
         text_csv.field_size_limit(limit)
     return [""], 1
+
+
+def _gathered(blocks: Iterable[Any]) -> Iterator[Any]:
+    """Blocks of a stream, several together, as batches whose texts that repeat share a dictionary."""
+    held: list[Any] = []
+    try:
+        for block in blocks:
+            held.append(block)
+            few = sum(part.num_rows for part in held) < GATHERED_ROWS
+            if not few or sum(part.nbytes for part in held) >= GATHERED_BYTES:
+                yield from _joined(held)
+                held = []
+    except pa.ArrowInvalid:  # rows before it were read well
+        yield from _joined(held)
+        raise
+    yield from _joined(held)
+
+
+def _joined(blocks: list[Any]) -> Iterator[Any]:
+    """Blocks as one batch, if they have rows; markers of missing values are null among texts that do not repeat."""
+    if not sum(block.num_rows for block in blocks):
+        return
+    (batch,) = pa.Table.from_batches(blocks).unify_dictionaries().combine_chunks().to_batches()
+    arrays = [_without_markers(own) if pa.types.is_string(own.type) else own for own in batch.columns]
+    yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+
+
+def _without_markers(texts: Any) -> Any:
+    return pc.if_else(pc.is_in(texts, _MARKERS), pa.scalar(None, pa.string()), texts)
 
 
 def _are_numbers(texts: Any) -> bool:

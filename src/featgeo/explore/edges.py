@@ -82,7 +82,7 @@ class _Sample:
         """From the cells of the rows."""
         width = int(np.clip(MOST_FUNCTIONS // len(columns), 1, FUNCTIONS))
         functions = [
-            column.functions(np.bincount(own, minlength=column.size).astype(np.float64))[:, :width]
+            column.functions(np.bincount(own, minlength=column.size), width)
             for column, own in zip(columns, cells, strict=True)
         ]
         ends = np.cumsum([own.shape[1] for own in functions])

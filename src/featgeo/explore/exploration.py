@@ -18,7 +18,6 @@ from featgeo.card import Card, Shown
 from featgeo.explore import page, pictures
 from featgeo.explore.alerts import alerts_of, bring_back
 from featgeo.explore.cells import GIVEN, Cells, JointCells, is_same_date
-from featgeo.explore.classic import correlation_ratio, cramers_v
 from featgeo.explore.counting import Counts
 from featgeo.explore.detail import PairDetail, no_column
 from featgeo.explore.discoveries import benjamini_hochberg
@@ -246,7 +245,7 @@ class Exploration(Shown):
             "mutual_information": found.information,
             "b_from_a": found.forward,
             "a_from_b": found.backward,
-            **self._classic(pairs),
+            **self._classic(pairs, found.classic),
             "rows": found.rows.astype(np.int64),
             **(self._pairs_given if self.given_names else {}),
         }
@@ -284,19 +283,13 @@ class Exploration(Shown):
             )
         return interaction_cells(self.three_way, self.counts, listed.index(pair))
 
-    def _classic(self, pairs: Sequence[tuple[int, int]]) -> dict[str, np.ndarray]:
+    def _classic(self, pairs: Sequence[tuple[int, int]], of_labels: np.ndarray) -> dict[str, np.ndarray]:
         """What people know: Pearson's correlation of numbers, Cramér's V of labels, the correlation ratio of both."""
         pearson = self.counts.pearson()
-        values, kinds = np.empty(len(pairs)), np.empty(len(pairs), dtype=object)
-        for place, (i, j) in enumerate(pairs):
-            if (i, j) in pearson:
-                values[place], kinds[place] = pearson[i, j], "pearson"
-                continue
-            table = self.counts.table(i, j)[:, :-1, :-1].sum(axis=0).astype(np.float64)
-            labels = [self.counts.columns[column].kind == "label" for column in (i, j)]
-            kinds[place] = "cramer" if all(labels) else "ratio"
-            values[place] = cramers_v(table) if all(labels) else correlation_ratio(table if labels[0] else table.T)
-        return {"classic": values, "classic_kind": kinds}
+        values = np.array([pearson.get(pair, own) for pair, own in zip(pairs, of_labels, strict=True)])
+        labels = {i for i, column in enumerate(self.counts.columns) if column.kind == "label"}
+        kinds = ["pearson" if pair in pearson else "cramer" if labels.issuperset(pair) else "ratio" for pair in pairs]
+        return {"classic": values, "classic_kind": np.array(kinds, dtype=object)}
 
     def pair(self, a: str, b: str) -> PairDetail:
         """How two columns depend on each other, in full.

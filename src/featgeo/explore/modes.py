@@ -86,20 +86,28 @@ def judged(sigma: Array, both: Array, of_f: Array, of_g: Array) -> tuple[Array, 
         of_f: Of f with f.
         of_g: Of g with g.
     """
-    own = np.einsum("pfmm->pfm", both)
+    own, own_f, own_g = (np.diagonal(each, axis1=2, axis2=3) for each in (both, of_f, of_g))
     # The energy of the first i modes is the sum over a leading square.
-    square = np.einsum("pfi,pfj,pfij->pfij", sigma, sigma, of_f * of_g).cumsum(axis=2).cumsum(axis=3)
-    scores = (sigma * own).cumsum(axis=2) - np.einsum("pfmm->pfm", square) / 2
-    spread = np.sqrt(np.maximum(np.einsum("pfmm->pfm", of_f) * np.einsum("pfmm->pfm", of_g), 0))
+    square = (sigma[..., None] * sigma[..., None, :] * of_f * of_g).cumsum(axis=2).cumsum(axis=3)
+    scores = (sigma * own).cumsum(axis=2) - np.diagonal(square, axis1=2, axis2=3) / 2
+    spread = np.sqrt(np.maximum(own_f * own_g, 0))
     correlation = np.divide(own, spread, out=np.zeros_like(own), where=spread > COLLINEAR)
     return np.concatenate([np.zeros_like(scores[..., :1]), scores], axis=2), correlation
 
 
 def leading(cores: Array) -> tuple[Array, Array, Array]:
-    """The leading modes of each of many cores, (..., n_f, n_g): left, sigma (..., m) and right."""
-    u, sigma, vt = np.linalg.svd(cores, full_matrices=False)
-    m = min(MOST_MODES, sigma.shape[-1])
-    return u[..., :m], sigma[..., :m].clip(max=1), vt[..., :m, :].swapaxes(-1, -2)
+    """The leading modes of each of many cores, (..., n_f, n_g): left, sigma (..., m) and right.
+
+    The shorter side comes from the eigenvectors of its Gram matrix, in half the time of a full decomposition, the
+    longer one and sigma from the core itself: so no sigma is the root of what was rounded. A mode without one is 0.
+    """
+    is_wide = cores.shape[-1] > cores.shape[-2]
+    core = cores.swapaxes(-1, -2) if is_wide else cores
+    short = np.linalg.eigh(core.swapaxes(-1, -2) @ core)[1][..., : -MOST_MODES - 1 : -1]
+    long = core @ short
+    sigma = np.sqrt(np.square(long).sum(axis=-2))
+    long /= np.where(sigma > COLLINEAR, sigma, np.inf)[..., None, :]
+    return (short, sigma.clip(max=1), long) if is_wide else (long, sigma.clip(max=1), short)
 
 
 def chosen_modes(batch: Batch, columns: Sequence[tuple[Cells, Cells]]) -> tuple[Modes, np.ndarray, Array, Array]:
@@ -173,14 +181,14 @@ def _stepped(batch: Batch, can: np.ndarray, waves: np.ndarray) -> tuple[Modes, J
     mean_f, mean_g = (margin[..., None, :] @ h / n for margin, h in ((tables.sum(axis=3), f), (tables.sum(axis=2), g)))
     cores = f.swapaxes(2, 3) @ tables @ g / n - mean_f.swapaxes(2, 3) * mean_g
     held = batch.covariance_of(f[:, 1:], g[:, 1:]), batch.variance_of(f[:, 1:], 0), batch.variance_of(g[:, 1:], 1)
-    best = _Best.none(cores)
+    tried = []
     for parts, in_steps, cost in _parts_tried(batch, waves):
-        there = np.flatnonzero((can | ~np.array(in_steps)).all(axis=1))
-        if len(there):
-            best.improve(cores, held, parts, there, cost)
-    f, g = f @ best.left, g @ best.right
-    modes = Modes(best.sigma[:, 0], f[:, 0], g[:, 0], best.sigma[:, 1:], f[:, 1:], g[:, 1:])
-    return modes, (best.scores, best.correlation), best.cost
+        index = np.flatnonzero((can | ~np.array(in_steps)).all(axis=1))
+        if len(index):
+            tried.append(_Inside.of(index, parts, cores, held, cost))
+    (left, sigma, right), told, costs = _preferred(tried, cores)
+    f, g = f @ left, g @ right
+    return Modes(sigma[:, 0], f[:, 0], g[:, 0], sigma[:, 1:], f[:, 1:], g[:, 1:]), told, costs
 
 
 def _steps_and_waves(tables: Array, can: np.ndarray, own: Array, other: Array) -> Array:
@@ -213,48 +221,53 @@ def _parts_tried(batch: Batch, waves: np.ndarray) -> Iterator[tuple[Parts, tuple
             yield (parts[side], parts[other]), (side == 0, side == 1), 2 * own + beside
 
 
-@dataclass(eq=False)
-class _Best:
-    """Of modes inside parts of all functions, those that held-out rows prefer so far, as combinations of all."""
+@dataclass(frozen=True, eq=False)
+class _Inside:
+    """Modes inside parts of all functions, of some pairs, and what held-out rows say of them."""
 
-    left: Array  # (P, 1 + F, k, m)
-    sigma: Array  # (P, 1 + F, m)
-    right: Array  # (P, 1 + F, l, m)
-    scores: Array  # (P, F, m + 1)
-    correlation: Array  # (P, F, m)
-    cost: np.ndarray  # (P,)
+    index: np.ndarray  # of the pairs, (Q,)
+    parts: Parts
+    modes: tuple[Array, Array, Array]  # left, sigma and right, (Q, 1 + F, ...)
+    told: Judged
+    cost: int
 
     @classmethod
-    def none(cls, cores: Array) -> _Best:
-        """Before any were tried."""
-        n_pairs, folds, k, n_g = cores.shape
-        return cls(
-            np.zeros((n_pairs, folds, k, MOST_MODES)),
-            np.zeros((n_pairs, folds, MOST_MODES)),
-            np.zeros((n_pairs, folds, n_g, MOST_MODES)),
-            np.full((n_pairs, folds - 1, MOST_MODES + 1), NOT_TRIED),
-            np.zeros((n_pairs, folds - 1, MOST_MODES)),
-            np.zeros(n_pairs, dtype=np.int64),
-        )
-
-    def improve(self, cores: Array, held: tuple[Array, ...], parts: Parts, there: np.ndarray, cost: int) -> None:
-        """Take modes inside parts of all functions for the pairs that prefer them, of those that have them."""
+    def of(cls, index: np.ndarray, parts: Parts, cores: Array, held: tuple[Array, ...], cost: int) -> _Inside:
+        """From cores over all rows and all but those of a fold, and covariances over those of it."""
         f, g = parts
-        left, sigma, right = leading(cores[there, :, f, g])
+        left, sigma, right = leading(cores[index, :, f, g])
         moments = zip(held, ((f, g), (f, f), (g, g)), ((left, right), (left, left), (right, right)), strict=True)
         told = judged(
             sigma[:, 1:],
-            *(a[:, 1:].swapaxes(2, 3) @ own[there, :, i, j] @ b[:, 1:] for own, (i, j), (a, b) in moments),
+            *(a[:, 1:].swapaxes(2, 3) @ own[index, :, i, j] @ b[:, 1:] for own, (i, j), (a, b) in moments),
         )
-        so_far = self.scores[there].mean(axis=1).max(axis=1)
-        here = np.flatnonzero(told[0].mean(axis=1).max(axis=1) > so_far)
-        better, m = there[here], sigma.shape[2]
-        for whole in (self.left, self.sigma, self.right, self.correlation):
-            whole[better] = 0.0
-        self.scores[better] = NOT_TRIED
-        self.left[better, :, f, :m], self.right[better, :, g, :m] = left[here], right[here]
-        self.sigma[better, :, :m], self.scores[better, :, : m + 1] = sigma[here], told[0][here]
-        self.correlation[better, :, :m], self.cost[better] = told[1][here], cost
+        return cls(index, parts, (left, sigma, right), told, cost)
+
+    def best_scores(self, n_pairs: int) -> Array:
+        """The best mean score of any number of modes, (P,); of pairs that are not among these, none."""
+        result = np.full(n_pairs, NOT_TRIED)
+        result[self.index] = self.told[0].mean(axis=1).max(axis=1)
+        return result
+
+
+def _preferred(tried: Sequence[_Inside], cores: Array) -> tuple[tuple[Array, Array, Array], Judged, np.ndarray]:
+    """Of what was tried, the modes that held-out rows prefer for each pair, as combinations of all functions.
+
+    Returns:
+        Left, (P, 1 + F, k, m), sigma and right; what held-out rows say of them; and what they cost, (P,).
+    """
+    n_pairs, folds, n_f, n_g = cores.shape
+    left, sigma, right = (np.zeros((n_pairs, folds, *size, MOST_MODES)) for size in ((n_f,), (), (n_g,)))
+    scores = np.full((n_pairs, folds - 1, MOST_MODES + 1), NOT_TRIED)
+    correlation, cost = np.zeros((n_pairs, folds - 1, MOST_MODES)), np.zeros(n_pairs, dtype=np.int64)
+    best = np.argmax([one.best_scores(n_pairs) for one in tried], axis=0)
+    for place, one in enumerate(tried):
+        here = np.flatnonzero(best[one.index] == place)
+        index, (f, g), m = one.index[here], one.parts, one.modes[1].shape[2]
+        left[index, :, f, :m], sigma[index, :, :m], right[index, :, g, :m] = (own[here] for own in one.modes)
+        scores[index, :, : m + 1], correlation[index, :, :m] = (own[here] for own in one.told)
+        cost[index] = one.cost
+    return (left, sigma, right), (scores, correlation), cost
 
 
 def _hold_more(batch: Batch, sizes: np.ndarray, level: int, sides: Sequence[int] = (0, 1)) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from featgeo.explore.batches import Batch, alike
 from featgeo.explore.cells import Cells
+from featgeo.explore.classic import classic_of
 from featgeo.explore.counting import Counts
 from featgeo.explore.modes import MOST_MODES, Modes, chosen_modes
 from featgeo.explore.tails import cauchy_score, cauchy_tail
@@ -34,6 +35,7 @@ class Estimates:
         forward: Share of the second column's variance that the first one tells on held-out rows.
         backward: Share of the first column's that the second one tells.
         pvalue: That the two are independent.
+        classic: Cramér's V of labels, the correlation ratio of others.
     """
 
     rows: Array
@@ -47,10 +49,11 @@ class Estimates:
     forward: Array
     backward: Array
     pvalue: Array
+    classic: Array
 
     @classmethod
-    def of(cls, batch: Batch, columns: Sequence[tuple[Cells, Cells]]) -> Estimates:
-        """Of the pairs of a batch, whose columns are these."""
+    def of(cls, batch: Batch, columns: Sequence[tuple[Cells, Cells]], are_labels: np.ndarray) -> Estimates:
+        """Of the pairs of a batch, whose columns are these, of which some count as labels, (P, 2)."""
         modes, n_modes, scores, correlation = chosen_modes(batch, columns)
         least_one = np.maximum(n_modes, 1)
         kept = np.arange(MOST_MODES) < least_one[:, None]
@@ -69,6 +72,7 @@ class Estimates:
             _told(batch, modes, kept, [pair[1] for pair in columns], 1),
             _told(batch, modes, kept, [pair[0] for pair in columns], 0),
             batch.pvalues(),
+            classic_of(batch.tables.sum(axis=1), are_labels),
         )
 
     @classmethod
@@ -94,12 +98,14 @@ def standard_error(batch: Batch, modes: Modes, mode: int = 0) -> Array:
 def _information(batch: Batch, modes: Modes, kept: np.ndarray) -> Array:
     """Mean log density ratio of held-out rows under the modes of the others, (P,)."""
     sigma = modes.fold_sigma * kept[:, None]
-    ratio = 1 + (modes.fold_f * sigma[:, :, None]) @ modes.fold_g.swapaxes(2, 3)
-    ratio = np.maximum(ratio, in_force.get().least_ratio)
+    ratio = (modes.fold_f * sigma[:, :, None]) @ modes.fold_g.swapaxes(2, 3)
+    ratio += 1
+    np.maximum(ratio, in_force.get().least_ratio, out=ratio)
     n = np.maximum(batch.n_rows, 1.0)
     of_f, of_g = (margin.sum(axis=1) / np.maximum(batch.n_rows.sum(axis=1), 1.0)[:, None] for margin in batch.margins)
-    norm = np.einsum("pa,pfab,pb->pf", of_f, ratio, of_g)
-    means = np.einsum("pfab,pfab->pf", batch.tables, np.log(ratio)) / n - np.log(np.where(norm > 0, norm, 1.0))
+    norm = (of_f[:, None, None] @ ratio @ of_g[:, None, :, None])[..., 0, 0]
+    np.log(ratio, out=ratio)
+    means = np.einsum("pfab,pfab->pf", batch.tables, ratio) / n - np.log(np.where(norm > 0, norm, 1.0))
     return np.sum(means * batch.n_rows, axis=1) / np.maximum(batch.n_rows.sum(axis=1), 1.0)
 
 
@@ -186,10 +192,14 @@ def estimates_of(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Estimates:
     # The larger column comes first, so that more tables are of one shape.
     turned = np.array([counts.columns[i].n_values < counts.columns[j].n_values for i, j in pairs], dtype=bool)
     ordered = [(j, i) if turn else (i, j) for (i, j), turn in zip(pairs, turned, strict=True)]
+    is_label = [column.kind == "label" for column in counts.columns]
+    are_labels = np.array([(is_label[i], is_label[j] or not is_label[i]) for i, j in pairs]).reshape(-1, 2)
+    are_labels[turned] = are_labels[turned, ::-1]
     order, parts = [], []
     for places in alike(counts, ordered):
         few = [ordered[place] for place in places]
-        parts.append(Estimates.of(Batch.of(counts, few), [(counts.columns[i], counts.columns[j]) for i, j in few]))
+        columns = [(counts.columns[i], counts.columns[j]) for i, j in few]
+        parts.append(Estimates.of(Batch.of(counts, few), columns, are_labels[places]))
         order += places
     joined, back = Estimates.joined(parts), np.argsort(order)
     found = Estimates(*(getattr(joined, one.name)[back] for one in fields(Estimates)))
@@ -202,10 +212,9 @@ def estimates_of(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Estimates:
 def missing_pvalues(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Array:
     """That being missing in either column does not depend on the other, (P,); NaN where too few rows are, or all."""
     fewest = in_force.get().rows_a_function
-    rows = [counts.single(i).sum(axis=0) for i in range(len(counts.columns))]
     can = [  # a part of a date is missing where the date is, and would say the same again
         min(own[-1], own[:-1].sum()) >= fewest and not column.parent
-        for own, column in zip(rows, counts.columns, strict=True)
+        for own, column in zip(counts.rows, counts.columns, strict=True)
     ]
     scores, count = np.zeros(len(pairs)), np.zeros(len(pairs))
     for every in (pairs, [(j, i) for i, j in pairs]):

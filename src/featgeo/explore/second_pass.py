@@ -15,6 +15,7 @@ from featgeo.explore.counting import Counts, content_hash, number_hash
 from featgeo.explore.reading import Source
 from featgeo.explore.sketch import ColumnSketch, Sketch
 from featgeo.explore.three_way import Interactions
+from featgeo.explore.values import Repeated
 from featgeo.features.dates import DATE_PARTS
 from featgeo.tuning import in_force
 from featgeo.watch import tell
@@ -111,12 +112,17 @@ class Coder:
         result, parts = [], {}
         for column in self.columns[: -1 if self.joint else None]:
             values = batch[column.parent or column.name]
+            if column.kind == "label":
+                result.append(column.of_labels(*values))
+                continue
+            different = values.values if isinstance(values, Repeated) else values
             if column.parent:
                 if column.parent not in parts:
-                    parts[column.parent] = date_parts(values)
+                    parts[column.parent] = date_parts(different)
                 part = next(part for part in DATE_PARTS if column.name == f"{column.parent} ({part})")
-                values = parts[column.parent][part]
-            result.append(column.of_labels(*values) if column.kind == "label" else column.of_numbers(values))
+                different = parts[column.parent][part]
+            cells = column.of_numbers(different)
+            result.append(cells.take(values.codes) if isinstance(values, Repeated) else cells)
         return [*result, self.joint.cells(result)] if self.joint else result
 
     def joined(self, names: Sequence[str], sketch: Sketch) -> Coder:
@@ -144,11 +150,13 @@ class Coder:
     def folds(self, batch: Mapping[str, Any], cells: list[np.ndarray], first: int, n_folds: int) -> np.ndarray:
         """The fold of each row, (n,): one of so many."""
         hashes = number_hash(first, len(cells[0])) if self.by_number else self.hashes(batch, cells)
-        return (hashes % np.uint64(n_folds)).astype(np.int64)
+        return (hashes % np.uint64(n_folds)).astype(np.int32)
 
     def hashes(self, batch: Mapping[str, Any], cells: list[np.ndarray]) -> np.ndarray:
         """What each row holds as a number, (n,)."""
-        numbers = [batch[column.name] for column in self.columns if column.kind != "label" and not column.parent]
+        numbers = [
+            np.asarray(batch[column.name]) for column in self.columns if column.kind != "label" and not column.parent
+        ]
         labels = [own for column, own in zip(self.columns, cells, strict=True) if column.kind == "label"]
         return content_hash(numbers, labels)
 
@@ -158,9 +166,7 @@ def sample_batch(sketch: Sketch) -> dict[str, Any]:
     batch: dict[str, Any] = {}
     for column in sketch.columns.values():
         if column.kind == "label":
-            rare = len(column.labels)  # a text of its own, which no label is
-            codes = np.where(np.isnan(column.sample), -1, np.where(column.sample < 0, rare, column.sample))
-            batch[column.name] = codes.astype(np.int64), [*column.labels, OTHERS]
+            batch[column.name] = column.sample, [*column.labels, OTHERS]  # the last is no label: that of rare ones
         else:
             batch[column.name] = column.sample
     return batch
@@ -188,8 +194,12 @@ def repeated_rows(sketch: Sketch) -> tuple[int, int]:
     """
     if not all(column.labels_exact for column in sketch.columns.values()):
         return 0, 0
-    hashes = content_hash([column.sample for column in sketch.columns.values()], [])
-    return len(hashes) - len(np.unique(hashes)), len(hashes)
+    numbers, labels = (
+        [column.sample for column in sketch.columns.values() if (column.kind == "label") == is_label]
+        for is_label in (False, True)
+    )
+    hashes = np.sort(content_hash(numbers, labels))
+    return int(np.sum(hashes[1:] == hashes[:-1])), len(hashes)
 
 
 def counted(
@@ -227,7 +237,7 @@ def counted(
         if like is not None:
             np.add(counts.new_labels, coder.new_labels(batch), out=counts.new_labels)
         if numbers:
-            counts.add_values([batch[column.name] for column in numbers])
+            counts.add_values([np.asarray(batch[column.name]) for column in numbers])
         first += len(cells[0])
         if sum(len(part[0]) for part in waiting) >= at_once:
             _flush(counts, waiting, three_way)

@@ -26,6 +26,7 @@ from featgeo.explore.values import (
     ISO_ZONED,
     Missing,
     Numbers,
+    Repeated,
     as_plain,
     codes_of,
     dates_of,
@@ -59,8 +60,9 @@ class ColumnSketch:
         original: Its type as it was handed in, for reports.
         n_rows: Of the table.
         n_missing: Rows without a value, those that could not be read as asked included.
-        sample: Its values in the rows of the sample, float64 (m,), NaN where missing; dates in microseconds since 1970;
-            of labels their places in the order of `labels`, -1 for those that are too rare to be there.
+        sample: Its values in the rows of the sample, (m,): float64, NaN where missing, dates in microseconds since
+            1970; of labels places in the order of `labels`, -1 where missing, one beyond all of them for those that
+            are too rare to be there.
         labels: Labels with their counts, the most frequent first; empty for numbers and dates.
         labels_exact: Whether all labels are there, with their exact counts.
         labels_error: By how much counts are too small, at most; 0 where they are exact.
@@ -101,7 +103,7 @@ class ColumnSketch:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Batches of a source as the first pass read them: float64 (n,), or int32 ids (n,) and the texts they refer to."""
+    """Batches of a source as the first pass read them: numbers (n,), or ids (n,) and the texts they refer to."""
 
     source: Source
     batches: tuple[dict[str, Any], ...]
@@ -136,7 +138,7 @@ class Sketch:
         """
         if self._kept is not None and self._kept.source is source:
             for kept in self._kept.batches:
-                yield {name: _unpacked(part) for name, part in kept.items()}
+                yield dict(kept)
             if unread is not None:
                 unread.update({name: column.n_words for name, column in self.columns.items() if column.kind != "label"})
             return
@@ -198,8 +200,8 @@ def typed(batch: Any, sketch: Sketch, unread: Counter[str] | None = None) -> dic
         unread: Counts, by column, of values that are no numbers or no dates; it is added to.
 
     Returns:
-        By name: float64 (n,) of numbers and dates, NaN where missing; of labels int64 codes (n,), -1 where missing, and
-        the list of texts that they refer to, which is of this batch alone.
+        By name: float64 (n,) of numbers and dates, or what NumPy takes for it (`Repeated`), NaN where missing; of
+        labels whole codes (n,), -1 where missing, and the list of texts that they refer to, of this batch alone.
     """
     missing = _missing(sketch.missing_values)
     found: dict[str, Any] = {}
@@ -226,13 +228,10 @@ def _lengths(batches: list[dict[str, Any]]) -> list[int]:
     return [len(next(iter(parts.values()))) for parts in batches]
 
 
-def _ids(part: np.ndarray) -> np.ndarray:
+def _ids(part: Any) -> np.ndarray:
     """Ids of labels; numbers are from batches without a value, before anything was known of the column."""
-    return part if part.dtype == np.int32 else np.full(len(part), -1, np.int32)
-
-
-def _unpacked(part: Any) -> Any:
-    return part if isinstance(part, np.ndarray) else (part[0].astype(np.int64), part[1])
+    is_label = isinstance(part, np.ndarray) and part.dtype.kind == "i"
+    return part if is_label else np.full(len(part), -1, np.int8)
 
 
 def _checked(types: Mapping[str, str], source: Source) -> dict[str, str]:
@@ -331,7 +330,7 @@ class _Column:
         self.numbers, self.labels = NumberTally(), LabelTally(missing)
         self._sample: list[np.ndarray] = []
 
-    def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray:
+    def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray | Repeated:
         """Add a batch whose first row has number `start`; returns what is kept of it: values, or ids of labels."""
         array = as_plain(array)
         if self.way == "number" and not may_be_numbers(array):
@@ -353,7 +352,7 @@ class _Column:
         """Keep some of the rows of the sample."""
         self._sample = [np.concatenate(self._sample)[stay]]
 
-    def _add_numbers(self, array: Any, start: int) -> Array | None:
+    def _add_numbers(self, array: Any, start: int) -> Array | Repeated | None:
         values, unread = numbers_of(array, self._missing)
         if unread is not None:
             self._note(array, unread, start)
@@ -364,7 +363,7 @@ class _Column:
                 self._turn_to("date" if none and may_be_dates(array, self._missing) else "label")
                 return None
         if self._digits is not None:
-            self._digits.add(array)
+            self._digits.add(array, self._missing)
         self.numbers.add(values)
         return values
 
@@ -376,7 +375,7 @@ class _Column:
         else:
             self._sample = [np.full(len(part), -1, np.int32) for part in self._sample]
 
-    def _add_dates(self, array: Any, start: int) -> Array | None:
+    def _add_dates(self, array: Any, start: int) -> Array | Repeated | None:
         """Read dates in the form that fits; others that fit all values so far, too, are not forgotten."""
         read = self._readings(array)
         seen = {form: int((~np.isnan(values)).sum()) for form, (values, _) in read.items()}
@@ -492,11 +491,12 @@ class _Column:
         tally = self.labels
         order = np.argsort(-tally.counts, kind="stable")[: int((tally.counts > 0).sum())]
         texts = tally.texts.take(pa.array(order))
-        ranks = np.full(len(tally.texts) + 2, -1.0)  # ids -2 and -1 are those that were forgotten, and missing ones
-        ranks[order], ranks[-1] = np.arange(len(order)), np.nan
+        # Ids -2 and -1 are those that were forgotten, and missing ones.
+        ranks = np.full(len(tally.texts) + 2, len(order), dtype=np.min_scalar_type(-len(order) - 1))
+        ranks[order], ranks[-1] = np.arange(len(order)), -1
         n_words = self._count_words(texts, tally.counts[order]) if self._examples else 0
         return {
-            "sample": ranks[sample],
+            "sample": ranks.take(sample),
             "labels": dict(zip(texts.to_pylist(), tally.counts[order].tolist(), strict=True)),
             "labels_exact": tally.error == 0,
             "labels_error": tally.error,
@@ -521,14 +521,16 @@ class _Digits:
         self._length: int | None = None
         self._may_be, self._has_zero = True, False
 
-    def add(self, array: Any) -> None:
-        """Look at texts that are numbers."""
+    def add(self, array: Any, missing: Missing) -> None:
+        """Look at texts that are numbers, or missing."""
         if not self._may_be or pa.types.is_null(array.type):
             return
         if pa.types.is_floating(array.type):  # texts of several lengths came as numbers
             self._may_be = False
             return
-        texts = array.dictionary if pa.types.is_dictionary(array.type) else array
+        texts = array
+        if pa.types.is_dictionary(array.type):
+            texts = array.dictionary.filter(missing.out_of(array.dictionary).is_valid())
         lengths = pc.min_max(pc.binary_length(texts)).as_py()
         if lengths["min"] is None:
             return

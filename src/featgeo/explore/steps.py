@@ -36,7 +36,11 @@ def steps(tables: Array, other: Array) -> Array:
 def leading_directions(sums: Array, rows: Array) -> Array:
     """The few directions in which sums over the rows of each cell, (..., a, k), differ most, (..., k, directions)."""
     scaled = sums / np.sqrt(np.maximum(rows, 1.0))[..., None]
-    return np.asarray(np.linalg.eigh(scaled.swapaxes(-1, -2) @ scaled)[1][..., -STEP_DIRECTIONS:])
+    if scaled.shape[-2] >= scaled.shape[-1]:
+        return np.asarray(np.linalg.eigh(scaled.swapaxes(-1, -2) @ scaled)[1][..., -STEP_DIRECTIONS:])
+    cells = np.linalg.eigh(scaled @ scaled.swapaxes(-1, -2))[1][..., -STEP_DIRECTIONS:]
+    directions = scaled.swapaxes(-1, -2) @ cells
+    return directions / np.maximum(np.sqrt(np.square(directions).sum(axis=-2, keepdims=True)), COLLINEAR)
 
 
 def split(sums: Array, rows: Array) -> Array:
@@ -60,22 +64,36 @@ def split(sums: Array, rows: Array) -> Array:
     first = (n_cells + 1) * np.arange(n)[:, None]  # where the cumulated sums of each begin
     start, stop = (np.full((n, n_cells - 1), first + end) for end in (0, n_cells))  # of the interval of each cut
     cuts = first + np.arange(1, n_cells)  # that can be made
-    cells = first + np.arange(n_cells)
-    result = np.zeros((n_steps(n_cells), n, n_cells))
-    for function in result:
-        best = _gains(before, held, (start, cuts, stop)).argmax(axis=1)[:, None]
-        made, low, high = (np.take_along_axis(each, best, axis=1) for each in (cuts, start, stop))
-        n_low, n_high = held.take(made) - held.take(low), held.take(high) - held.take(made)
-        apart = np.sqrt(n_low * n_high * (n_low + n_high) / np.maximum(held[:, -1:], 1.0))
-        own = np.where(cells < made, n_high, -n_low) * ((cells >= low) & (cells < high))
-        np.divide(own, apart, out=function, where=apart > 0)
-        stop = np.where((start == low) & (cuts < made), made, stop)
-        start = np.where((start == low) & (cuts >= made), made, start)
-    return result.transpose(1, 2, 0)
+    gains = _gains(before, held, (start, cuts, stop))
+    split = np.empty((n_steps(n_cells), 3, n, 1), dtype=np.intp)  # intervals, and where they are cut
+    for interval in split:
+        best = gains.argmax(axis=1)[:, None] + (n_cells - 1) * np.arange(n)[:, None]
+        interval[:] = low, made, _ = [place.take(best) for place in (start, cuts, stop)]
+        inside = start == low
+        np.copyto(stop, made, where=inside & (cuts < made))
+        np.copyto(start, made, where=inside & (cuts >= made))
+        new = np.flatnonzero(inside)  # cuts of the two parts; nothing changes for others
+        gains.put(new, _gains(before, held, (start.take(new), cuts.take(new), stop.take(new))))
+    return _contrasts_of(split.swapaxes(0, 1), held).transpose(1, 2, 0)
+
+
+def _contrasts_of(split: np.ndarray, held: Array) -> Array:
+    """Functions that tell one part of each interval from the other, (intervals, N, a).
+
+    Args:
+        split: Where intervals begin, where they are cut and where they end, as places in all of `held`, (3, ., N, 1).
+        held: How many rows there are before each cell, (N, a + 1).
+    """
+    low, made, high = split
+    cells = np.arange(held.size).reshape(held.shape)[:, :-1]
+    n_low, n_high = held.take(made) - held.take(low), held.take(high) - held.take(made)
+    apart = np.sqrt(n_low * n_high * (n_low + n_high) / np.maximum(held[:, -1:], 1.0))
+    own = np.where(cells < made, n_high, -n_low) * ((cells >= low) & (cells < high))
+    return np.divide(own, apart, out=np.zeros_like(own), where=apart > 0)
 
 
 def _gains(before: Array, held: Array, interval: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Array:
-    """How much more the two parts of an interval tell than the whole does, for each cut, (N, a - 1).
+    """How much more the two parts of an interval tell than the whole does, for each of some cuts, of any shape.
 
     Args:
         before: Sums over all rows before each cell, in each direction, (k, N, a + 1).

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from featgeo.explore.arrow import pa, pc
-from featgeo.explore.values import Missing
+from featgeo.explore.values import Missing, Repeated, rows_of
 from featgeo.geometry.validation import Array
 
 MOST_VALUES = 100_000  # distinct values of a column that are told apart exactly, at least: bounds memory
@@ -77,22 +77,26 @@ class NumberTally:
         self._finite, self._origin, self._mean, self._scatter = 0, 0.0, 0.0, 0.0
         self._values = pa.array([], pa.float64())
 
-    def add(self, values: Array) -> None:
+    def add(self, values: Array | Repeated) -> None:
         """Add values, float64 (n,); NaN is missing."""
-        known = values[~np.isnan(values)]
+        rows = None  # of each value, where it is not one
+        if isinstance(values, Repeated):
+            rows, values = values.counts(), values.values
+        there = ~np.isnan(values) if rows is None else ~np.isnan(values) & (rows > 0)
+        known, rows = values[there], None if rows is None else rows[there]
         if not len(known):
             return
-        self.count += len(known)
+        self.count += len(known) if rows is None else int(rows.sum())
         low, high = known.min(), known.max()
         self.minimum, self.maximum = min(self.minimum, float(low)), max(self.maximum, float(high))
         self.whole = self.whole and bool((known == np.floor(known)).all())
         if self.distinct_exact:
             self._tell_apart(known)
         if not np.isfinite(low) or not np.isfinite(high):
-            finite = known[np.isfinite(known)]
-            self.n_infinite += len(known) - len(finite)
-            known = finite
-        self._add_moments(known)
+            finite = np.isfinite(known)
+            self.n_infinite += int(np.sum(~finite if rows is None else rows[~finite]))
+            known, rows = known[finite], None if rows is None else rows[finite]
+        self._add_moments(known, rows)
 
     def _tell_apart(self, known: Array) -> None:
         """Look for new values whenever there are as many to look through as are known: each is looked at few times."""
@@ -116,18 +120,19 @@ class NumberTally:
             self._merge()
         return self._n_distinct
 
-    def _add_moments(self, known: Array) -> None:
+    def _add_moments(self, known: Array, rows: np.ndarray | None) -> None:
         """Means and squared distances from them, pooled; counted from a first value, so nothing large cancels."""
-        count = len(known)
-        if not count:
+        if not len(known):
             return
+        count = len(known) if rows is None else int(rows.sum())
         self._origin = self._origin if self._finite else float(known[0])
         with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers near the largest are infinite
             known = known - self._origin
-            mean = float(known.mean())
+            mean = float(np.average(known, weights=rows))
             apart = mean - self._mean
             total = self._finite + count
-            self._scatter += float(((known - mean) ** 2).sum()) + apart * apart * (self._finite / total) * count
+            own = count * float(np.average((known - mean) ** 2, weights=rows))
+            self._scatter += own + apart * apart * (self._finite / total) * count
             self._mean += apart * (count / total)
         self._finite = total
 
@@ -171,16 +176,17 @@ class LabelTally:
         return max(self._distinct, int((self.counts > 0).sum()))
 
     def add(self, codes: np.ndarray, dictionary: Any) -> np.ndarray:
-        """Add labels by their places in a dictionary, -1 where missing; returns their ids, int32, -1 where missing."""
+        """Add labels by their places in a dictionary, -1 where missing; returns their ids, -1 where missing."""
         places = pc.index_in(dictionary, value_set=self.texts)
         if places.null_count:
             self._learn(pc.unique(dictionary.filter(places.is_null())))
             places = pc.index_in(dictionary, value_set=self.texts)
-        ids = np.append(self._ids[places.to_numpy(zero_copy_only=False)], np.int32(-1))[codes]
-        counts = np.bincount(ids + 1, minlength=len(self.texts) + 1)
-        self.counts += counts[1:]
-        self.count += len(ids) - int(counts[0])
-        return ids
+        ids = np.append(self._ids[places.to_numpy(zero_copy_only=False)], np.int32(-1))
+        rows = rows_of(codes, len(ids))
+        there = ids >= 0
+        np.add.at(self.counts, ids[there], rows[there])
+        self.count += int(rows[there].sum())
+        return ids.astype(np.min_scalar_type(-len(self.texts) - 2)).take(codes)
 
     def _learn(self, new: Any) -> None:
         """Give ids to texts that were not seen before."""

@@ -7,9 +7,11 @@ stands for a missing value is one. Dates are microseconds since 1970, in univers
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from featgeo.explore.arrow import pa, pc
 from featgeo.explore.delimited import MISSING
@@ -18,15 +20,57 @@ from featgeo.geometry.validation import Array
 ISO, ISO_ZONED = "ISO 8601", "ISO 8601 with a zone"
 DATE_FORMS = (ISO, ISO_ZONED, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")  # any of them fits all dates of a column
 PROBE = 32  # values that are tried before all of them are
+PROBE_REPEATED = 1_024  # numbers that show whether they repeat, so that each that is different is looked at once
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
 _DATE = r"^[+-]?\d{4,}-\d{2}-\d{2}"
 _ANY_DATE = r"^\s*[+-]?\d{1,5}[-/.]\d{1,2}[-/.]\d"
 
 
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """Numbers that repeat: to NumPy an array of all rows, (n,), whose different values are there once.
+
+    Attributes:
+        codes: Which value each row has, (n,); -1 is the last.
+        values: Those that are different, float64 (d,); the last is NaN, that of missing rows.
+    """
+
+    codes: np.ndarray
+    values: Array
+
+    @classmethod
+    def at(cls, codes: np.ndarray, values: Array) -> Repeated:
+        """From places of values; -1 is missing."""
+        return cls(codes.astype(np.min_scalar_type(-len(values) - 1)), np.append(values, np.nan))
+
+    @property
+    def nbytes(self) -> int:
+        """Of both."""
+        return self.codes.nbytes + self.values.nbytes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: np.ndarray | slice) -> Array:
+        return self.values.take(self.codes[rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.values.take(self.codes)
+
+    def counts(self) -> np.ndarray:
+        """Rows of each value, (d,)."""
+        return rows_of(self.codes, len(self.values))
+
+
+def rows_of(codes: np.ndarray, n: int) -> np.ndarray:
+    """Rows of each of n codes, (n,); -1 is the last. Torch counts codes of few bits as they are, NumPy copies them."""
+    return np.roll(torch.bincount(torch.from_numpy(codes + 1), minlength=n).numpy(), -1)
+
+
 class Numbers(NamedTuple):
     """Values of a column, float64 (n,), NaN where missing or not read; and which were not read, bool (n,), or None."""
 
-    values: Array
+    values: Array | Repeated
     unread: np.ndarray | None
 
 
@@ -70,6 +114,8 @@ def numbers_of(array: Any, missing: Missing) -> Numbers:
     """A column as numbers; time spans and times of a day are seconds."""
     if pa.types.is_dictionary(array.type):
         return _spread(array, numbers_of(array.dictionary, missing))
+    if _repeat(array):
+        return numbers_of(array.dictionary_encode(), missing)
     if pa.types.is_string(array.type):
         read = _parsed(array, lambda texts: texts.cast(pa.float64()), missing, pa.float64(), _NUMBER)
     else:
@@ -77,6 +123,12 @@ def numbers_of(array: Any, missing: Missing) -> Numbers:
     if len(missing.numbers):
         return Numbers(np.where(np.isin(read.values, missing.numbers), np.nan, read.values), read.unread)
     return read
+
+
+def _repeat(array: Any) -> bool:
+    """Whether most numbers, or texts, are there several times, judged by the first: then each is read once."""
+    is_known = any(test(array.type) for test in (pa.types.is_integer, pa.types.is_float64, pa.types.is_string))
+    return is_known and len(array) > PROBE_REPEATED and len(array[:PROBE_REPEATED].unique()) <= PROBE_REPEATED / 4
 
 
 def dates_of(array: Any, form: str, missing: Missing) -> Numbers:
@@ -134,7 +186,7 @@ def _texts(array: Any) -> Any:
 def _spread(array: Any, read: Numbers) -> Numbers:
     """What was read of a dictionary, at all rows."""
     codes = codes_of(array)
-    values = np.append(read.values, np.nan)[codes]
+    values = Repeated.at(codes, np.asarray(read.values))
     return Numbers(values, None if read.unread is None else np.append(read.unread, False)[codes])
 
 
