@@ -171,7 +171,8 @@ class Batch:
         both = np.einsum("pa,pab,pb->p", f, table, g)
         of_f, of_g = np.einsum("pa,pab->p", f, table), np.einsum("pb,pab->p", g, table)
         tails, at_count = hypergeometric_tails(both, of_f, of_g, table.sum(axis=(1, 2)))
-        return np.minimum(2 * tails - at_count, 1.0)
+        beyond = tails - at_count / 2
+        return 2 * np.minimum(beyond, 1 - beyond)  # a count between mean and median has the shorter tail behind it
 
 
 def _have_two_values(functions: Array, margin: Array) -> np.ndarray:
