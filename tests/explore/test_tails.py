@@ -94,6 +94,6 @@ def test_labels_that_few_rows_have_meet_by_chance_as_often_as_they_do(n, rare, r
     for both in range(12):
         table = np.array([[both, rare - both], [rarer - both, n - rare - rarer + both]], dtype=float)
         f, g = (contrasts(margin / n)[None] for margin in (table.sum(axis=1), table.sum(axis=0)))
-        found = Batch(table[None, None], f, g).pvalues().item()
+        found = Batch(table[None, None], f, g, np.ones((1, 2), dtype=bool)).pvalues().item()
         beyond = law.sf(both - 1) - law.pmf(both) / 2
         assert found == pytest.approx(2 * min(beyond, 1 - beyond), rel=1e-6)

@@ -28,9 +28,13 @@ NESTED = 1 / 12  # times the logarithm of how many blocks there are in effect, b
 # independent nor alike, in both of which it is no longer
 
 
-def rungs(sizes: np.ndarray) -> np.ndarray:
-    """How many functions each block of a ladder holds, (P, rungs), where there are so many, (P,)."""
-    return np.minimum.outer(sizes, RUNGS)
+def rungs(sizes: np.ndarray, unordered: np.ndarray | bool = False) -> np.ndarray:
+    """How many functions each block of a ladder holds, (P, rungs), where there are so many, (P,).
+
+    Where no functions are smoother than others, as of labels, (P,), the first few are in one block.
+    """
+    fewest = np.where(unordered, in_force.get().labels_at_once, 1)
+    return np.minimum.outer(sizes, RUNGS).clip(min=np.minimum(fewest, sizes)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
