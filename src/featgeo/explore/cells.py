@@ -195,7 +195,7 @@ def _waves(ranks: Array, d: int) -> Array:
     """The first d functions of ranks between 0 and 1, (m, d), from smooth to rough.
 
     Powers of normal scores, which many laws are smooth in, take turns with half-waves, which serve all others; higher
-    powers, which rest on the outermost rows, are the last of many functions. The longest half-waves are along ranks, the
+    powers, which rest on the outermost rows, are the last of many functions. The longest half-waves are along ranks,
     shorter ones along cells, which are narrow towards either end: as curves in normal scores turn faster there.
     """
     turns = min(POWERS, d)
