@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import gammaln
-from scipy.stats import hypergeom
+from scipy.stats import chi2_contingency, hypergeom
 
 from featgeo.explore.batches import Batch
 from featgeo.explore.cells import Cells
@@ -97,3 +97,10 @@ def test_labels_that_few_rows_have_meet_by_chance_as_often_as_they_do(n, rare, r
         found = Batch(table[None, None], f, g, np.ones((1, 2), dtype=bool)).pvalues().item()
         beyond = law.sf(both - 1) - law.pmf(both) / 2
         assert found == pytest.approx(2 * min(beyond, 1 - beyond), rel=1e-6)
+
+
+def test_the_p_value_of_few_labels_is_that_of_pearsons_statistic():
+    table = np.random.default_rng(0).multinomial(2000, np.full(16, 1 / 16)).reshape(4, 4) + 40 * np.eye(4, dtype=int)
+    f, g = (contrasts(table.sum(axis=axis) / table.sum())[None] for axis in (1, 0))
+    found = Batch(table[None, None].astype(float), f, g, np.ones((1, 2), dtype=bool)).pvalues().item()
+    assert found == pytest.approx(chi2_contingency(table).pvalue, rel=0.05)
