@@ -9,8 +9,13 @@ What a column adds to the others is compared with the energies of the law: for j
 powers k of correlations, r^k (R^k)^-1 r^k entry by entry; for labels that of indicators under the true probabilities.
 
 Of Gaussian columns with a correlation of 1/2 or more, the density ratio has no third moment, so that estimates of the
-energy have no finite variance, and the outermost rows hold what is there to be seen of high powers. There ("strong")
-the errors stand beside those of the sample's correlations in the same formula, for which one has to know the law.
+energy have no finite variance, and the outermost rows hold what is there to be seen of high powers: of 50,000 rows, the
+squared correlations of the true functions, as many as are best, tell energies of 0.56, 0.73 and 0.96 with root mean
+squared errors of 0.023, 0.038 and 0.078. There ("strong") the errors stand beside those of the sample's correlations in
+the same formula, for which one has to know the law, and columns that are moderate alone stand by themselves.
+
+Where a shape is made of d functions, the chance of n rows leaves a correlation of about 1 - d / (2 n sigma^2) with the
+true one: of 50,000 rows and 12 functions 0.99 where sigma is 0.11. So the least sigma stands beside it.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ from scipy.stats import norm
 
 GRID = 800  # points of a continuous column, at equal steps of probability
 CLEARLY_SMALLER = 0.05  # singular values that differ by less are taken together
+MODERATE = 0.5  # energy of a column alone, of Gaussian ones at a correlation of 0.58
 Row = dict[str, Any]
 
 
@@ -163,7 +169,12 @@ def step_function(rng: Rng, n: int) -> DrawnPair:
     return _curve(rng, n, edges, lambda x: levels[np.searchsorted(edges, norm.cdf(x))])
 
 
-LAWS = (gaussian, cosine, curve, steps, step_function, labels, ties, label_number)
+def line_and_jump(rng: Rng, n: int) -> DrawnPair:
+    slope, jump, place = rng.uniform(0.3, 1), rng.uniform(0.5, 1.5), rng.uniform(-1, 1)
+    return _curve(rng, n, np.arange(1, GRID) / GRID, lambda x: slope * x + jump * (x > place))
+
+
+LAWS = (gaussian, cosine, curve, steps, step_function, line_and_jump, labels, ties, label_number)
 
 
 @dataclass(frozen=True)
@@ -274,6 +285,7 @@ def _judged(drawn: DrawnPair) -> Row:
     pair = featgeo.explore(pd.DataFrame({"x": drawn.x, "y": drawn.y}), verbose=0).pair("x", "y")
     m = taken_together(drawn.sigma)
     return {
+        "true_sigma": drawn.sigma[0],
         "sigma": abs(pair.summary["sigma1"] - drawn.sigma[0]),
         "held_out": abs(pair.summary["strength"] - drawn.sigma[0]),
         "f": shape_correlation(drawn.f[:, 0], _at_rows(pair.a, drawn.x)[:, :m]),
@@ -287,6 +299,7 @@ def truth(n: int, seeds: range) -> list[Row]:
     for law in LAWS:
         start = time.process_time()
         judged = pd.DataFrame([_judged(law(np.random.default_rng(seed), n)) for seed in seeds])
+        close = judged[["f", "g"]].min(axis=1) >= 0.99
         rows.append({
             "law": law.__name__.replace("_", " "),
             "tables": len(seeds),
@@ -294,17 +307,21 @@ def truth(n: int, seeds: range) -> list[Row]:
             "of_held_out": float(judged["held_out"].max()),
             "least_correlation_of_f": float(judged["f"].min()),
             "of_g": float(judged["g"].min()),
+            "tables_below_0.99": int((~close).sum()),
+            "least_sigma": float(judged["true_sigma"].min()),
         })  # fmt: skip
         print(f"  {law.__name__}: {time.process_time() - start:.1f} s", file=sys.stderr, flush=True)
     for target in TARGETS:
         drawn = [target(np.random.default_rng(seed), n) for seed in seeds]
         errors = np.concatenate([_target_errors(one) for one in drawn])
+        moderate = np.array([value < MODERATE for one in drawn for value in one.alone.values()])
         rows.append({
             "law": target.__name__.replace("_", " "),
             "tables": len(seeds),
             "largest_error_alone": float(errors[:, 0].max()),
             "of_energies_up_to": max(max(one.alone.values()) for one in drawn),
             "largest_error_of_what_is_added": float(errors[:, 1].max()),
+            "of_moderate_columns": float(errors[moderate, 1].max()),
             "of_additions_up_to": max(max(one.adds.values()) for one in drawn),
             "of_fitted_parameters": max(_error_of_fitted(one) for one in drawn) if drawn[0].fitted_adds else None,
         })  # fmt: skip

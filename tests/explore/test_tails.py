@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import gammaln
-from scipy.stats import hypergeom
+from scipy.stats import chi2_contingency, hypergeom
 
 from featgeo.explore.batches import Batch
+from featgeo.explore.cells import Cells
 from featgeo.explore.steps import contrasts
-from featgeo.explore.tails import Null, Peaks
+from featgeo.explore.tails import Null, Peaks, block_tail
 
 
 def _all_tables(of_a, of_b):
@@ -49,12 +50,57 @@ def test_cumulants_of_energies_are_those_of_all_tables_with_the_same_margins(of_
     np.testing.assert_allclose(null.third.item(), exact[2], rtol=0.1)  # to leading orders of 1 / n
 
 
+def test_third_moments_of_all_functions_on_cells_follow_from_their_number_and_skewness():
+    """Of labels the first k functions are all those on k + 1 cells: k labels, and the others as one."""
+    shares = np.array([0.35, 0.25, 0.2, 0.1, 0.02, 0.08])
+    f = Cells("x", "label", np.empty(0), np.empty(0), labels=tuple("abcde")).functions(1000 * shares)[:-1]
+    sizes = np.arange(1, 6)[None]
+    peaks = Peaks.of(f[None], shares[None], sizes, np.array([1000.0]))
+    third = np.square(np.einsum("a,ai,aj,ak->ijk", shares, f, f, f))
+    np.testing.assert_allclose(peaks.triple[0], [third[:k, :k, :k].sum() for k in sizes[0]], rtol=1e-9)
+
+
+def test_energies_of_as_many_functions_as_there_are_cells_are_as_skewed_as_under_permutations():
+    rng, n, cells = np.random.default_rng(0), 90, 9
+    own = np.repeat(np.arange(cells), n // cells)
+    f = contrasts(np.full(cells, 1 / cells))
+    orders = np.argsort(rng.random((20_000, n)), axis=1)
+    tables = np.stack([np.bincount(cells * own + own[order], minlength=cells**2) for order in orders])
+    energy = (n - 1) * np.square(f.T @ tables.reshape(-1, cells, cells) @ f / n).sum(axis=(1, 2))
+    peaks = Peaks.of(f[None], np.full((1, cells), 1 / cells), np.array([[cells - 1]]), np.array([float(n)]))
+    null = Null.of(peaks, peaks, np.array([float(n)]))
+    third = np.mean((energy - energy.mean()) ** 3)
+    assert null.third.item() == pytest.approx(third, rel=0.15)  # chi-square's is two thirds of it
+
+
+@pytest.mark.parametrize("sizes", [([1], [1, 2, 4, 8, 16, 32]), ([1, 2, 3], [1, 2, 3]), ([1, 2, 4, 8, 16],) * 2])
+def test_no_dependence_is_called_one_no_more_often_than_a_p_value_says(sizes):
+    draws, (a, b) = 40_000, (np.array(own) for own in sizes)
+    energy = np.random.default_rng(0).chisquare(
+        np.multiply.outer(*(np.diff(own, prepend=0) for own in (a, b))), size=(draws, len(a), len(b))
+    )
+    freedom = np.broadcast_to(np.multiply.outer(a, b).astype(float), energy.shape)
+    there = tuple(np.ones((draws, len(own)), dtype=bool) for own in (a, b))
+    found = block_tail(energy.cumsum(axis=1).cumsum(axis=2), Null.scaled(freedom, 2 * freedom), there)
+    for level in (0.1, 0.05, 0.01):
+        error = np.sqrt(level * (1 - level) / draws)
+        assert 0.8 * level < np.mean(found <= level) < level + 3 * error
+
+
 @pytest.mark.parametrize(("n", "rare", "rarer"), [(5000, 100, 100), (5000, 100, 25), (500, 25, 20)])
 def test_labels_that_few_rows_have_meet_by_chance_as_often_as_they_do(n, rare, rarer):
     """The p-value is that of drawing rows without replacement, two-sided, half of the observed count included."""
     law = hypergeom(n, rare, rarer)
-    for both in range(int(law.mean()) + 1, 12):
+    for both in range(12):
         table = np.array([[both, rare - both], [rarer - both, n - rare - rarer + both]], dtype=float)
         f, g = (contrasts(margin / n)[None] for margin in (table.sum(axis=1), table.sum(axis=0)))
-        found = Batch(table[None, None], f, g).pvalues().item()
-        assert found == pytest.approx(min(2 * law.sf(both - 1) - law.pmf(both), 1), rel=1e-6)
+        found = Batch(table[None, None], f, g, np.ones((1, 2), dtype=bool)).pvalues().item()
+        beyond = law.sf(both - 1) - law.pmf(both) / 2
+        assert found == pytest.approx(2 * min(beyond, 1 - beyond), rel=1e-6)
+
+
+def test_the_p_value_of_few_labels_is_that_of_pearsons_statistic():
+    table = np.random.default_rng(0).multinomial(2000, np.full(16, 1 / 16)).reshape(4, 4) + 40 * np.eye(4, dtype=int)
+    f, g = (contrasts(table.sum(axis=axis) / table.sum())[None] for axis in (1, 0))
+    found = Batch(table[None, None].astype(float), f, g, np.ones((1, 2), dtype=bool)).pvalues().item()
+    assert found == pytest.approx(chi2_contingency(table).pvalue, rel=0.05)

@@ -39,11 +39,13 @@ class Batch:
         tables: Rows in each pair of cells that hold values, by fold, (P, F, a, b).
         f: Orthonormal functions on the cells of the first columns, from smooth to rough, (P, a, k); 0 beyond theirs.
         g: On those of the second, (P, b, l).
+        labels: Which of the columns hold labels, whose functions are in no order, (P, 2).
     """
 
     tables: Array
     f: Array
     g: Array
+    labels: np.ndarray
 
     @classmethod
     def of(cls, counts: Counts, pairs: Sequence[tuple[int, int]]) -> Batch:
@@ -56,7 +58,8 @@ class Batch:
             tables[place, :, : table.shape[1], : table.shape[2]] = table
         rows = tables.sum(axis=1)
         f, g = (_functions(counts, own, rows.sum(axis=axis)) for own, axis in zip(columns, (2, 1), strict=True))
-        return cls(tables, f, g)
+        labels = np.array([[counts.columns[i].kind == "label" for i in pair] for pair in pairs])
+        return cls(tables, f, g, labels)
 
     @classmethod
     def of_missing(cls, counts: Counts, pairs: Sequence[tuple[int, int]]) -> Batch:
@@ -76,13 +79,13 @@ class Batch:
             # A part of a date is missing where the date is, which says so itself.
             both = both[:, 0 if both[-1, 0] and not counts.columns[j].parent else 1 :]
             g[place, : table.shape[1], : both.shape[1]] = both
-        return cls(tables, f, g)
+        return cls(tables, f, g, np.zeros((len(pairs), 2), dtype=bool))  # being missing comes first
 
     def taken(self, index: np.ndarray) -> Batch:
         """Some of the pairs."""
         if len(index) == len(self.tables):
             return self
-        part = Batch(self.tables[index], self.f[index], self.g[index])
+        part = Batch(self.tables[index], self.f[index], self.g[index], self.labels[index])
         part.__dict__.update(  # what was summed is not summed again
             n_rows=self.n_rows[index],
             margins=tuple(own[index] for own in self.margins),
@@ -156,7 +159,7 @@ class Batch:
         most = int(RUNGS[-1])
         f, g = self.f[..., :most], self.g[..., :most]
         n_f, n_g = ample_sizes(excess_so_far(f, rows), excess_so_far(g, columns), n)
-        a, b = rungs(n_f), rungs(n_g)
+        a, b = rungs(n_f, self.labels[:, 0]), rungs(n_g, self.labels[:, 1])
         null = Null.of(Peaks.of(f, rows, a, n), Peaks.of(g, columns, b, n), n)
         energy = (n - 1)[:, None, None] * at_rungs(self.energy, a, b)
         result = block_tail(energy, null, (are_new(a), are_new(b)))
@@ -171,7 +174,8 @@ class Batch:
         both = np.einsum("pa,pab,pb->p", f, table, g)
         of_f, of_g = np.einsum("pa,pab->p", f, table), np.einsum("pb,pab->p", g, table)
         tails, at_count = hypergeometric_tails(both, of_f, of_g, table.sum(axis=(1, 2)))
-        return np.minimum(2 * tails - at_count, 1.0)
+        beyond = tails - at_count / 2
+        return 2 * np.minimum(beyond, 1 - beyond)  # a count between mean and median has the shorter tail behind it
 
 
 def _have_two_values(functions: Array, margin: Array) -> np.ndarray:

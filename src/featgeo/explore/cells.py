@@ -222,15 +222,25 @@ def _waves(ranks: Array, d: int) -> Array:
     """The first d functions of ranks between 0 and 1, (m, d), from smooth to rough.
 
     Powers of normal scores, which many laws are smooth in, take turns with half-waves, which serve all others; higher
-    powers, which rest on the outermost rows, are the last of many functions.
+    powers, which rest on the outermost rows, are the last of many functions. The longest half-waves are along ranks,
+    shorter ones along cells, which are narrow towards either end: as curves in normal scores turn faster there.
     """
-    half_waves = np.cos(np.pi * np.multiply.outer(ranks, np.arange(1, d + 1)))
-    powers = np.polynomial.hermite_e.hermevander(ndtri(ranks), POWERS + TAIL_POWERS)[:, 1:]
     turns = min(POWERS, d)
+    scales = np.where(np.arange(d) < turns, ranks[:, None], _scale_of_cells(ranks)[:, None])
+    half_waves = np.cos(np.pi * scales * np.arange(1, d + 1))
+    powers = np.polynomial.hermite_e.hermevander(ndtri(ranks), POWERS + TAIL_POWERS)[:, 1:]
     first = np.stack([powers[:, :turns], half_waves[:, :turns]], axis=2).reshape(len(ranks), 2 * turns)
     last = powers[:, POWERS:] if d > in_force.get().explore_waves[1] else powers[:, :0]
     middle = half_waves[:, turns : max(d - turns - last.shape[1], turns)]
     return np.hstack([first, middle, last])[:, :d]
+
+
+def _scale_of_cells(ranks: Array) -> Array:
+    """Where ranks are, from 0 to 1, if cells that become smaller towards either end are equally far from each other.
+
+    Functions of bell curves change most there.
+    """
+    return (ranks + 2 / np.pi * np.arcsin(np.sqrt(ranks))) / 2
 
 
 def number_cells(name: str, kind: Kind, sample: Array, n_rows: int, most: int, parent: str = "") -> Cells:
@@ -270,8 +280,7 @@ def _group_ends(counts: np.ndarray, most: int, fewest: float) -> np.ndarray:
     """
     total = counts.sum()
     ranks = (np.cumsum(counts) - counts / 2) / total
-    # Groups become smaller towards either end, where functions of bell curves change most.
-    part = np.floor((ranks + 2 / np.pi * np.arcsin(np.sqrt(ranks))) / 2 * most)
+    part = np.floor(_scale_of_cells(ranks) * most)
     heavy = counts * most >= total if len(counts) > most else np.ones(len(counts), dtype=bool)
     part[heavy] = -1 - np.flatnonzero(heavy)
     ends = [*np.flatnonzero(np.diff(part)).tolist(), len(counts) - 1]

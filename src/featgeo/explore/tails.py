@@ -5,7 +5,8 @@ compared with chi-square. Where functions rest on few rows, its tail is longer; 
 is shorter. So a chi-square is shifted and scaled to the first three cumulants under all orders of one column's rows.
 Where there is one function of either side and it has two values, the tail is that of the table of two by two, exactly.
 The tails of all blocks are joined by the mean of their Cauchy scores, which is a Cauchy score again far out, however
-they depend (Y. Liu and J. Xie (2020), JASA 115:393).
+they depend (Y. Liu and J. Xie (2020), JASA 115:393). A block weighs the less the larger the chance part of its energy:
+most dependences are smooth, and the many rough blocks would hide them.
 """
 
 from __future__ import annotations
@@ -22,11 +23,18 @@ from featgeo.tuning import in_force
 MOST_TERMS = 2**20  # of sums that are computed at once: memory
 NORMAL_SPREAD = 1_000.0  # from this standard deviation on, the tail is that of a normal law to 2 % at five deviations
 RUNGS = np.array([1, 2, 4, 8, 16, 32])  # of functions whose blocks are tested: doubling, as evidence does
+NESTED = 1 / 12  # times the logarithm of how many blocks there are in effect, by how much longer than Cauchy's the tail
+# of the mean of their scores is, at most (at 0.05; all ladders, simulated): blocks that hold each other are neither
+# independent nor alike, in both of which it is no longer
 
 
-def rungs(sizes: np.ndarray) -> np.ndarray:
-    """How many functions each block of a ladder holds, (P, rungs), where there are so many, (P,)."""
-    return np.minimum.outer(sizes, RUNGS)
+def rungs(sizes: np.ndarray, unordered: np.ndarray | bool = False) -> np.ndarray:
+    """How many functions each block of a ladder holds, (P, rungs), where there are so many, (P,).
+
+    Where no functions are smoother than others, as of labels, (P,), the first few are in one block.
+    """
+    fewest = np.where(unordered, in_force.get().labels_at_once, 1)
+    return np.minimum.outer(sizes, RUNGS).clip(min=np.minimum(fewest, sizes)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +60,13 @@ class Null:
         """
         n = np.maximum(n, 5.0)[:, None, None]
         k, m = first.size[:, :, None], second.size[:, None, :]
-        skew, excess, sixth = (a[:, :, None] * b[:, None, :] for a, b in zip(first[1:], second[1:], strict=True))
+        skew, triple, excess, sixth = (
+            a[:, :, None] * b[:, None, :] for a, b in zip(first[1:], second[1:], strict=True)
+        )
         normal = 2 * k * m * _left(n - 1, k) * _left(n - 1, m) / ((n - 2) * (n + 1))
         variance = normal + excess * (n - 2) * (n - 3) / (n * (n**2 - 1))
         third = 4 * normal * _left(n - 1, 2 * k) * _left(n - 1, 2 * m) / ((n - 3) * (n + 3))
-        return cls(k * m, variance, third + (12 * excess + 10 * skew) / n + sixth / n**2)
+        return cls(k * m, variance, third + (12 * excess + 6 * skew + 4 * triple) / n + sixth / n**2)
 
 
 def _left(n: Array, k: Array) -> Array:
@@ -69,10 +79,20 @@ class Peaks(NamedTuple):
 
     With the sum of their squares, q, of which the mean is their number: sums of their third cumulants squared, of their
     fourth and of their sixth cumulants with indices equal two by two, all large where functions rest on few rows.
+
+    Attributes:
+        size: How many functions these are.
+        skew: The sum over i of E[f_i q]^2.
+        triple: That over i, j, k of E[f_i f_j f_k]^2, from above. The mean of the cube of sum_i f_i(x) f_i(x') over
+            independent x and x', for all functions on size + 1 cells, as of labels, it is skew + size (size - 1); for
+            waves, which are fewer than their cells, it is less.
+        excess: Of the fourth.
+        sixth: Of the sixth.
     """
 
     size: Array
-    skew: Array  # sum over i of E[f_i q]^2; that over i, j, k of E[f_i f_j f_k]^2 is the same where a label is rare
+    skew: Array
+    triple: Array
     excess: Array
     sixth: Array
 
@@ -86,9 +106,10 @@ class Peaks(NamedTuple):
         skew = np.square((functions.swapaxes(1, 2) @ weighted) * inside).sum(axis=1)
         fourth, sixth = ((weighted * power).sum(axis=1) for power in (squares, squares**2))
         k, n = sizes.astype(np.float64), np.maximum(n, 5.0)[:, None]
+        triple = skew + k * (k - 1)
         excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * fourth - (n - 1) * k * (k + 2))  # unbiased (K. Mardia)
-        sixth = sixth - (3 * k + 12) * excess - 10 * skew - k * (k + 2) * (k + 4)
-        return cls(k, skew, excess, sixth)
+        sixth = sixth - (3 * k + 12) * excess - 6 * skew - 4 * triple - k * (k + 2) * (k + 4)
+        return cls(k, skew, triple, excess, sixth)
 
 
 def block_tail(energy: Array, null: Null, new: tuple[np.ndarray, np.ndarray]) -> Array:
@@ -105,9 +126,13 @@ def block_tail(energy: Array, null: Null, new: tuple[np.ndarray, np.ndarray]) ->
     # Below the mean, where only the scale matters, a chi-square that is not shifted: no energy is impossibly small.
     freedom = np.where(above, 8 * variance**3 / third**2, 2 * mean**2 / variance)
     tails = chdtrc(freedom, freedom + (energy - mean) * np.sqrt(2 * freedom / variance))
-    scores = np.where(counts, cauchy_score(np.where(counts, tails, 0.5)), 0.0).sum(axis=(1, 2))
-    weight = counts.sum(axis=(1, 2))
-    return np.where(weight > 0, cauchy_tail(scores / np.maximum(weight, 1)), 1.0)
+    weights = np.where(counts, 1 / np.sqrt(mean), 0.0)  # chance spreads energies by the root of their mean
+    total = weights.sum(axis=(1, 2))
+    there = total > 0
+    score = np.sum(weights * cauchy_score(np.where(counts, tails, 0.5)), axis=(1, 2)) / np.where(there, total, 1.0)
+    effective = np.square(total) / np.where(there, np.square(weights).sum(axis=(1, 2)), 1.0)
+    longer = 1 + NESTED * np.log(np.maximum(effective, 1.0))
+    return np.where(there, cauchy_tail(score / longer), 1.0)
 
 
 def at_rungs(energy: Array, a: np.ndarray, b: np.ndarray) -> Array:
