@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -154,9 +155,10 @@ def test_time_is_left_until_the_end_and_always_where_nobody_watches(monkeypatch)
 def test_who_is_shown_what_goes_on(monkeypatch, verbose, stream, notebook, is_shown):
     monkeypatch.setattr(sys, "stderr", stream())
     if notebook:
-        monkeypatch.setitem(sys.modules, "ipykernel", sys)
+        shell = SimpleNamespace(kernel=None)
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     else:
-        monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+        monkeypatch.delitem(sys.modules, "IPython", raising=False)
     assert not watch.is_quiet()
     assert watch.Watch("fit").shown == watch.Watch("fit", 1).shown
     with watch.Watch("fit", verbose) as current:

@@ -47,6 +47,12 @@ INTERVAL = 0.5  # seconds between two looks
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
+def in_notebook() -> bool:
+    """Whether a notebook runs this; to have its packages imported is not enough."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
 class Watch:
     """A clock, and the line that says what goes on.
 
@@ -70,7 +76,7 @@ class Watch:
         self.what, self.step = what, ""
         self.start = monotonic()
         self.end = float("inf") if time_limit is None else self.start + float(time_limit)
-        self.shown = verbose == 2 or (verbose == 1 and (sys.stderr.isatty() or "ipykernel" in sys.modules))
+        self.shown = verbose == 2 or (verbose == 1 and (sys.stderr.isatty() or in_notebook()))
         self._width = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from featgeo.explore.arrow import pa, pc
 from featgeo.explore.delimited import MISSING
@@ -64,6 +63,8 @@ class Repeated:
 
 def rows_of(codes: np.ndarray, n: int) -> np.ndarray:
     """Rows of each of n codes, (n,); -1 is the last. Torch counts codes of few bits as they are, NumPy copies them."""
+    import torch  # late: files are opened without it
+
     return np.roll(torch.bincount(torch.from_numpy(codes + 1), minlength=n).numpy(), -1)
 
 
