@@ -66,7 +66,7 @@ NUMBERS = {
     "cars": Table("modeldata", "car_prices", "Price"),
     "wages": Table("AER", "CPS1985", "wage"),
     "cps1988": Table("AER", "CPS1988", "wage"),
-    "storms": Table("dplyr", "storms", "pressure"),
+    "storms": Table("dplyr", "storms", "pressure", ("name",)),  # more labels than boosting takes
     "movies": Table("ggplot2movies", "movies", "rating", ("title", *(f"r{i}" for i in range(1, 11)))),
     "schools": Table("AER", "CASchools", "math", ("school", "read", "district")),
 }
