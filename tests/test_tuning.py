@@ -36,11 +36,6 @@ def test_what_is_not_of_its_kind_is_refused(value):
         pass
 
 
-def test_what_is_yes_or_no_is_no_number():
-    with pytest.raises(ValueError, match="`thorough` must be True or False, got 1"), fg.options(thorough=1):
-        pass
-
-
 def test_unknown_names_and_late_changes_are_refused():
     with pytest.raises(TypeError, match="finite_valeus"), fg.options(finite_valeus=3):
         pass

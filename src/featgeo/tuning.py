@@ -35,9 +35,10 @@ class Options:
     ample_share: float = 0.8  # of the cells of a table that must, while the others may have as few as one
     outer_share: float = 0.002  # of the rows lie outside of either end that "bounded" numbers are measured by
     outer_reach: float = 4.0  # they end so many times as far from the middle: 11 deviations of a bell curve
-    kernel_gammas: tuple[float, ...] = (0.1, 0.3, 1.0)  # inverse squared widths of kernels, the smoothest first
-    kernel_features: int = 32  # of one number
-    joint_kernel_features: int = 300  # of several columns together
+    kernel_gammas: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)  # inverse squared widths of kernels, the smoothest first
+    joint_gamma: float = 0.3  # of several columns together, beside which "auto" learns a metric
+    kernel_features: int = 48  # of one number: as many as the sharpest kernel needs
+    joint_kernel_features: int = 200  # of several columns together
     metric_gammas: tuple[float, ...] = (0.3, 1.0, 3.0)  # the same in a learned metric, which may be sharper
     metric_ridges: tuple[float, ...] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # of regressions in it, over all variance
     normal_knots: int = 5  # of splines of normal scores: few, so that their cubics can follow Hermite polynomials
@@ -45,7 +46,7 @@ class Options:
     rows_beyond_knots: int = 300  # of normal scores, on either side: no piece of a spline rests on fewer
     longest_window: int = 4  # symbols: the width of the paper's convolution of sequences
     forest_trees: int = 150  # that a new row passes through for all functions together
-    bagged_trees: int = 50  # of a forest of deep trees for all functions together
+    bagged_trees: int = 25  # of a forest of deep trees for all functions together
     bagged_columns: float = 0.5  # share of the columns that a split of theirs is chosen from
     averaged_forests: int = 3  # of a hundred trees each, where there is a single function
     leaves_a_root: float = 0.4  # leaves of a boosted tree for each root of the rows: more follow the noise of few rows
@@ -85,11 +86,8 @@ class Options:
     empty_count: float = 50.0  # rows that an empty cell of histories must be expected to have to be called impossible
 
     # Learning: when more is tried
-    thorough: bool = (
-        False  # whether "auto" also tries "metric" and "forest", and means of several spaces: less error on
-    )
-    # most laws, in about three times the time
     tree_rows: int = 500  # boosting and indices are tried from so many rows on: with fewer, trees only memorise
+    worth_more: float = 0.01  # share of its H-score that small trees must add to a solution before large ones are grown
     few_rows: int = 150  # the same of regressors that learn all functions together
     targets: int = 12  # functions of the other side that regressors learn to predict, at most
     least_strength: float = 0.01  # the sigma of functions that no pilot found: they are wanted last
@@ -175,10 +173,6 @@ def _check(name: str, value: Any, default: Any) -> None:
             raise ValueError(f"`{name}` must be a tuple of numbers such as {default}, got {value!r}.")
         for entry in value:
             _check(name, entry, default[0])
-        return
-    if isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise ValueError(f"`{name}` must be True or False, got {value!r}.")
         return
     kind = int if isinstance(default, int) else (int, float)
     if not isinstance(value, kind) or isinstance(value, bool) or not 0 <= value < math.inf:

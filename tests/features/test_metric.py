@@ -23,7 +23,7 @@ def explained(model, values, truth):
 def a_fit(n=60, d=3, m=15, seed=0):
     rng = np.random.default_rng(seed)
     placed, targets = rng.standard_normal((n, d)), rng.standard_normal((n, 2))
-    return _Fit.of(placed, placed[:m], targets, np.eye(d)), placed, targets
+    return _Fit.of(placed, placed[:m], targets), placed, targets
 
 
 def test_outer_products_are_those_of_the_gradients_of_the_predictions():

@@ -11,7 +11,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from featgeo.features.recipes import is_finite, recipes
 from featgeo.features.variables import Variable
-from featgeo.tuning import Options, options
+from featgeo.tuning import Options
 
 FEW_LABELS = Options().finite_values
 
@@ -21,8 +21,8 @@ NUMBER = RNG.standard_normal(N)
 LABELS = RNG.choice(list("abc"), N)
 MANY = np.array([f"label {i // 2}" for i in range(N)])
 WORDS = np.array([f"w{i:02d}" for i in range(FEW_LABELS)])[np.arange(N) % FEW_LABELS]
-COLUMNS = ["linear", "kernel, gamma 1", "kernel, gamma 0.3", "index", "trees"]
-ONE = ["kernel, gamma 0.3", "spline", "kernel, gamma 0.1", "kernel, gamma 1"]
+COLUMNS = ["linear", "kernel, gamma 0.3", "index", "metric", "forest", "trees"]
+ONE = ["kernel, gamma 0.3", "spline", "kernel, gamma 0.1", "kernel, gamma 3", "kernel, gamma 1", "metric", "forest"]
 
 
 def rows(values):
@@ -58,14 +58,8 @@ def test_what_auto_tries_of_each_kind_of_column(values, expected, finite):
     assert is_finite(rows(values)) is finite
 
 
-def test_what_auto_tries_when_it_is_thorough():
-    with options(thorough=True):
-        assert names("auto", NUMBER) == [*ONE, "metric", "forest"]
-        assert names("auto", np.column_stack([NUMBER, -(NUMBER**2)])) == [*COLUMNS[:-1], "metric", "forest", "trees"]
-
-
 def test_spaces_by_name_object_and_list():
-    assert names("kernel", NUMBER) == ["kernel, gamma 0.1", "kernel, gamma 0.3", "kernel, gamma 1"]
+    assert names("kernel", NUMBER) == ["kernel, gamma 0.1", "kernel, gamma 0.3", "kernel, gamma 1", "kernel, gamma 3"]
     for name in ("table", "spline", "linear", "index", "metric", "forest", "trees", "network"):
         assert names(name, NUMBER) == [name]
     assert names(torch.nn.Linear(1, 1), NUMBER) == ["module"]

@@ -17,6 +17,7 @@ from featgeo.features.combined import NetworkSpace, TransformerSpace
 from featgeo.features.spaces import Encoding, KernelSpace, SpanFunction, SplineSpace, TableSpace
 from featgeo.features.variables import Parts, Variable
 from featgeo.geometry.spans import AffineFeatures
+from featgeo.tuning import Options
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -70,7 +71,7 @@ def test_the_kernel_of_a_number_is_gaussian_in_its_uniform_scores():
     features, scores = space(rows), uniform_scores(NUMBER)
     kernel = np.exp(-0.3 / scores.var() * np.subtract.outer(scores, scores) ** 2)
     np.testing.assert_allclose(features @ features.T, kernel, atol=1e-3)
-    assert KernelSpace.fit(rows)(rows).shape == (N, 32)
+    assert KernelSpace.fit(rows)(rows).shape == (N, Options().kernel_features)
     few = read(NUMBER[:20])[0]
     assert KernelSpace.fit(few)(few).shape == (20, 20)
     np.testing.assert_array_equal(KernelSpace.fit(rows, seed=3)(rows), KernelSpace.fit(rows, seed=3)(rows))
@@ -89,7 +90,7 @@ def test_the_kernel_of_several_columns_is_as_wide_as_they_vary_together_beside_s
     weight = RNG.standard_normal((values.shape[1], 2))
     function = SpanFunction(space, AffineFeatures(values[0], weight, np.ones(2)))
     np.testing.assert_allclose(function(rows), (values - values[0]) @ weight + 1, atol=1e-6)
-    assert KernelSpace.fit(rows)(rows).shape[1] == values.shape[1] - N + 300
+    assert KernelSpace.fit(rows)(rows).shape[1] == values.shape[1] - N + Options().joint_kernel_features
 
 
 def test_sums_over_very_many_columns_are_linear(monkeypatch):

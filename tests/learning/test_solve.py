@@ -101,6 +101,18 @@ def test_the_ridge_that_is_chosen_is_the_best_on_held_out_rows():
     assert chosen.held_out_score == max(each.values())
 
 
+@pytest.mark.parametrize("levels", [LEVEL, [("x", "y"), (("x", "more"), "y")]])
+def test_scores_of_all_choices_at_once_are_those_of_each(levels):
+    features = _features(3)
+    features["more"] = np.random.default_rng(4).standard_normal((600, 3)) + features["y"][:, :3]
+    solution = solve(Folds.from_chunks([features], 3, 0), levels, [Search((2,), [0.1])] * len(levels))
+    choices = Search((1, 2, 4), [1e-6, 1.0], (False, True)).choices(4)
+    settled = solution.choices[:-1]
+    for problem, view in zip(solution.problems, solution.views, strict=True):
+        each = [view.score(problem.dependence([*settled, choice])) for choice in choices]
+        np.testing.assert_allclose(view.scores(problem, settled, choices), each, atol=1e-12)
+
+
 def test_the_number_of_modes_that_is_chosen_leaves_noise_out():
     features = _features(3, n=5000)
     solution = solve(Folds.from_chunks([features], 5, 0), LEVEL, [Search((1, 2, 3, 4))])

@@ -5,13 +5,6 @@ import pytest
 
 import featgeo as fg
 from featgeo import ModalDecomposition
-from featgeo.tuning import options
-
-
-@pytest.fixture(autouse=True, scope="module")
-def thorough():
-    with options(thorough=True):
-        yield
 
 
 def law(n, seed):

@@ -157,12 +157,12 @@ def _automatic(rows: Rows) -> list[Recipe]:
         return [FREQUENT, MEANS]
     if is_finite(rows):
         return [TABLE]
-    *finer, smoothest = (_kernel(gamma) for gamma in in_force.get().kernel_gammas[::-1])
-    of_all = [SINGLE["metric"], SINGLE["forest"]] if in_force.get().thorough else []
-    if len(rows.variable.columns) == 1:
-        smooth = Recipe("spline", lambda rows, seed: SplineSpace.fit(rows, smooth=True))
-        return [*finer[-1:], smooth, smoothest, *finer[:-1], *of_all]
-    return [SINGLE["linear"], *finer, SINGLE["index"], *of_all, SINGLE["trees"]]
+    options, of_all = in_force.get(), [SINGLE["metric"], SINGLE["forest"]]
+    if len(rows.variable.columns) > 1:
+        return [SINGLE["linear"], _kernel(options.joint_gamma), SINGLE["index"], *of_all, SINGLE["trees"]]
+    *finer, smoothest = (_kernel(gamma) for gamma in options.kernel_gammas[::-1])
+    smooth = Recipe("spline", lambda rows, seed: SplineSpace.fit(rows, smooth=True))
+    return [*finer[-1:], smooth, smoothest, *finer[:-1], *of_all]
 
 
 def _kernel(gamma: float) -> Recipe:

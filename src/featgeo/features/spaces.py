@@ -398,7 +398,7 @@ class KernelSpace(Space):
             scores: How numbers are scored.
             gamma: Inverse squared width of the kernel, for one column; it is divided by the total variance.
             seed: Of the choice of centres.
-            features: How many kernel features; 32 for one column and 300 for several when None.
+            features: How many kernel features; as `Options` has them for one column and for several when None.
         """
         encoding = Encoding.fit(rows, scores)
         encoded = encoding(rows)

@@ -33,8 +33,9 @@ share the metric, so many of them take hardly longer than one.
 
 What was said of an index holds for all that regressors say about the rows they were fitted to: it is too good. So
 features of the rows of a fit come from regressors of the other folds (`cross_fitted`). New rows meet the average over
-some of the folds where there is a single function, since averages of trees are better than single ones; else trees
-grown on all rows, the fewer for each function the more there are. So predictions take not much longer than boosting's.
+some of the folds where there is a single function, or one regressor for all of them, since averages of trees are better
+than single ones; else trees grown on all rows, the fewer for each function the more there are. So predictions take not
+much longer than boosting's.
 """
 
 from __future__ import annotations
@@ -376,7 +377,7 @@ def _step(at: Array, means: Array, weight: Array, start: Array | None = None) ->
 
 
 METRIC_ROWS = 2000  # that a metric is learned from, at most: bounds time
-METRIC_CENTRES = 200  # of kernels while it is learned: bounds time
+METRIC_CENTRES = 100  # of kernels while it is learned: bounds time
 ROUNDS = 3  # of learning it: bounds time; most is found in the first
 
 
@@ -400,26 +401,21 @@ class MetricRegressor(Fields):
     offset: Array
 
     @classmethod
-    def fit(cls, values: Array, targets: Array, seed: int = 0) -> MetricRegressor:
+    def fit(cls, values: Array, targets: Array, form: MetricForm | None = None) -> MetricRegressor:
         """Learn the metric, and the regressions in it.
 
         Args:
             values: Columns of numbers, (n, d).
             targets: Shape (n, k).
-            seed: Of the rows that kernels are around.
+            form: What kind of metric; chosen when None.
         """
-        options, rng, n = in_force.get(), np.random.default_rng(seed), len(values)
-        centre = values.mean(axis=0)
-        values = values - centre
-        order = rng.permutation(n)
-        metric = _learned(values[order[:METRIC_ROWS]], targets[order[:METRIC_ROWS]])
-        at = order[: options.joint_kernel_features]
-        some = order[: 2 * METRIC_ROWS]
-        sharper = [metric * np.sqrt(gamma) for gamma in options.metric_gammas]
-        gains = [_Fit.of(values[some] @ one, values[at] @ one, targets[some], one).gain for one in sharper]
-        chosen = sharper[int(np.argmax(gains))]
-        best = _Fit.of(values @ chosen, values[at] @ chosen, targets, chosen)
-        return cls(centre, best.metric, best.points, best.weight, best.offset)
+        form = MetricForm.of(values, targets) if form is None else form
+        centre, order = values.mean(axis=0), np.random.default_rng(0).permutation(len(values))
+        values, targets = (values - centre)[order], targets[order]
+        metric = form.metric(values[:METRIC_ROWS], targets[:METRIC_ROWS]) * np.sqrt(form.gamma)
+        placed = values @ metric
+        best = _Fit.of(placed, placed[: in_force.get().joint_kernel_features], targets)
+        return cls(centre, metric, best.points, best.weight, best.offset)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Predictions of each target, (n, k)."""
@@ -428,46 +424,101 @@ class MetricRegressor(Fields):
         return (-squares.clamp(min=0)).exp() @ self.tensor("weight") + self.tensor("offset")
 
 
+@dataclass(frozen=True)
+class MetricForm:
+    """What kind of metric to learn.
+
+    Attributes:
+        n_rounds: How often to learn it from the regression in the one before; 0 for columns that are all alike.
+        diagonal: Whether it weighs columns, not directions of them.
+        gamma: How sharp kernels in it are, beside rows of total variance 1.
+    """
+
+    n_rounds: int
+    diagonal: bool
+    gamma: float = 1.0
+
+    @classmethod
+    def of(cls, values: Array, targets: Array) -> MetricForm:
+        """The form by which one half of the rows tells the most of the other."""
+        order = np.random.default_rng(0).permutation(len(values))[:METRIC_ROWS]
+        values, targets = (values - values.mean(axis=0))[order], targets[order]
+        own, others = slice(0, len(order) // 2), slice(len(order) // 2, None)
+
+        def told(metric: Array) -> float:
+            placed = values[others] @ metric
+            return _Fit.of(placed, placed[:METRIC_CENTRES], targets[others]).gain
+
+        found = [
+            (told(metric), -n_rounds, diagonal, metric)
+            for diagonal in (True, False)
+            for n_rounds, metric in enumerate(_metrics(values[own], targets[own], diagonal))
+        ]
+        _, n_rounds, diagonal, metric = max(found, key=lambda one: one[:3])
+        gammas = in_force.get().metric_gammas
+        gains = [told(metric * np.sqrt(gamma)) for gamma in gammas]
+        return cls(-n_rounds, diagonal, gammas[int(np.argmax(gains))])
+
+    def metric(self, values: Array, targets: Array) -> Array:
+        """L, (d, r), in which rows have total variance 1."""
+        return next(islice(_metrics(values, targets, self.diagonal), self.n_rounds, None))
+
+
+def _metrics(values: Array, targets: Array, diagonal: bool) -> Iterator[Array]:
+    """First one of columns that are all alike, then others from the gradients of a regression in the one before."""
+    metric = _scaled(np.eye(values.shape[1]), values)
+    yield metric
+    for _ in range(ROUNDS if values.shape[1] > 1 else 0):
+        placed = values @ metric
+        learned = metric @ _Fit.of(placed, placed[:METRIC_CENTRES], targets).gradients(placed) @ metric.T
+        energies, axes = eigh(np.diag(np.diag(learned)) if diagonal else learned)
+        kept = energies > COLLINEAR * max(energies[-1], np.finfo(float).tiny)
+        metric = _scaled(axes[:, kept] * np.sqrt(energies[kept]), values)
+        yield metric
+
+
+def _scaled(metric: Array, values: Array) -> Array:
+    """The metric in which rows have total variance 1."""
+    total = np.sqrt(np.square(values @ metric).sum() / len(values))
+    return metric / (total if total > 0 else 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """A regression in one metric, with what rows left out say of it: how much of the targets' variance it explains."""
+    """A kernel regression, with what rows left out say of it: how much of the targets' variance it explains."""
 
     gain: float
-    metric: Array
     points: Array
     weight: Array
     offset: Array
 
     @classmethod
-    def of(cls, placed: Array, points: Array, targets: Array, metric: Array) -> _Fit:
-        """The ridge that rows left out one at a time prefer.
+    def of(cls, placed: Array, points: Array, targets: Array) -> _Fit:
+        """For each target the ridge that rows left out one at a time prefer.
 
         Args:
-            placed: The rows times the metric, (n, r).
+            placed: The rows in their metric, (n, r).
             points: Those that kernels are around, (m, r).
             targets: Shape (n, k).
-            metric: The metric that both were placed by.
         """
         energies, axes = eigh(_kernel(points, points))
         kept = energies > COLLINEAR * energies[-1]
         normalization = axes[:, kept] / np.sqrt(energies[kept])
-        features = _kernel(placed, points) @ normalization
-        means, aim = features.mean(axis=0), targets.mean(axis=0)
-        features, left = features - means, targets - aim
-        energies, axes = eigh(features.T @ features)
-        energies, turned = energies.clip(min=0), features @ axes
+        kernels = _kernel(placed, points)
+        means, aim = kernels.mean(axis=0), targets.mean(axis=0)
+        kernels, left = kernels - means, targets - aim
+        energies, axes = eigh(normalization.T @ (kernels.T @ kernels) @ normalization)
+        energies, axes = energies.clip(min=0), normalization @ axes
+        turned = kernels @ axes
         size = max(float(energies.sum()), COLLINEAR * len(left))  # of constant columns nothing is left but rounding
-        product, squares = turned.T @ left, np.square(turned)
-        best = (-np.inf, 0.0)
-        for ridge in in_force.get().metric_ridges:
-            shrunk = 1 / (energies + ridge * size)
-            told = turned @ (shrunk[:, None] * product)
-            own = (squares @ shrunk + 1 / len(left)).clip(max=1 - 1e-9)[:, None]  # what a row says of itself
-            lost = np.square((left - told) / (1 - own)).sum()
-            best = max(best, (1 - lost / max(np.square(left).sum(), np.finfo(float).tiny), ridge))
-        gain, ridge = best
-        coefficients = axes @ (product / (energies + ridge * size)[:, None])
-        return cls(gain, metric, points, normalization @ coefficients, aim - means @ coefficients)
+        product = turned.T @ left
+        shrunk = 1 / (energies[:, None] + size * np.array(in_force.get().metric_ridges))
+        told = np.einsum("nm,mrk->nrk", turned, shrunk[:, :, None] * product[:, None], optimize=True)
+        own = (np.square(turned) @ shrunk + 1 / len(left)).clip(max=1 - 1e-9)  # what a row says of itself
+        lost = np.square((left[:, None] - told) / (1 - own)[:, :, None]).sum(axis=0)
+        weight = axes @ (shrunk[:, np.argmin(lost, axis=0)] * product)
+        gain = 1 - lost.min(axis=0).sum() / max(np.square(left).sum(), np.finfo(float).tiny)
+        return cls(float(gain), points, weight, aim - means @ weight)
 
     def gradients(self, placed: Array) -> Array:
         """The mean outer product of the gradients of all predictions, in the coordinates of the metric, (r, r)."""
@@ -478,45 +529,6 @@ class _Fit:
             gradient = pulled.sum(axis=1, keepdims=True) * placed - pulled @ self.points
             result += gradient.T @ gradient
         return result / len(placed)
-
-
-def _learned(values: Array, targets: Array) -> Array:
-    """The metric, of total variance 1: what one half of the rows learns of each kind, the other half judges."""
-    alike = _scaled(np.eye(values.shape[1]), values)
-    if values.shape[1] == 1:
-        return alike
-    half = len(values) // 2
-    found = [(_judged(values[half:], targets[half:], alike), -1, True)]
-    for diagonal in (True, False):
-        for n_rounds, metric in enumerate(_rounds(values[:half], targets[:half], alike, diagonal)):
-            found.append((_judged(values[half:], targets[half:], metric), n_rounds, diagonal))
-    _, n_rounds, diagonal = max(found)
-    if n_rounds < 0:
-        return alike
-    return next(islice(_rounds(values, targets, alike, diagonal), n_rounds, None))
-
-
-def _rounds(values: Array, targets: Array, metric: Array, diagonal: bool) -> Iterator[Array]:
-    """Metrics from the gradients of a regression in the one before."""
-    for _ in range(ROUNDS):
-        placed = values @ metric
-        fit = _Fit.of(placed, placed[:METRIC_CENTRES], targets, metric)
-        learned = metric @ fit.gradients(placed) @ metric.T
-        energies, axes = eigh(np.diag(np.diag(learned)) if diagonal else learned)
-        kept = energies > COLLINEAR * max(energies[-1], np.finfo(float).tiny)
-        metric = _scaled(axes[:, kept] * np.sqrt(energies[kept]), values)
-        yield metric
-
-
-def _judged(values: Array, targets: Array, metric: Array) -> float:
-    placed = values @ metric
-    return _Fit.of(placed, placed[:METRIC_CENTRES], targets, metric).gain
-
-
-def _scaled(metric: Array, values: Array) -> Array:
-    """The metric in which rows have total variance 1."""
-    total = np.sqrt(np.square(values @ metric).sum() / len(values))
-    return metric / (total if total > 0 else 1.0)
 
 
 def _kernel(placed: Array, points: Array) -> Array:
@@ -571,6 +583,8 @@ def fitted(regressor: Any, inputs: Array, target: Array) -> Fields:
     """A copy of a regressor, fitted, as a module: by its numbers alone where they are all that there is to it."""
     if regressor in OWN:
         return regressor.fit(inputs, target)
+    if isinstance(regressor, MetricForm):
+        return MetricRegressor.fit(inputs, target, regressor)
     regressor = clone(regressor).fit(inputs, target)
     if type(regressor) is LinearRegression:
         return Line(regressor.coef_, float(regressor.intercept_))
@@ -647,15 +661,7 @@ class RegressorSpace(Space):
             encoding = Encoding.fit(rows, "standard")
         inputs = as_matrix(rows) if encoding is None else encoding.features(rows).cpu()
         name = "trees" if regressor is None else getattr(regressor, "__name__", type(regressor).__name__)
-        # With many functions forests have fewer trees, each of which goes further, by a tenth to half of the way: so
-        # predictions stay fast.
-        options = in_force.get()
-        n_trees = int(np.clip(options.forest_trees / max(targets.shape[1], 1), 20, 100))
-        first = max(n_trees, options.forest_trees // 3)  # the most wanted function
-        starts = [
-            trees(rows, seed, max_iter=n, learning_rate=10 / n) if regressor is None else regressor
-            for n in (first, n_trees)
-        ]
+        starts = _starts(rows, inputs, targets, regressor, seed)
         if regressor is None and inputs.numel() * targets.shape[1] * (fold_of_row.max() + 1) > GROWN_CELLS:
             fold_of_row = fold_of_row % 2  # half of many rows is enough to learn the features of the other half
         elif regressor in (None, *OWN) and targets.shape[1] > 1:
@@ -675,22 +681,37 @@ class RegressorSpace(Space):
                 at, told = at[some], told if told is None else told[some]
             read, aims = inputs[at], targets[at].T
             if regressor in OF_ALL:
-                return Regressions((fitted(regressor, _read_for(None, read, told).numpy(), aims.T),), means, True)
+                return Regressions((fitted(starts[0], _read_for(None, read, told).numpy(), aims.T),), means, True)
             models = [fitted(starts[min(j, 1)], _read_for(j, read, told).numpy(), aim) for j, aim in enumerate(aims)]
             return Regressions(tuple(models), means)
 
         grown, unseen = cross_fitted(
             fold_of_row, without, lambda model, out: model.forward(inputs[out], rows.codes[out].cpu()).numpy(), name
         )
-        if targets.shape[1] > 1:
+        if targets.shape[1] > 1 and regressor not in OF_ALL:
             tell(f"{name} of all rows")
             grown = [without(np.empty(0, dtype=np.int64))]
-        return cls(tuple(grown[: options.averaged_forests]), encoding), unseen
+        return cls(tuple(grown[: in_force.get().averaged_forests]), encoding), unseen
 
     def forward(self, rows: Rows) -> Tensor:
         """The average over the sets of regressors, (n, k)."""
         inputs = as_matrix(rows) if self.encoding is None else self.encoding.forward(rows)
         return torch.stack([regressions.forward(inputs, rows.codes) for regressions in self.sets]).mean(dim=0)
+
+
+def _starts(rows: Rows, inputs: Tensor, targets: Array, regressor: Any, seed: int) -> tuple[Any, Any]:
+    """What to fit to the most wanted function, or to all together, and to each other; arguments as those of a space.
+
+    With many functions forests have fewer trees, each of which goes further, by a tenth to half of the way: so
+    predictions stay fast. What a metric is like is chosen once for all parts of the rows.
+    """
+    if regressor is not None:
+        start = MetricForm.of(inputs.numpy(), targets) if regressor is MetricRegressor else regressor
+        return start, start
+    most = in_force.get().forest_trees
+    others = int(np.clip(most / max(targets.shape[1], 1), 20, 100))
+    first, other = (trees(rows, seed, max_iter=n, learning_rate=10 / n) for n in (max(others, most // 3), others))
+    return first, other
 
 
 def trees(rows: Rows, seed: int, **options: Any) -> HistGradientBoostingRegressor:

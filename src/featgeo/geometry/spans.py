@@ -636,9 +636,8 @@ class SpanProblem:
                 result.append(self.under_ridge(0.0)[i])
                 continue
             left, right = self.chosen(i, choice)
-            core = self._core_inside(i, choice)
             # Of a diagonal matrix singular vectors only put pairs in order, and make their correlations positive.
-            result.append(inside(left, np.diag(np.diag(core)) if choice.steady else core, right))
+            result.append(inside(left, self.inside(i, choice), right))
         return result
 
     def dependence(self, choices: Sequence[LevelChoice]) -> Factors:
@@ -650,21 +649,21 @@ class SpanProblem:
                 factors.append((left * sigma, right))
                 continue
             left, right = self.chosen(i, choice)
-            core = self._core_inside(i, choice)
-            factors.append((left * np.diag(core) if choice.steady else left @ core, right))
+            factors.append((left @ self.inside(i, choice), right))
         return (
             factors[0]
             if len(factors) == 1
             else (np.hstack([f for f, _ in factors]), np.hstack([g for _, g in factors]))
         )
 
-    def _core_inside(self, level: int, choice: LevelChoice) -> Array:
-        """The dependence inside the chosen directions, (k, k)."""
+    def inside(self, level: int, choice: LevelChoice) -> Array:
+        """The dependence inside the chosen directions, (k, k); that of steady modes is diagonal."""
         key = "core", level, choice.ridge
         if key not in self.memo:
             left, right = self.chosen(level, choice._replace(n_modes=min(self.core.shape)))
             self.memo[key] = left.T @ self.core @ right
-        return np.asarray(self.memo[key][: choice.n_modes, : choice.n_modes])
+        core = self.memo[key][: choice.n_modes, : choice.n_modes]
+        return np.diag(np.diag(core)) if choice.steady else np.asarray(core)
 
     def chosen(self, level: int, choice: LevelChoice) -> tuple[Array, Array]:
         """Orthonormal directions of a level: those of all modes, or of the few that are strongest under the ridge."""

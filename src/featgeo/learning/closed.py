@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any, cast
@@ -25,7 +25,7 @@ from featgeo.features.labels import rows_of_some_labels, told_apart
 from featgeo.features.recipes import MEANS, TABLE, Recipe, is_finite, recipes
 from featgeo.features.space import GPU_ROWS_AT_ONCE, Space
 from featgeo.features.spaces import Encoding, SideBySide, SpanFunction, TableSpace, in_reach
-from featgeo.features.trees import OF_ALL, RegressorSpace, as_matrix, trees
+from featgeo.features.trees import OF_ALL, IndexRegressor, MetricRegressor, RegressorSpace, as_matrix, trees
 from featgeo.features.variables import Candidate, Parts, Rows, cross_fitted, is_within_an_error, preferred
 from featgeo.geometry.spans import COLLINEAR, AffineFeatures
 from featgeo.geometry.validation import Array
@@ -262,11 +262,10 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
     return told_apart(rows, space(others), found, most)
 
 
-def clearness(rows: Rows, residuals: Array, seed: int) -> float:
-    """How clearly small trees grown on one half of the rows know something of what is left over on the other.
+def left_over(rows: Rows, residuals: Array, seed: int) -> tuple[float, float]:
+    """What small trees grown on one half of the rows know of what is left over on the other.
 
-    Trees see interactions, bumps and jumps alike. It does not matter how small what they see is, nor what else they
-    made up.
+    Trees see interactions, bumps and jumps alike.
 
     Args:
         rows: Rows of the variable.
@@ -274,12 +273,13 @@ def clearness(rows: Rows, residuals: Array, seed: int) -> float:
         seed: Of the halves.
 
     Returns:
-        The correlation of what they predict with what is left, in standard errors, for the target where it is largest.
+        How clear it is: the correlation of what they predict with what is left, in standard errors, for the target
+        where it is largest. And how much: what the best multiples of all predictions would add to the H-score.
     """
     order = np.random.default_rng(seed).permutation(len(rows))[: 2 * PROBE_ROWS]
     inputs, left = as_matrix(rows).numpy()[order], (residuals - residuals.mean(axis=0))[order]
     if 0 in (inputs.shape[1], left.shape[1]):  # labels only, too many to be split as sets; or nothing left to look at
-        return 0.0
+        return 0.0, 0.0
 
     def without(out: np.ndarray) -> list[Any]:
         grown = np.delete(np.arange(len(order)), out)
@@ -287,10 +287,16 @@ def clearness(rows: Rows, residuals: Array, seed: int) -> float:
 
     halves = np.arange(len(order)) >= len(order) // 2
     _, told = cross_fitted(halves, without, lambda grown, at: np.stack([one.predict(inputs[at]) for one in grown], 1))
-    products = told * left
-    spread = products.std(axis=0) / np.sqrt(len(products))
-    clear = np.divide(products.mean(axis=0), spread, out=np.zeros(len(spread)), where=spread > 0)
-    return float(clear.max(initial=0.0))
+    products, energies = told * left, np.square(told).mean(axis=0)
+    spread, known = products.std(axis=0) / np.sqrt(len(products)), products.mean(axis=0).clip(min=0)
+    clear = np.divide(known, spread, out=np.zeros(len(spread)), where=spread > 0)
+    added = np.divide(known**2, 2 * energies, out=np.zeros(len(energies)), where=energies > 0)
+    return float(clear.max(initial=0.0)), float(added.sum())
+
+
+def clearness(rows: Rows, residuals: Array, seed: int) -> float:
+    """How clearly small trees know something of what is left over (`left_over`), however little it is."""
+    return left_over(rows, residuals, seed)[0]
 
 
 SELECTION_ROWS = 2048  # rows that choose between spaces of one kind: bounds time
@@ -308,14 +314,14 @@ class Attempt:
     Attributes:
         names: The space of each block.
         pilot: The given spaces that regressors started from.
-        regressors: By block, in the order in which they were fitted.
-        is_mean: Whether the spaces of x are taken together, with that of the pilot.
+        regressors: By block.
+        of: The attempts whose mean it is, if any.
     """
 
     names: Names
     pilot: Names
-    regressors: tuple[Regressors, ...] = ()
-    is_mean: bool = False
+    regressors: Regressors = field(default_factory=dict)
+    of: tuple[Attempt, ...] = ()
 
 
 def learn_closed(task: Task) -> Learned:
@@ -348,20 +354,13 @@ def learn_closed(task: Task) -> Learned:
 
 def _on_all_rows(task: Task, best: Attempt, found: Sequence[Component], given: Given) -> Learned:
     """The spaces that some rows chose, fitted to all; functions that regressors replace are not evaluated there."""
-    bank, (x_name, y_name) = Bank(task), task.setting.richest
-    replaced = set() if best.is_mean else {name for more in best.regressors for name in more}
-    kinds = [best.pilot, best.names] if best.is_mean else [best.pilot]
-    bank.fit(
-        {
-            name: [recipe for recipe in several if recipe.name in [names[name] for names in kinds]]
-            for name, several in given.items()
-            if name not in replaced or y_name in replaced  # these look at functions of x
-        }
-    )
-    grown = [_grow(bank, best.pilot, found, regressors) for regressors in best.regressors]
-    if best.is_mean:
-        return _learned(bank, {**best.names, x_name: _together(bank, [best.pilot, *grown])[x_name]})
-    return _learned(bank, grown[0] if grown else best.pilot)
+    bank, several, y_name = Bank(task), best.of or (best,), task.setting.richest[1]
+    looked_at = any(y_name in one.regressors for one in several)  # these look at functions of x
+    for one in several:
+        names = {name: kind for name, kind in one.pilot.items() if name not in one.regressors or looked_at}
+        bank.fit({name: [recipe for recipe in given[name] if recipe.name == kind] for name, kind in names.items()})
+    grown = [_grow(bank, one.pilot, found, one.regressors) for one in several]
+    return _learned(bank, _together(bank, grown)[0] if best.of else grown[0])
 
 
 def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Attempt:
@@ -385,69 +384,66 @@ def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Atte
         pilot = pilot if regressors else _best_given(bank, spaces)
         if regressors or not only:
             names = _grow(bank, pilot, bank.learned(pilot).components if regressors else (), regressors)
-            attempt = Attempt(names, pilot, (regressors,) if regressors else ())
-            found.append(Candidate(attempt, cost, bank.solve(names).held_out_scores))
+            found.append(Candidate(Attempt(names, pilot, regressors), cost, bank.solve(names).held_out_scores))
     best = preferred(found)
     several = [one.what for one in found if one.score > 0]
-    is_mean = in_force.get().thorough and task.setting.is_bivariate and not any(y_name in more for more in tried)
-    if len(several) < 2 or not is_mean:
+    if len(several) < 2 or not task.setting.is_bivariate or any(y_name in more for more in tried):
         return best.what
-    together = _best_together(bank, several)
-    return together.what if together.score > best.score else best.what
+    names, kept = _together(bank, [one.names for one in several])
+    mean = Attempt(names, several[-1].pilot, of=tuple(several[c] for c in kept))
+    return preferred([best, Candidate(mean, len(steps) + 1, bank.solve(names).held_out_scores)]).what
 
 
-def _best_together(bank: Bank, several: Sequence[Attempt]) -> Candidate[Attempt]:
-    """The mean of what several attempts say of x, with the functions of y that suit it best."""
-    y_name, names = bank.task.setting.richest[1], _together(bank, [one.names for one in several])
-    regressors = tuple(more for one in several for more in one.regressors)
-    result = []
-    for kind in [kind for name, kind in bank.spaces if name == y_name and (name, kind) not in bank.own]:
-        solution = bank.solve({**names, y_name: kind})
-        attempt = Attempt({**names, y_name: kind}, several[0].pilot, regressors, is_mean=True)
-        result.append(Candidate(attempt, solution.size, solution.held_out_scores))
-    return preferred(result)
-
-
-def _together(bank: Bank, several: Sequence[Names]) -> Names:
+def _together(bank: Bank, several: Sequence[Names]) -> tuple[Names, list[int]]:
     """The mean of what several solutions say of x, with weights that rows left out prefer (Breiman's stacking).
 
     Solutions are i_c(x, y) = sum_i sigma_i f_i(x) g_i(y). For an orthonormal basis t_j of all their g, each says
     E_c[t_j | x]; least squares on rows left out finds weights that are not negative, as differences between solutions
-    are mostly noise. The features are these means, one for each t_j.
+    are mostly noise. First one for each solution, to see which are needed; these then have one for each t_j, since what
+    tells best of one function of y need not of another. The features are these means, one for each t_j.
+
+    Returns:
+        The spaces, and which of the solutions have any weight.
     """
-    setting, x_name = bank.task.setting, bank.task.setting.richest[0]
-    rows, values, parts, of_y = np.arange(len(bank.task.every)), [], [], []
+    setting, x_name, every = bank.task.setting, bank.task.setting.richest[0], bank.task.every
+    parts, values = [bank.learned(names).components[-1] for names in several], []
     for names in several:
-        solution, key, component = bank.solve(names), (x_name, names[x_name]), bank.learned(names).components[-1]
-        features = bank.own[key] if key in bank.own else bank.spaces[key](bank.task.every.x)
+        solution, key = bank.solve(names), (x_name, names[x_name])
+        features = bank.own[key] if key in bank.own else bank.spaces[key](every.x)
         by_block = {name: bank.spaces[name, kind] for name, kind in names.items()}
         folds = cast("np.ndarray", bank.fold_of_row)
-        values.append(Unseen.of(solution, rows, features, folds, setting, by_block).f)
-        parts.append(component)
-        of_y.append(component.g(bank.task.every.y))
-    left, size, _ = np.linalg.svd(np.hstack(of_y), full_matrices=False)
-    aims = left[:, size > COLLINEAR * size[0]][:, : in_force.get().targets] * np.sqrt(len(rows))
-    turns = [g.T @ aims / len(rows) for g in of_y]
-    told = [f @ turn for f, turn in zip(values, turns, strict=True)]
-    weights, _ = nnls(np.stack([each.ravel() for each in told], axis=1), aims.ravel())
-    kept = [c for c, weight in enumerate(weights) if weight > 0] or [0]
+        values.append(Unseen.of(solution, np.arange(len(every)), features, folds, setting, by_block).f)
+    of_y = [part.g(every.y) for part in parts]
+    best_first = np.argsort([-bank.solve(names).held_out_score for names in several], kind="stable")
+    aims = orthonormal([of_y[c] for c in best_first])[:, : in_force.get().targets]
+    turns = [g.T @ aims / len(aims) for g in of_y]
+    told = np.stack([f @ turn for f, turn in zip(values, turns, strict=True)], axis=2)
+    kept = np.flatnonzero(nnls(told.reshape(-1, len(several)), aims.ravel())[0]).tolist() or [0]
     if len(kept) == 1:
-        return several[kept[0]]
+        return several[kept[0]], kept
+    weights = np.array([nnls(each[:, kept], aim)[0] for each, aim in zip(told.swapaxes(0, 1), aims.T, strict=True)])
     key = (x_name, " and ".join(several[c][x_name] for c in kept))
-    bank.own[key] = sum((weights[c] * told[c] for c in kept), np.zeros_like(aims))
-    weight = np.vstack([weights[c] * parts[c].sigma[:, None] * turns[c] for c in kept])
-    affine = AffineFeatures(np.zeros(len(weight)), weight, np.zeros(weight.shape[1]))
+    bank.own[key] = np.einsum("njc,jc->nj", told[:, :, kept], weights)
+    turned = np.vstack([parts[c].sigma[:, None] * turns[c] * weights[:, i] for i, c in enumerate(kept)])
+    affine = AffineFeatures(np.zeros(len(turned)), turned, np.zeros(len(weights)))
     bank.spaces[key] = SpanFunction(SideBySide(tuple(parts[c].f for c in kept)), affine)
-    return {**several[0], x_name: key[1]}
+    return {**several[0], x_name: key[1]}, kept
+
+
+def orthonormal(functions: Sequence[Array]) -> Array:
+    """Functions of unit variance, uncorrelated on these rows, in the span of those given, the first first, (n, k)."""
+    given = np.hstack(list(functions))
+    own = np.abs(np.diag(np.linalg.qr(given, mode="r"))) / np.linalg.norm(given, axis=0)
+    return np.linalg.qr(given[:, own > np.sqrt(COLLINEAR)])[0] * np.sqrt(len(given))
 
 
 def _takes_long(recipe: Recipe, n_rows: int) -> bool:
-    """Whether it takes longer than to look whether anything is left for it to explain."""
-    return recipe.argument is None or (recipe.argument in OF_ALL and n_rows >= GLANCED_ROWS)
+    """Whether it, and what comes after it, takes longer than to look whether anything is left to explain."""
+    return recipe.argument is None or (recipe.argument is MetricRegressor and n_rows >= GLANCED_ROWS)
 
 
 def _is_more(bank: Bank, names: Names) -> bool:
-    """Whether small trees see something in what a solution leaves over."""
+    """Whether small trees see something in what a solution leaves over, enough to look further."""
     task, y = bank.task, bank.task.every.y
     learned, rows = bank.learned(names), task.rows(task.setting.richest[0])
     both = (rows, *(y.rows.values() if isinstance(y, Parts) else (y,)))
@@ -456,7 +452,9 @@ def _is_more(bank: Bank, names: Names) -> bool:
         return True
     seen = learned.unseen.rows
     explained = np.hstack([component.g(y.take(seen)) for component in learned.components])
-    return clearness(rows.take(seen), explained - learned.unseen.f, task.plan.seed) > in_force.get().doubt_errors
+    clear, added = left_over(rows.take(seen), explained - learned.unseen.f, task.plan.seed)
+    options = in_force.get()
+    return clear > options.doubt_errors and added > options.worth_more * bank.solve(names).held_out_score
 
 
 # --- given spaces
@@ -552,12 +550,17 @@ def _check_given(n_functions: int, n_rows: int) -> None:
 def _regressors(task: Task) -> list[Regressors]:
     """The regressors to try, by block: each of the richest of x, beside the means that many labels of y ask for."""
     options, n_rows = in_force.get(), len(task.data) if isinstance(task.data, Pairs) else 0
-    of_y, x_name = _means_of_y(task) if n_rows >= options.tree_rows else {}, task.setting.richest[0]
-    of_x = [
-        {**of_y, x_name: recipe}
-        for recipe in task.recipes[x_name]
-        if recipe.learned and n_rows >= (options.few_rows if recipe.argument in OF_ALL else options.tree_rows)
-    ]
+    x_name, y_name = task.setting.richest
+    of_y = _means_of_y(task) if n_rows >= options.tree_rows else {}
+
+    def is_tried(recipe: Recipe) -> bool:
+        if recipe.argument in OF_ALL:
+            return n_rows >= options.few_rows
+        # One index tells few labels apart; functions of numbers have one each, and rarely follow any.
+        follows = recipe.argument is not IndexRegressor or are_all_known(task.fitted(y_name, task.recipes[y_name][0]))
+        return n_rows >= options.tree_rows and follows
+
+    of_x = [{**of_y, x_name: recipe} for recipe in task.recipes[x_name] if recipe.learned and is_tried(recipe)]
     return [of_y, *of_x] if of_y else of_x
 
 
@@ -603,7 +606,7 @@ def _grow(bank: Bank, pilot: Names, found: Sequence[Component], regressors: Regr
             of_y = [(part.sigma, part.g(data.y)) for part in found[::-1]]
             y_space, y = bank.spaces[y_name, pilot[y_name]], data.y.of("y")
             if recipe.argument in OF_ALL and not are_all_known(y_space):  # more targets take no more time
-                of_y.append((np.empty(0), beyond(y_space, y, np.hstack([values for _, values in of_y]))))
+                of_y.append((np.empty(0), beyond(y_space, data.y, np.hstack([values for _, values in of_y]))))
             aims = np.hstack([_itself(y, recipe), wanted(rows, y_space, y, of_y, is_cheap)])
         else:
             of_x = [(found[0].sigma, found[0].f(data.x))]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import groupby, product
 from typing import Any
 
 import numpy as np
@@ -73,9 +73,35 @@ class HeldOut:
         """H-score of a dependence f g^T: of each kind of row what it can see."""
         if not self.kinds:
             return 0.0
-        (f, g), (gram, covariance) = dependence, self._together
-        energy = np.vdot(f.T @ gram @ f, g.T @ self.y_gram @ g)
-        return float(np.vdot(f, covariance @ g) - energy / 2)
+        gram, covariance, y_gram = self._along(*dependence)
+        return float(np.trace(covariance) - np.vdot(gram, y_gram) / 2)
+
+    def scores(self, problem: SpanProblem, settled: Sequence[LevelChoice], choices: Sequence[LevelChoice]) -> Array:
+        """H-score of each choice for the next level after those settled, (choices,).
+
+        The first modes under a ridge are some of all modes under it: rows are seen along these once, however many
+        numbers of modes there are to choose from.
+        """
+        if not self.kinds or type(problem) is not SpanProblem or any(choice.n_modes is None for choice in choices):
+            return np.array([self.score(problem.dependence([*settled, choice])) for choice in choices])
+        most, seen, result = max(choice.n_modes or 0 for choice in choices), {}, []
+        before = [problem.dependence(settled)] if settled else []
+        start = before[0][0].shape[1] if before else 0
+        for choice in choices:
+            if choice.ridge not in seen:
+                both = [*before, problem.chosen(len(settled), choice._replace(n_modes=most))]
+                seen[choice.ridge] = self._along(*(np.hstack(side) for side in zip(*both, strict=True)))
+            end = start + (choice.n_modes or 0)
+            gram, covariance, y_gram = (part[:end, :end] for part in seen[choice.ridge])
+            f = np.eye(len(gram))
+            f[start:, start:] = problem.inside(len(settled), choice)
+            result.append(np.vdot(f, covariance) - np.vdot(f.T @ gram @ f, y_gram) / 2)
+        return np.array(result)
+
+    def _along(self, left: Array, right: Array) -> tuple[Array, Array, Array]:
+        """Second moments of functions of x, their covariance with those of y, and second moments of these, (k, k)."""
+        gram, covariance = self._together
+        return left.T @ gram @ left, left.T @ covariance @ right, right.T @ self.y_gram @ right
 
     @cached_property
     def _together(self) -> tuple[Array, Array]:
@@ -343,8 +369,8 @@ def _chosen(
 ) -> tuple[int, LevelChoice]:
     """The tau ridge and the choice for the next level that rows which have not seen it prefer."""
     candidates = []
-    for way, choice in options:
-        seen = [of_fold[way] for of_fold in ways]
-        scores = [view.score(problem.dependence([*settled, choice])) for problem, view in seen]
-        candidates.append(Candidate((way, choice), choice.n_modes or 0, np.array(scores)))
+    for way, several in groupby(options, key=lambda option: option[0]):
+        choices = [choice for _, choice in several]
+        scores = np.stack([view.scores(problem, settled, choices) for problem, view in (seen[way] for seen in ways)])
+        candidates += [Candidate((way, c), c.n_modes or 0, told) for c, told in zip(choices, scores.T, strict=True)]
     return preferred(candidates).what

@@ -252,12 +252,11 @@ class SourceBlocks:
         return self._keep(name, group, PartSpace(group, component.f))
 
     def _sought_in(self, space: Any, pairs: Pairs) -> Any:
-        """What a source's modes are sought in: beside sums of splines one kernel is enough, and boosted trees."""
+        """What a source's modes are sought in: beside sums of splines a kernel and boosted trees are enough."""
         rows = pairs.x.of("x")
         if space != "auto" or rows.variable.is_tensor:
             return space
-        left_out = {"kernel, gamma 1", "index"} if len(pairs) >= in_force.get().tree_rows else set()
-        return [recipe for recipe in _tried(space, rows) if recipe.name not in left_out]
+        return [recipe for recipe in _tried(space, rows) if recipe.name != "index"]
 
     def _n_learned(self) -> ModeCount:
         """All functions of y where they are few."""
