@@ -1,10 +1,11 @@
 """Where no space is clearly best, the mean of several is taken, with weights that rows left out prefer."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import featgeo as fg
-from featgeo import ModalDecomposition
+from featgeo import FeatureRegressor, ModalDecomposition
 
 
 def law(n, seed):
@@ -48,3 +49,16 @@ def test_weights_are_found_again_on_all_rows_where_some_chose(mean, monkeypatch)
     model = ModalDecomposition(2, random_state=0).fit(*law(1500, 3))
     assert " and " in model.spaces_[0]
     assert model.score(*law(5000, 4)) > mean.score(*law(5000, 4))
+
+
+def test_columns_of_many_labels_are_read_beside_numbers():
+    """Functions of Y that no pilot found are wanted as well, the least of all."""
+    rng = np.random.default_rng(3)
+    n = 1500
+    names = np.array([f"l{i}" for i in range(300)])
+    code, a, b = rng.integers(300, size=n), rng.normal(size=n), rng.normal(size=n)
+    effect = rng.normal(size=300)
+    X = pd.DataFrame({"label": names[code], "a": a, "b": b})
+    y = effect[code] + a * b + 0.3 * rng.normal(size=n)
+    model = FeatureRegressor(random_state=0).fit(X[:1000], y[:1000])
+    assert model.score(X[1000:], y[1000:]) > 0.3

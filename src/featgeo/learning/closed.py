@@ -606,7 +606,8 @@ def _grow(bank: Bank, pilot: Names, found: Sequence[Component], regressors: Regr
             of_y = [(part.sigma, part.g(data.y)) for part in found[::-1]]
             y_space, y = bank.spaces[y_name, pilot[y_name]], data.y.of("y")
             if recipe.argument in OF_ALL and not are_all_known(y_space):  # more targets take no more time
-                of_y.append((np.empty(0), beyond(y_space, data.y, np.hstack([values for _, values in of_y]))))
+                others = beyond(y_space, data.y, np.hstack([values for _, values in of_y]))
+                of_y.append((np.full(others.shape[1], in_force.get().least_strength), others))
             aims = np.hstack([_itself(y, recipe), wanted(rows, y_space, y, of_y, is_cheap)])
         else:
             of_x = [(found[0].sigma, found[0].f(data.x))]
