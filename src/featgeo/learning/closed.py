@@ -451,8 +451,13 @@ def _is_more(bank: Bank, names: Names) -> bool:
     if learned.unseen is None or any(part.variable.many_labels for part in both):
         return True
     seen = learned.unseen.rows
-    explained = np.hstack([component.g(y.take(seen)) for component in learned.components])
-    clear, added = left_over(rows.take(seen), explained - learned.unseen.f, task.plan.seed)
+    of_level, told = [component.g(y.take(seen)) for component in learned.components], learned.unseen.f
+    # Of a level whose functions of x are given, nothing more is to be learned.
+    free = [not task.recipes[x[-1]][0].given for x, _ in task.setting.spaces()]
+    sought = np.hstack([g for g, is_free in zip(of_level, free, strict=True) if is_free])
+    if len(of_level) > 1:  # of a function of one level, modes of the others tell as well
+        told = told @ (np.hstack(of_level).T @ sought) / len(seen)
+    clear, added = left_over(rows.take(seen), sought - told, task.plan.seed)
     options = in_force.get()
     return clear > options.doubt_errors and added > options.worth_more * bank.solve(names).held_out_score
 
