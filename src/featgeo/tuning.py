@@ -195,8 +195,15 @@ def options(**numbers: Any) -> Iterator[Options]:
     Yields:
         The options in force.
     """
-    token = in_force.set(replace(in_force.get(), **numbers))
+    with under(replace(in_force.get(), **numbers)) as given:
+        yield given
+
+
+@contextmanager
+def under(given: Options) -> Iterator[Options]:
+    """All of these numbers inside a `with` block: what a fit puts off is done as it would have been then."""
+    token = in_force.set(given)
     try:
-        yield in_force.get()
+        yield given
     finally:
         in_force.reset(token)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy.stats import kstest
 
+import featgeo as fg
 from featgeo import Conditional
 from featgeo.assembly.conditional import Calibration, spread
 from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, Support
@@ -93,3 +97,21 @@ def test_few_rows_and_vectors_keep_the_formula():
 
 def test_ties_are_spread_evenly():
     np.testing.assert_allclose(spread(np.array([3.0, 1.0, 3.0, 2.0, 3.0])), [1 / 6, 1 / 2, 3 / 6, 1 / 2, 5 / 6])
+
+
+def test_a_calibration_that_is_put_off_is_the_one_of_the_fit():
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal(600)
+    y = x + rng.standard_normal(600)
+    with fg.options(calibrating_rows=10**6):  # more than there are: distributions keep the formula
+        plain = fg.ModalDecomposition(2, random_state=0).fit(x, y)
+    model = fg.ModalDecomposition(2, random_state=0).fit(x, y)
+    with fg.options(calibrating_rows=10**6):
+        late = copy.deepcopy(model).given(x).proba()
+    formula = plain.given(x, calibrated=False).proba()
+    np.testing.assert_array_equal(plain.given(x).proba(), formula)
+    np.testing.assert_array_equal(late, model.given(x).proba())
+    np.testing.assert_array_equal(late, pickle.loads(pickle.dumps(model)).given(x).proba())  # noqa: S301 - our own
+    assert np.abs(late - formula).max() > 1e-4
+    with pytest.raises(AttributeError, match="no 'lnik'"):
+        _ = model.calibration_.lnik

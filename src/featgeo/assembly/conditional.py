@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,7 @@ from featgeo.geometry.validation import (
 )
 from featgeo.report import charts
 from featgeo.schema import saved
-from featgeo.tuning import in_force
+from featgeo.tuning import in_force, under
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -662,8 +662,28 @@ class Calibration:
     """
 
     link: Link = field(default_factory=LinearLink)
-    recalibration: Recalibration | None = None
-    smoothing: Smoothing | None = None
+    # None by factories: defaults of the class would hide from `__getattr__` what is yet to be learned.
+    recalibration: Recalibration | None = field(default_factory=lambda: None)
+    smoothing: Smoothing | None = field(default_factory=lambda: None)
+
+    @classmethod
+    def later(cls, support: Support, f: Array, happened: np.ndarray) -> Calibration:
+        """The same as `fit`, under the options of now, but learned when first asked for: many fits are for modes."""
+        result = cls.__new__(cls)
+        vars(result)["_put_off"] = support, f, happened, in_force.get()
+        return result
+
+    if not TYPE_CHECKING:  # who knows all attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Learn what was put off."""
+            if name not in {part.name for part in fields(self)} or "_put_off" not in vars(self):
+                raise AttributeError(f"A Calibration has no {name!r}.")
+            *rows, options = vars(self)["_put_off"]
+            with under(options):
+                vars(self).update(vars(Calibration.fit(*rows)))
+            vars(self).pop("_put_off", None)
+            return vars(self)[name]
 
     @classmethod
     def fit(cls, support: Support, f: Array, happened: np.ndarray, link: Link | None = None) -> Calibration:

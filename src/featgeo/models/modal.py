@@ -464,17 +464,17 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         return replace(self.support_, g=g[:, g.shape[1] - self.n_modes_ :])
 
     def _calibrate(self, y: Rows) -> None:
-        """Set distributions right on held-out rows; by all features, and by those of the last level alone."""
+        """Have distributions set right by held-out rows: all features, and those of the last level alone."""
         self.calibration_ = self.aligned_calibration_ = Calibration()
         unseen = self.learned_.unseen
         # Counts of a finite alphabet answer for themselves, unless a predictor asks for more.
         if unseen is None or not getattr(self, "calibrate", self.solver_ != "exact"):
             return
         at = happened(y.take(unseen.rows), self.support_)
-        self.calibration_ = self.aligned_calibration_ = Calibration.fit(self.support_, unseen.f, at)
+        self.calibration_ = self.aligned_calibration_ = Calibration.later(self.support_, unseen.f, at)
         if len(self._parts) > 1:
             own = unseen.f[:, unseen.f.shape[1] - self.n_modes_ :]
-            self.calibration_ = Calibration.fit(self._own_support, own, at)
+            self.calibration_ = Calibration.later(self._own_support, own, at)
 
     @property
     def link_(self) -> Link:
