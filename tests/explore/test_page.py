@@ -37,6 +37,12 @@ VIOLATIONS = """rules => axe.run({resultTypes: ["violations"], ...(rules.length 
 EVALUATED = """new Promise(done => setTimeout(() => {
     try { done(eval("1")); } catch (error) { done(error.name); }
 }))"""
+# By their texts, since what sticks out of a cell to the left does not count as its overflow.
+CUT_HEADERS = """[...document.querySelectorAll("main thead th")].filter(one => one.clientWidth).filter(one => {
+    const text = document.createRange(), cell = one.getBoundingClientRect();
+    text.selectNodeContents(one);
+    return [...text.getClientRects()].some(box => box.left < cell.left - 0.5 || box.right > cell.right + 0.5);
+}).map(one => one.innerText)"""
 SCREENS = [(width, scheme) for width in (1400, 360) for scheme in ("light", "dark")]
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 28)"}
 
@@ -421,6 +427,17 @@ def test_a_table_stands_behind_every_figure(visit):
         assert page.locator("figure [role=img][aria-label]").count() == figures
         page.locator("figure summary").first.click()
         page.wait_for_selector("figure details table td")
+
+
+def test_headers_of_tables_are_not_cut_on_phones(visit):
+    page, seen = visit(width=360), 0
+    for address in ADDRESSES:
+        open_view(page, address)
+        page.evaluate("document.querySelectorAll('main details').forEach(one => { one.open = true; })")
+        page.wait_for_function("document.querySelectorAll('.drawing:empty').length === 0")
+        assert page.evaluate(CUT_HEADERS) == [], address
+        seen += page.locator("main thead th").count()
+    assert seen > 20
 
 
 def test_nothing_of_the_data_is_ever_executed_or_breaks_the_layout(visit, tmp_path):
