@@ -676,14 +676,14 @@ class Calibration:
     if not TYPE_CHECKING:  # who knows all attributes
 
         def __getattr__(self, name: str) -> Any:
-            """Learn what was put off."""
-            if name not in {part.name for part in fields(self)} or "_put_off" not in vars(self):
-                raise AttributeError(f"A Calibration has no {name!r}.")
-            *rows, options = vars(self)["_put_off"]
-            with under(options):
-                vars(self).update(vars(Calibration.fit(*rows)))
-            vars(self).pop("_put_off", None)
-            return vars(self)[name]
+            """Learn what was put off; whoever asks meanwhile, in another thread, learns the same."""
+            put_off = vars(self).get("_put_off")
+            if put_off is not None and name in {part.name for part in fields(self)}:
+                *rows, options = put_off
+                with under(options):
+                    vars(self).update(vars(Calibration.fit(*rows)))
+                vars(self).pop("_put_off", None)
+            return object.__getattribute__(self, name)  # the error of Python, where there is nothing
 
     @classmethod
     def fit(cls, support: Support, f: Array, happened: np.ndarray, link: Link | None = None) -> Calibration:
