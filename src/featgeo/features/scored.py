@@ -24,7 +24,7 @@ from torch import Tensor
 from featgeo.features.recipes import is_finite, most_values
 from featgeo.features.space import Space, interpolated
 from featgeo.features.spaces import TableSpace
-from featgeo.features.variables import Rows, Table, symbol_keys
+from featgeo.features.variables import Rows, Table, distinct, symbol_keys
 from featgeo.geometry.spans import COLLINEAR, CONSTANT_SPREAD, AffineFeatures, flag_from_gram
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -136,8 +136,9 @@ class Symbols:
     @classmethod
     def of(cls, values: np.ndarray, *at: int) -> Symbols:
         """The position of each value, or row, among the distinct ones in order."""
-        keys, codes = np.unique(values, axis=0, return_inverse=True)
-        return cls(codes.reshape(-1), len(keys), keys.reshape(len(keys), -1).astype(np.float64), at)
+        keys = values.reshape(len(values), -1)
+        first, codes, _ = distinct(keys)
+        return cls(codes, len(first), keys[first].astype(np.float64), at)
 
     @cached_property
     def space(self) -> TableSpace:

@@ -53,15 +53,16 @@ class WindowSpace(Space):
     def forward(self, rows: Rows) -> Tensor:
         """The share of each window, (n, m^w); windows with a symbol that is missing or unknown do not count."""
         places, shares = self._places(rows), self.tensor("shares")
-        n_windows = places.shape[1] - self.length + 1
+        n_windows, are_known = places.shape[1] - self.length + 1, places >= 0
         pattern = torch.zeros_like(places[:, :n_windows])
-        known = pattern == 0
+        known = torch.ones_like(are_known[:, :n_windows])
         for i in range(self.length):
-            symbol = places[:, i : i + n_windows]
-            pattern, known = pattern * len(self.symbols) + symbol, known & (symbol >= 0)
-        pattern = torch.where(known, pattern, 0)
-        counts = shares.new_zeros((places.shape[0], len(self.shares))).scatter_add_(1, pattern.long(), known.double())
-        total = known.sum(dim=1, keepdim=True)
+            pattern = pattern * len(self.symbols) + places[:, i : i + n_windows]
+            known = known & are_known[:, i : i + n_windows]
+        pattern = torch.where(known, pattern, len(self.shares))  # those that do not count, beside the others
+        counts = shares.new_zeros((places.shape[0], len(self.shares) + 1))
+        counts = counts.scatter_add_(1, pattern.long(), shares.new_ones(()).expand(pattern.shape))[:, :-1]
+        total = counts.sum(dim=1, keepdim=True)
         return torch.where(total > 0, counts / total.clamp(min=1), shares)
 
     def _places(self, rows: Rows) -> Tensor:
@@ -69,13 +70,13 @@ class WindowSpace(Space):
         if not rows.variable.labels:
             found = torch.full_like(rows.numbers, -1, dtype=torch.int32)
             for i, symbol in enumerate(self.symbols):
-                found.masked_fill_(rows.numbers == symbol, i)
+                found += (rows.numbers == symbol).to(found.dtype) * (i + 1)
             return found
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
         # A missing label has a code of its own, after the categories.
         places = [[*(place.get(label, -1) for label in column.categories), -1] for column in rows.variable.labels]
-        columns = zip(places, rows.codes.T, strict=True)
-        return torch.stack([at_code(torch.tensor(table, device=rows.device), codes) for table, codes in columns], dim=1)
+        tables = torch.tensor(places, dtype=torch.int32, device=rows.device)
+        return torch.stack([at_code(table, codes) for table, codes in zip(tables, rows.codes.T, strict=True)], dim=1)
 
 
 def _alphabet(rows: Rows) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.incomplete import FilledIn, span_problem
-from featgeo.geometry.moments import Moments
+from featgeo.geometry.moments import Moments, rows_of
 from featgeo.geometry.spans import (
     Confirmed,
     Directions,
@@ -36,7 +36,7 @@ from featgeo.geometry.spans import (
     kinds,
     said,
 )
-from featgeo.geometry.validation import Array, as_names
+from featgeo.geometry.validation import Array, as_features, as_names
 from featgeo.learning.setting import ModeCount
 from featgeo.tuning import in_force
 from featgeo.watch import bounded_threads
@@ -173,10 +173,11 @@ class Folds:
             known = np.empty(0, dtype=int) if fold_of_row is None else fold_of_row[start : start + n]
             dealt = np.concatenate([known, (start + rng.permutation(n - len(known))) % n_folds])
             start += n
+            blocks = {name: as_features(z, name, finite=False) for name, z in features.items()}
             for fold, total in enumerate(totals):
                 index = np.flatnonzero(dealt == fold)
                 if len(index):
-                    total.append(Moments.from_features({name: z[index] for name, z in features.items()}))
+                    total.append(Moments.from_features({name: rows_of(z, index) for name, z in blocks.items()}))
         return cls(tuple(Patterns.merged(total) for total in totals if total))
 
     def joined(self, more: Folds) -> Folds:

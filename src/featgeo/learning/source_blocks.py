@@ -21,7 +21,7 @@ from featgeo.features.recipes import FREQUENT, MEANS, TABLE, Recipe, recipes
 from featgeo.features.space import Space
 from featgeo.features.spaces import MOST_SYMBOLS, SideBySide, SpanFunction, SplineSpace
 from featgeo.features.trees import OF_ALL
-from featgeo.features.variables import Candidate, Parts, Rows, preferred, symbol_keys
+from featgeo.features.variables import Candidate, Parts, Rows, distinct, preferred, symbol_keys
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
@@ -110,7 +110,7 @@ class SourceBlocks:
         for group in groups:
             index = self.data.having(*group, "y")
             keys = symbol_keys(self.data.take(index, *group).of(*group).table)
-            if len(np.unique(keys, axis=0)) > min(MOST_SYMBOLS, len(index) / max(in_force.get().symbol_rows, 1)):
+            if len(distinct(keys)[0]) > min(MOST_SYMBOLS, len(index) / max(in_force.get().symbol_rows, 1)):
                 return False
         return True
 

@@ -29,7 +29,7 @@ from featgeo.card import Card
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import FeatureFunction, check_not_constant
-from featgeo.features.variables import Parts, Rows, Variable, symbol_keys
+from featgeo.features.variables import Parts, Rows, Variable, distinct, symbol_keys
 from featgeo.geometry.validation import Array, check_count, check_same_rows
 from featgeo.learning.data import Pairs
 from featgeo.learning.learned import Component, Learned
@@ -62,7 +62,7 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
         order = None if rows.device.type == "cpu" else rows.numbers[:, 0].argsort().cpu().numpy()  # a GPU sorts sooner
         return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)), order)
     if kind != "rows" or (not variable.is_tensor and is_finite(rows)):
-        _, first, counts = np.unique(symbol_keys(rows.table), axis=0, return_index=True, return_counts=True)
+        first, _, counts = distinct(symbol_keys(rows.table))
         kept = rows.take(first)
         return Support(kind, _values(kept, kind), counts / counts.sum(), g(kept), names=names)
     if len(rows) > MAX_ROWS:

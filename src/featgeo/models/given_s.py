@@ -34,7 +34,7 @@ from featgeo.features.recipes import Recipe, is_finite, recipes
 from featgeo.features.regression import CentredSpace
 from featgeo.features.space import Space
 from featgeo.features.spaces import Encoding, FeatureFunction, KernelSpace, SideBySide, SpanFunction, SplineSpace
-from featgeo.features.variables import Candidate, Parts, Rows, preferred, symbol_keys
+from featgeo.features.variables import Candidate, Parts, Rows, distinct, preferred, symbol_keys
 from featgeo.geometry.validation import Array
 from featgeo.learning.setting import Block, Plan
 from featgeo.models.base import mean_and_error
@@ -50,9 +50,9 @@ PAIRS_AT_ONCE = 100_000  # it bounds the memory
 def over_pairs(function: FeatureFunction, s: Rows, y: Rows) -> Array:
     """Values at each pair, (rows of s, rows of y, k); rows of s that repeat are computed once."""
     if not s.variable.is_tensor:
-        _, first, where = np.unique(symbol_keys(s.table), axis=0, return_index=True, return_inverse=True)
+        first, where, _ = distinct(symbol_keys(s.table))
         if len(first) < len(s):
-            return over_pairs(function, s.take(first), y)[where.reshape(-1)]
+            return over_pairs(function, s.take(first), y)[where]
     if isinstance(function, SpanFunction) and isinstance(function.space, SideBySide):
         *others, last = function.space.spaces
         if isinstance(last, ProductSpace):

@@ -17,7 +17,7 @@ from featgeo.assembly.links import LinearLink
 from featgeo.features.columns import Column, RawColumn, column_of, missing_in, repeats
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import MOST_SYMBOLS, check_not_constant
-from featgeo.features.variables import Parts, Rows, Variable, symbol_keys
+from featgeo.features.variables import Parts, Rows, Variable, distinct, symbol_keys
 from featgeo.geometry.validation import Array, check_flag, check_whole, is_whole
 from featgeo.learning.data import Pairs
 from featgeo.learning.exact import learn_histories
@@ -194,7 +194,7 @@ class SequentialDecomposition(TransformerMixin, Decomposition):
         if self.solver != "auto" or not is_finite(following):
             return (0, 0) if self.solver == "exact" else (np.inf, np.inf)
         past, symbols = symbol_keys(histories.of(*self._steps(order)).table), symbol_keys(following.table)
-        return len(np.unique(past, axis=0)), len(np.unique(symbols))
+        return len(distinct(past)[0]), len(np.unique(symbols))
 
     def _calibration(self, following: Rows, whole: bool) -> Calibration:
         """As held-out rows want it; some of the modes may go below zero, so symbols need some of the prior mixed in.
