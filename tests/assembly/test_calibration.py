@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 import featgeo as fg
 from featgeo import Conditional
-from featgeo.assembly.conditional import Calibration, spread
+from featgeo.assembly.calibration import Calibration, spread
 from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, Support
 
 

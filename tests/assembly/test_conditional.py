@@ -8,7 +8,7 @@ from scipy import optimize
 from support import SEEDS, random_counts
 
 from featgeo import Conditional, FiniteJoint
-from featgeo.assembly.conditional import calibrated_link
+from featgeo.assembly.calibration import calibrated_link
 from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, Support, nearest_density
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 import featgeo as fg
-from featgeo.assembly.conditional import Calibration
+from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import Kernels, Recalibration, Smoothing, Support, smoothed
 
 

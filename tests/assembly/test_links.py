@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featgeo.assembly import conditional
-from featgeo.assembly.conditional import Calibration, best_share, calibrated_link
+from featgeo.assembly import calibration
+from featgeo.assembly.calibration import Calibration, best_share, calibrated_link
 from featgeo.assembly.links import ExponentialLink, LinearLink, MassLink, Recalibration, Support
 
 SHARES = (0.0, *np.geomspace(1e-9, 1.0, 2000))
@@ -106,11 +106,11 @@ def test_the_share_of_the_prior_is_that_of_the_smallest_log_loss(seed, trust):
 
 
 def test_links_are_judged_by_rows_evenly_spread(monkeypatch):
-    monkeypatch.setattr(conditional, "CELLS", 300)
-    monkeypatch.setattr(conditional, "FEWEST_JUDGING", 50)
-    np.testing.assert_array_equal(conditional.affordable(40, 4), np.arange(40))
-    np.testing.assert_array_equal(conditional.affordable(149, 4), np.arange(0, 149, 2))  # 75 of them
-    assert len(conditional.affordable(1000, 100)) == 50
+    monkeypatch.setattr(calibration, "CELLS", 300)
+    monkeypatch.setattr(calibration, "FEWEST_JUDGING", 50)
+    np.testing.assert_array_equal(calibration.affordable(40, 4), np.arange(40))
+    np.testing.assert_array_equal(calibration.affordable(149, 4), np.arange(0, 149, 2))  # 75 of them
+    assert len(calibration.affordable(1000, 100)) == 50
     support, rng = some_support(5)
     f, index = rng.standard_normal((149, 2)), rng.integers(0, 4, 149)
     all_rows, some = calibrated_link(f, index, support), calibrated_link(f[::2], index[::2], support)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from featgeo.assembly.conditional import Calibration, Conditional, _least_mean_square, mixed_link
+from featgeo.assembly.calibration import Calibration, _least_mean_square, mixed_link
+from featgeo.assembly.conditional import Conditional
 from featgeo.assembly.links import LinearLink, LocatedLink, MixedLink, Support
 
 N = 20_000

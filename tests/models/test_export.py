@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.preprocessing import PolynomialFeatures
 
-from featgeo.assembly.conditional import Calibration
+from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, nearest_density
 from featgeo.features import networks
 from featgeo.features.combined import NetworkSpace, Sum

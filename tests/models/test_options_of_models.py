@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import featgeo as fg
-from featgeo.assembly.conditional import Calibration, losses
+from featgeo.assembly.calibration import Calibration, losses
 from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, Support
 from featgeo.learning.learned import Component
 from featgeo.models.base import DependenceComponent

@@ -9,7 +9,7 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from featgeo import Conditional, ConditionalDecomposition, load
-from featgeo.assembly.conditional import spread
+from featgeo.assembly.calibration import spread
 from featgeo.assembly.links import MassLink, Recalibration, Support
 from featgeo.assembly.side import ModelLink, SideRows
 from featgeo.features.variables import Variable

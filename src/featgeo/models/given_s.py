@@ -26,7 +26,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.utils.validation import _is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.conditional import Calibration, best_share, losses
+from featgeo.assembly.calibration import Calibration, best_share, losses
 from featgeo.assembly.links import MassLink, Recalibration, Smoothing, Support
 from featgeo.card import Card
 from featgeo.features.combined import ProductSpace, two_dimensional

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featgeo.assembly.conditional import Calibration
+from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import Support
 from featgeo.card import Card
 from featgeo.features.scored import Ranks, cosines_of, indicators, scored_columns

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from featgeo.assembly.conditional import Calibration, held_out_information
+from featgeo.assembly.calibration import Calibration, held_out_information
 from featgeo.assembly.links import Support
 from featgeo.card import Card
 from featgeo.features.scored import joint_symbols

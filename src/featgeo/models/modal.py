@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.conditional import Calibration
+from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import Link, Recalibration, Support
 from featgeo.features.columns import counted, shape_of
 from featgeo.features.given import given_recipe

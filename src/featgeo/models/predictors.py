@@ -21,7 +21,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 
-from featgeo.assembly.conditional import Conditional, affordable, spread
+from featgeo.assembly.calibration import affordable, spread
+from featgeo.assembly.conditional import Conditional
 from featgeo.assembly.links import MAX_ROWS, Support
 from featgeo.features.columns import (
     Column,

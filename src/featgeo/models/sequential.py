@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.conditional import Calibration, best_share
+from featgeo.assembly.calibration import Calibration, best_share
 from featgeo.assembly.links import LinearLink
 from featgeo.features.columns import Column, RawColumn, column_of, missing_in, repeats
 from featgeo.features.recipes import is_finite
