@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from featgeo.assembly import Conditional
-from featgeo.assembly.links import MAX_ROWS, Support
+from featgeo.assembly.links import MAX_ROWS, LinearLink, Support
 from featgeo.card import Card
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.recipes import is_finite
@@ -355,7 +355,7 @@ def diagnose(
         blocks=tuple((block[0] + 1, block[-1] + 1) for block in blocks),
         agreement=np.array([_agreement(component.rotations, block) for block in blocks]),
         orthogonality=learned.residual,
-        negative_mass=Conditional(support, (f * component.sigma)[:NEGATIVE_MASS_ROWS]).negative_mass,
+        negative_mass=float(LinearLink().negative_mass((f * component.sigma)[:NEGATIVE_MASS_ROWS], support).mean()),
         n_rows=len(f),
         solver=learned.solver,
         spaces=learned.spaces,
