@@ -473,7 +473,7 @@ def test_a_notebook_shows_the_same_page_in_a_frame_that_reaches_nothing_around_i
     before = page.evaluate("history.length")
     inside.locator("nav a[href='#matrix']").click()
     inside.wait_for_selector("[role=gridcell]")
-    page.wait_for_function(f"history.length > {before}")  # the frame has a process of its own, which tells this one late
+    page.wait_for_function(f"history.length > {before}")  # which another process tells this one, late
     page.evaluate("history.back()")
     inside.wait_for_selector("#strongest")
     inside.locator(".findings .head a").first.click()
