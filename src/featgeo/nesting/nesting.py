@@ -9,7 +9,7 @@ same maximiser, because it maximises every level at once (Prop. joint:opt) where
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -58,9 +58,18 @@ class Nesting:
         x: Blocks that span the functions of x: a name or a tuple of names for all levels, or a list with one such entry
             a level, each containing the one before; "x" when None.
         y: The same for the functions of y; "y" when None.
+
+    Attributes:
+        levels: In order.
+        dims: Dimensions that the levels add, (d_1, ..., d_l).
+        weights: Aggregation weights of the levels.
+        k: Number of feature dimensions.
     """
 
     levels: tuple[Level, ...]
+    dims: tuple[int, ...] = field(compare=False, repr=False)
+    weights: tuple[float, ...] = field(compare=False, repr=False)
+    k: int = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -86,7 +95,9 @@ class Nesting:
             given = [Level(*level) for level in zip(dims, *columns, strict=True)]
         elif any(option is not None for option in (weights, x, y)):
             raise ValueError("Levels bring their own spaces and weights. Set them in each Level instead.")
-        object.__setattr__(self, "levels", tuple(given))
+        read = {"dims": tuple(level.dim for level in given), "weights": tuple(level.weight for level in given)}
+        for name, value in {"levels": tuple(given), **read, "k": sum(read["dims"])}.items():
+            object.__setattr__(self, name, value)
         for side in ("x", "y"):
             check_growth([getattr(level, side) for level in self.levels], side)
 
@@ -100,16 +111,6 @@ class Nesting:
         return Nesting([Level(1, level.x, level.y, level.weight) for level in self.levels for _ in range(level.dim)])
 
     @property
-    def dims(self) -> tuple[int, ...]:
-        """Dimensions that the levels add, (d_1, ..., d_l)."""
-        return tuple(level.dim for level in self.levels)
-
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """Aggregation weights of the levels."""
-        return tuple(level.weight for level in self.levels)
-
-    @property
     def spaces(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
         """The blocks of x and of y that each level may use: what `decompose` takes as its levels."""
         return tuple((level.x, level.y) for level in self.levels)
@@ -118,11 +119,6 @@ class Nesting:
     def ends(self) -> tuple[int, ...]:
         """Dimensions up to each level, (k_1, ..., k_l)."""
         return tuple(accumulate(self.dims))
-
-    @property
-    def k(self) -> int:
-        """Number of feature dimensions."""
-        return self.ends[-1]
 
     @cached_property
     def level_of(self) -> np.ndarray:

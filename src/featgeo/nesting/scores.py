@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -31,19 +32,6 @@ from featgeo.geometry.validation import Array, check_choice, check_flag, check_t
 from featgeo.nesting.nesting import Nesting
 
 Mode = Literal["joint", "sequential"]
-
-
-def _not_compiled(function: Any) -> Any:
-    """A function whose results torch.compile takes as they are: it does not look into caches.
-
-    That is `torch.compiler.disable`, by the mark that it makes: it would import the compiler for all who never use it.
-    """
-
-    def called(*args: Any) -> Any:
-        return function(*args)
-
-    called._torchdynamo_disable = True  # type: ignore[attr-defined]
-    return called
 
 
 def h_score(f: torch.Tensor, g: torch.Tensor, unbiased: bool = False) -> torch.Tensor:
@@ -58,7 +46,7 @@ def h_score(f: torch.Tensor, g: torch.Tensor, unbiased: bool = False) -> torch.T
         A differentiable scalar tensor.
     """
     _check_features(f, g, unbiased)
-    return nested_h_score(f, g, _plain(f.shape[1]), unbiased)
+    return _score(f, g, (f.shape[1],), (1.0,), unbiased)
 
 
 def nested_h_score(
@@ -88,18 +76,43 @@ def nested_h_score(
             f"{f.shape[1]}. Make them agree."
         )
     check_choice(mode, "mode", ("joint", "sequential"), "Leave it out for 'joint'.")
-    precision = torch.promote_types(torch.promote_types(f.dtype, g.dtype), torch.float32)
-    pair, level, owned = _weights(nesting, precision, f.device)
-    n, is_joint = len(f), mode == "joint"
+    return _score(f, g, nesting.dims, nesting.weights, unbiased, mode == "joint")
+
+
+def _score(
+    f: torch.Tensor,
+    g: torch.Tensor,
+    dims: tuple[int, ...],
+    weights: tuple[float, ...],
+    unbiased: bool,
+    is_joint: bool = True,
+) -> torch.Tensor:
+    """The score of checked features, for levels that add so many dimensions and count so much."""
+
+    def score(f: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+        return _plain_score(f, g, dims, weights, unbiased, is_joint)
+
+    fused = _kernels() if f.is_cuda and not torch.compiler.is_compiling() else None
     with _full_precision(f.device):
-        f, g = f.to(precision), g.to(precision)
-        covariance, quadratic, *_ = _Sums.apply(f, g, pair, pair if is_joint else owned)  # type: ignore[no-untyped-call]
-        if unbiased:
-            sums = _level_sums(f * g, nesting)
-            sums = sums.cumsum(dim=1) if is_joint else sums + (sums.cumsum(dim=1) - sums).detach()
-            quadratic = (n * quadratic - (level * sums.square().mean(dim=0)).sum()) / (n - 1)
-            covariance = covariance * n / (n - 1)
-        return _finite(covariance - quadratic / 2)
+        if fused is not None and fused.serves(f, g) and _has_memory(f) and _has_memory(g):
+            return fused.FusedScore.apply(f, g, *_vectors(dims, weights, f.device), unbiased, is_joint, score)
+        return _finite(score(f, g))
+
+
+def _plain_score(
+    f: torch.Tensor, g: torch.Tensor, dims: tuple[int, ...], weights: tuple[float, ...], unbiased: bool, is_joint: bool
+) -> torch.Tensor:
+    """The same by operations of torch: on any device, and under any of its transformations."""
+    n, precision = len(f), torch.promote_types(torch.promote_types(f.dtype, g.dtype), torch.float32)
+    f, g = f.to(precision), g.to(precision)
+    pair, level, owned = _weights(dims, weights, precision, f.device)
+    covariance, quadratic, *_ = _Sums.apply(f, g, pair, None if is_joint else owned)  # type: ignore[no-untyped-call]
+    if unbiased:
+        sums = _level_sums(f * g, dims)
+        sums = sums.cumsum(dim=1) if is_joint else sums + (sums.cumsum(dim=1) - sums).detach()
+        quadratic = (n * quadratic - (level * sums.square().mean(dim=0)).sum()) / (n - 1)
+        covariance = covariance * n / (n - 1)
+    return covariance - quadratic / 2
 
 
 def _checked(nesting: Nesting) -> Nesting:
@@ -111,15 +124,17 @@ def _checked(nesting: Nesting) -> Nesting:
 class _Sums(torch.autograd.Function):
     """sum_a W_aa cov(f_a, g_a) and sum_ab W_ab (La_f)_ab (La_g)_ab, with their gradients by one product a side.
 
-    Of a symmetric matrix f^T f autograd would take the gradient twice, once for each factor. Gradients have weights of
-    their own: where row a of these holds that of the level which adds a, and 0 for later dimensions, each dimension
+    Of a symmetric matrix f^T f autograd would take the gradient twice, once for each factor. Gradients may have weights
+    of their own: where row a of these holds that of the level which adds a, and 0 for later dimensions, each dimension
     gets the gradient of its own level alone.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(f: torch.Tensor, g: torch.Tensor, pair: torch.Tensor, back: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(
+        f: torch.Tensor, g: torch.Tensor, pair: torch.Tensor, back: torch.Tensor | None
+    ) -> tuple[torch.Tensor, ...]:
         """The sums; and the second moments of f and of g, for the gradients."""
         n, (f_gram, g_gram) = len(f), (f.T @ f / len(f), g.T @ g / len(g))
         covariance = ((f - f.mean(dim=0)) * g).sum(dim=0) / n
@@ -128,8 +143,8 @@ class _Sums(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         """What gradients need."""
-        f, g, _, back = inputs
-        ctx.save_for_backward(f, g, back, *output[2:])
+        f, g, pair, back = inputs
+        ctx.save_for_backward(f, g, pair if back is None else back, *output[2:])
         ctx.mark_non_differentiable(*output[2:])
 
     @staticmethod
@@ -199,7 +214,7 @@ def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "
     if not isinstance(moments, Moments):
         raise ValueError(f"`moments` must be Moments, got {type(moments).__name__}. Use Moments.from_features.")
     moments.weight(f, g)  # says which blocks there are, where these are not among them
-    nesting = _plain(moments.dims[f]) if nesting is None else _checked(nesting)
+    nesting = Nesting([moments.dims[f]]) if nesting is None else _checked(nesting)
     if not moments.dims[f] == moments.dims[g] == nesting.k:
         raise ValueError(
             f"The nesting has {nesting.k} dimensions, {f!r} has {moments.dims[f]} and {g!r} has {moments.dims[g]}. "
@@ -210,36 +225,74 @@ def moments_h_score(moments: Moments, nesting: Nesting | None = None, f: str = "
     return float(np.diag(weights) @ np.diag(moments.covariance(f, g)) - quadratic / 2)
 
 
-@_not_compiled
-@lru_cache(maxsize=32)
-def _weights(nesting: Nesting, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
+def _weights(*how: Any) -> tuple[torch.Tensor, ...]:
+    """Those of `_new_weights`: compilers follow how they are made, else they are kept."""
+    return (_new_weights if torch.compiler.is_compiling() else _kept_weights)(*how)
+
+
+def _new_weights(
+    dims: tuple[int, ...], weights: tuple[float, ...], dtype: torch.dtype, device: torch.device
+) -> tuple[torch.Tensor, ...]:
     """W, (k, k); the weight of each level, (l,); and for a, b that of the level that adds a, 0 where b comes later."""
-    level_of, level = nesting.level_of, np.asarray(nesting.weights)
-    owned = np.where(level_of[:, None] >= level_of, level[level_of][:, None], 0.0)
     with torch.inference_mode(False):  # they are kept, and may be met first in validation, then in training
-        return tuple(torch.tensor(w, dtype=dtype, device=device) for w in (nesting.pair_weights, level, owned))
+        level = torch.tensor(weights, dtype=torch.float64)
+        level_of = torch.tensor([i for i, dim in enumerate(dims) for _ in range(dim)])
+        first, second = level_of[:, None], level_of
+        pair = level.flip(0).cumsum(0).flip(0)[torch.maximum(first, second)]
+        owned = torch.where(first >= second, level[first], 0.0)
+        return tuple(w.to(device, dtype) for w in (pair, level, owned))
 
 
-@_not_compiled
+_kept_weights = lru_cache(maxsize=32)(_new_weights)
+
+
 @lru_cache(maxsize=32)
-def _plain(k: int) -> Nesting:
-    return Nesting([k])
+def _vectors(
+    dims: tuple[int, ...], weights: tuple[float, ...], device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What `FusedScore` takes for weights and levels."""
+    pair, _, owned = _new_weights(dims, weights, torch.float32, torch.device("cpu"))
+    with torch.inference_mode(False):
+        level_of = torch.tensor([i for i, dim in enumerate(dims) for _ in range(dim)], dtype=torch.int32)
+        is_last = level_of.diff(append=level_of[-1:] + 1) > 0
+        own = owned.diagonal()
+        return torch.stack([pair.diagonal(), own, own * is_last]).to(device), level_of.to(device)
+
+
+@lru_cache(maxsize=1)
+def _kernels() -> ModuleType | None:
+    """Those for CUDA devices, where Triton is: torch brings it along where it has such devices."""
+    try:
+        from featgeo.nesting import fused
+    except ImportError:
+        return None
+    return fused
 
 
 def _full_precision(device: torch.device) -> AbstractContextManager[object]:
     """No autocast: it would form the sums in half precision after all."""
-    if torch.amp.is_autocast_available(device.type):
+    if torch.compiler.is_compiling() or torch.amp.is_autocast_available(device.type):  # compilers cannot ask
         return torch.autocast(device.type, enabled=False)
     return nullcontext()
 
 
 def _finite(score: torch.Tensor) -> torch.Tensor:
     """The score, checked on the CPU. Reading it would stall an accelerator; there a NaN shows in the result."""
-    if score.device.type == "cpu" and not torch.compiler.is_compiling() and not torch.isfinite(score.detach()):
+    can_be_read = score.device.type == "cpu" and not torch.compiler.is_compiling() and _has_memory(score)
+    if can_be_read and not torch.isfinite(score.detach()):
         raise ValueError(
             "The H-score is not finite: the features hold NaN, infinite or far too large values. Scale them."
         )
     return score
+
+
+def _has_memory(z: torch.Tensor) -> bool:
+    """Whether a tensor is more than the stand-in that the transformations of torch.func compute with."""
+    try:
+        z.data_ptr()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _standardised(z: torch.Tensor) -> torch.Tensor:
@@ -250,11 +303,11 @@ def _standardised(z: torch.Tensor) -> torch.Tensor:
     return torch.where(constant, 0, centred / torch.where(constant, 1, norm))
 
 
-def _level_sums(product: torch.Tensor, nesting: Nesting) -> torch.Tensor:
+def _level_sums(product: torch.Tensor, dims: tuple[int, ...]) -> torch.Tensor:
     """Sums of the dimensions that each level adds, (n, k) -> (n, l)."""
-    if nesting.k == len(nesting.levels):
+    if len(dims) == product.shape[1]:
         return product
-    return torch.stack([part.sum(dim=1) for part in torch.split(product, list(nesting.dims), dim=1)], dim=1)
+    return torch.stack([part.sum(dim=1) for part in torch.split(product, list(dims), dim=1)], dim=1)
 
 
 def _check_features(f: torch.Tensor, g: torch.Tensor, unbiased: bool) -> None:
