@@ -289,7 +289,8 @@ def _backward(
     unbiased: bool,
     is_joint: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    (n, k), (rows, wide) = f.shape, _tile(*f.shape, 1024)
+    n, k = f.shape
+    rows, wide = _tile(n, k, 1024)
     df, dg = torch.empty_like(f), torch.empty_like(g)
     factor, diagonal = (1 / (n - 1), 1 / n / (n - 1)) if unbiased else (1 / n, 0.0)
     with torch.cuda.device(f.device):
