@@ -22,6 +22,7 @@ from featgeo.learning.setting import SMALLEST_BATCH, Training
 Batch = dict[str, torch.Tensor]
 
 CHUNK_ROWS = 8192  # of held-out rows at a time: bounds memory
+SHARE = 0.25  # of the free memory of a GPU that rows may fill: what is learned from them needs more
 CHECKSUM_ROWS = 64  # that tell one set of inputs from another: bounds time
 
 
@@ -35,6 +36,7 @@ class Batches:
         held_out: The rows kept apart, in batches of bounded size.
         description: What a run that goes on from a checkpoint must find unchanged: plain numbers and text.
         apart: Positions of the rows kept apart, in order; none of a stream.
+        elsewhere: From a device to the same batches on it; None of a stream.
     """
 
     n_batches: int
@@ -42,6 +44,7 @@ class Batches:
     held_out: Sequence[Batch]
     description: dict[str, Any]
     apart: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
+    elsewhere: Callable[[torch.device], Batches] | None = None
 
     @classmethod
     def in_memory(
@@ -76,14 +79,24 @@ class Batches:
         n_batches = round(len(training) / options.batch_rows(len(training), n_parameters))
         n_batches = max(1, min(n_batches, len(training) // SMALLEST_BATCH))
 
-        def epoch(i: int) -> Iterator[Batch]:
-            order = np.random.default_rng([seed, i]).permutation(training)
-            return (_taken(inputs, rows) for rows in np.array_split(order, n_batches))
-
-        held_out = [_taken(inputs, kept[start : start + CHUNK_ROWS]) for start in range(0, len(kept), CHUNK_ROWS)]
         head = checksum({name: tensor[:CHECKSUM_ROWS] for name, tensor in inputs.items()})
         sizes = {"training_rows": len(training), "validation_rows": len(kept), "batches": n_batches}
-        return cls(n_batches, epoch, held_out, {**sizes, "batch_seed": seed, "inputs": head}, kept)
+        description = {**sizes, "batch_seed": seed, "inputs": head}
+
+        def of(inputs: Mapping[str, torch.Tensor]) -> Batches:
+            def epoch(i: int) -> Iterator[Batch]:
+                order = np.random.default_rng([seed, i]).permutation(training)
+                return (_taken(inputs, rows) for rows in np.array_split(order, n_batches))
+
+            def elsewhere(device: torch.device) -> Batches:
+                needed = sum(tensor.numel() * tensor.element_size() for tensor in inputs.values())
+                fits = needed <= SHARE * torch.cuda.mem_get_info(device)[0]
+                return of({name: tensor.to(device) for name, tensor in inputs.items()} if fits else inputs)
+
+            held_out = [_taken(inputs, kept[start : start + CHUNK_ROWS]) for start in range(0, len(kept), CHUNK_ROWS)]
+            return cls(n_batches, epoch, held_out, description, kept, elsewhere)
+
+        return of(inputs)
 
     @classmethod
     def streamed(

@@ -19,7 +19,7 @@ import copy
 import logging
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +29,7 @@ from torch import nn
 
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.batches import Batch, Batches
+from featgeo.learning.captured import CapturedSteps, ahead
 from featgeo.learning.checkpoint import go_on, write_checkpoint
 from featgeo.learning.setting import SMALLEST_BATCH, Training
 from featgeo.nesting import Nesting, nested_h_score
@@ -37,6 +38,7 @@ from featgeo.watch import is_time_left, progress_bar
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+CAPTURED = ("32-true", "64-true", "bf16-true", "bf16-mixed")  # others scale the loss by what the host sees
 CONSTANT = 1e-6  # spread of a feature, relative to its size, that is but rounding in single precision
 
 
@@ -258,6 +260,8 @@ def train(
         )
     fabric, runs = fabric_of(options), []
     others = [fabric.device] if fabric.device.type != "cpu" else []
+    if fabric.device.type == "cuda" and batches.elsewhere is not None:
+        batches = batches.elsewhere(fabric.device)
     with torch.random.fork_rng(others, device_type=fabric.device.type):  # the caller's random numbers stay as they were
         for index in range(options.restarts):
             runs.append(Run(trunks, batches, nesting, options, (seed, index), fabric))
@@ -307,6 +311,7 @@ class Run:
         self.rate = options.rate(sum(parameter.numel() for parameter in trainable))
         optimizer = torch.optim.AdamW(trainable, self.rate, weight_decay=options.weight_decay, fused=True)
         self.trainee, self.optimizer = fabric.setup(module, optimizer)
+        self.learn: Callable[[Batch], None] = self._learn
         self.max_epochs = options.epochs(batches.n_batches)
         self.history: list[float] = []
         self.best_epoch: int | None = None
@@ -326,6 +331,8 @@ class Run:
     def train(self) -> None:
         """Go through the epochs that are left."""
         go_on(self)
+        if self.fabric.device.type == "cuda":
+            self._capture()
         n, restarts = self.batches.n_batches, self.options.restarts
         name = "training" if restarts == 1 else f"training {self.seed[1] + 1}/{restarts}"
         wanted = self.options.progress if self.fabric.is_global_zero else False
@@ -343,7 +350,7 @@ class Run:
             )
         self.model.load_state_dict(self.best or self.trainee.state_dict())
         self.model.eval()
-        del self.trainee, self.optimizer  # they fill the device, and other runs may follow
+        del self.trainee, self.optimizer, self.learn  # they fill the device, and other runs may follow
 
     def _goes_on(self) -> bool:
         """Whether there is another epoch: none beyond the first where time is up, by the clock of the first rank."""
@@ -355,8 +362,10 @@ class Run:
         epoch, n = len(self.history), self.batches.n_batches
         _set_seed(self.fabric.device, *self.seed, 1 + epoch)
         self.trainee.train()
-        for position, batch in enumerate(self.batches.epoch(epoch)):
-            self._step(batch, (epoch * n + position) / (self.max_epochs * n))
+        for position, share in enumerate(self._shares(epoch)):
+            progress = (epoch * n + position) / (self.max_epochs * n)
+            self._set_rate(self.rate * one_cycle(progress, self.options.warm_up))
+            self.learn(share)
             show(advance=1)
         # Rounding may differ between ranks, and they must stop together.
         held_out = self.fabric.broadcast(self._held_out())
@@ -371,19 +380,42 @@ class Run:
             state = self.trainee.state_dict().items()
             self.best_epoch, self.best = epoch, {name: value.to("cpu", copy=True) for name, value in state}
 
-    def _step(self, batch: Batch, progress: float) -> None:
-        ranks = self.fabric.world_size
-        if len(next(iter(batch.values()))) < SMALLEST_BATCH * ranks:
-            return
-        # Each rank scores rows of its own, and DDP averages the gradients: an average of unbiased estimates is
-        # unbiased too, so no rows need to meet.
-        share = {name: block[self.fabric.global_rank :: ranks] for name, block in batch.items()}
-        f, g = self.trainee(Raw(self.fabric.to_device(share)))
+    def _shares(self, epoch: int) -> Iterator[Batch]:
+        """Of each batch the rows of this rank, on its device.
+
+        Each rank scores rows of its own, and DDP averages the gradients: an average of unbiased estimates is unbiased
+        too, so no rows need to meet.
+        """
+        rank, ranks = self.fabric.global_rank, self.fabric.world_size
+        shares = (
+            {name: block[rank::ranks] for name, block in batch.items()}
+            for batch in self.batches.epoch(epoch)
+            if len(next(iter(batch.values()))) >= SMALLEST_BATCH * ranks
+        )
+        return ahead(shares, self.fabric.device) if self.fabric.device.type == "cuda" else shares
+
+    def _set_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate * one_cycle(progress, self.options.warm_up)
+            if isinstance(group["lr"], torch.Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def _learn(self, share: Batch) -> None:
+        """One step."""
+        f, g = self.trainee(Raw(self.fabric.to_device(share)))
         self.optimizer.zero_grad()
         self.fabric.backward(-batch_score(f, g, self.nesting, self.model.orthonormal))
         self.optimizer.step()
+
+    def _capture(self) -> None:
+        """Have steps captured, where nothing of them is for the host or for other ranks."""
+        captured = self.fabric.world_size == 1 and self.options.precision in CAPTURED
+        for group in self.optimizer.param_groups:
+            group["capturable"] = captured
+            group["lr"] = torch.tensor(self.rate, device=self.fabric.device) if captured else self.rate
+        if captured:
+            self.learn = CapturedSteps(self._learn, self.trainee, self.optimizer.optimizer)
 
     @torch.no_grad()
     def _held_out(self) -> torch.Tensor:
