@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support import random_counts, rows
+from support import DEVICES, random_counts, rows
 from torch import nn
 
 from featgeo.features import networks
@@ -94,6 +94,18 @@ def test_training_reaches_the_exact_maximum_and_never_passes_it(seed):
     maximum = sum(np.sum(sigma[:k] ** 2) / 2 for k in (1, 3))
     assert reached <= maximum * (1 + 1e-6)
     assert reached >= 0.999 * maximum
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", ["32-true", "64-true"])
+def test_training_takes_the_same_steps_wherever_it_runs(precision, device):
+    """Steps that a GPU replays from a graph too, with batches of two sizes."""
+    options = replace(QUICK, precision=precision)
+    runs = [
+        train(small_trunks(), pair(validation=0.33), Nesting.modes(2), replace(options, accelerator=kind), 0)
+        for kind in ("cpu", device)
+    ]
+    assert runs[1].history == pytest.approx(runs[0].history, abs=1e-4)
 
 
 def test_fixed_features_of_any_scale_start_well():

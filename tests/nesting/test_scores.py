@@ -131,13 +131,63 @@ def test_lower_precision_is_accumulated_in_float32(dtype, mode, device):
         assert nested_h_score(f, g, nesting, unbiased=True, mode=mode).item() == score.item()
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-5), (torch.bfloat16, 1e-2)])
+@pytest.mark.parametrize("mode", ["joint", "sequential"])
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("dims", [[1], [1] * 40, [17, 40, 9]])
+def test_values_and_gradients_are_those_of_float64_to_the_precision_of_the_dtype(
+    dims, unbiased, mode, dtype, error, device
+):
+    """Where there is a GPU, by its own kernels."""
+    generator = torch.Generator().manual_seed(0)
+    nesting = Nesting(dims, np.linspace(0.5, 2, len(dims)))
+    f, g = ((torch.randn(333, nesting.k, generator=generator) + 0.3).to(device, dtype) for _ in range(2))
+    results = []
+    for precision in (dtype, torch.float64):
+        left, right = (z.to(precision, copy=True).requires_grad_() for z in (f, g))
+        score = nested_h_score(left, right, nesting, unbiased, mode)
+        results.append([score, *torch.autograd.grad(1.5 * score, (left, right))])
+    for ours, exact in zip(*results, strict=True):
+        assert (ours.double() - exact).norm() <= error * exact.norm()
+
+
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # the compiler's own
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch itself
-def test_compiled_scores_are_the_same():
+@pytest.mark.parametrize("device", DEVICES)
+def test_compiled_scores_are_the_same_in_one_graph(device):
     f, g, nesting = random_case(0)
+    f, g = (z.detach().to(device).requires_grad_() for z in (f, g))
     score = lambda f, g: h_score(f, g) + nested_h_score(f, g, nesting, True, "sequential")  # noqa: E731
-    compiled = torch.compile(score, backend="aot_eager")
+    compiled = torch.compile(score, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(torch.autograd.grad(compiled(f, g), f), torch.autograd.grad(score(f, g), f))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_scores_and_gradients_of_many_samples_at_once(device):
+    nesting = Nesting([2, 1])
+    f, g = torch.randn((2, 4, 20, 3), generator=torch.Generator().manual_seed(0)).to(device)
+    score = lambda f, g: nested_h_score(f, g, nesting, unbiased=True)  # noqa: E731
+    values, gradients = torch.vmap(score)(f, g), torch.vmap(torch.func.grad(score))(f, g)
+    for i in range(4):
+        own = f[i].clone().requires_grad_()
+        expected = score(own, g[i])
+        torch.testing.assert_close(values[i], expected.detach())
+        torch.testing.assert_close(gradients[i], torch.autograd.grad(expected, own)[0])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_second_derivatives_pass_the_finite_difference_check(unbiased, device):
+    f, g, nesting = random_case(1)
+    f, g = (z.detach()[:7].to(device).requires_grad_() for z in (f, g))
+    assert torch.autograd.gradgradcheck(lambda f, g: nested_h_score(f, g, nesting, unbiased), (f, g))
+    single = [z.detach().float().requires_grad_() for z in (f, g)]
+    found = []
+    for left, right in ((f, g), single):
+        (slope,) = torch.autograd.grad(nested_h_score(left, right, nesting, unbiased), left, create_graph=True)
+        found.append(torch.autograd.grad(slope.square().sum(), right)[0].double())
+    torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-6)
 
 
 def test_a_validation_step_first_does_not_spoil_training():

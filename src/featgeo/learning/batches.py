@@ -85,15 +85,16 @@ class Batches:
 
         def of(inputs: Mapping[str, torch.Tensor]) -> Batches:
             def epoch(i: int) -> Iterator[Batch]:
-                order = np.random.default_rng([seed, i]).permutation(training)
-                return (_taken(inputs, rows) for rows in np.array_split(order, n_batches))
+                order = torch.from_numpy(np.random.default_rng([seed, i]).permutation(training))
+                there = order.to(next(iter(inputs.values())).device)  # once, as it waits for the device
+                return (_taken(inputs, rows) for rows in there.tensor_split(n_batches))
 
             def elsewhere(device: torch.device) -> Batches:
                 needed = sum(tensor.numel() * tensor.element_size() for tensor in inputs.values())
                 fits = needed <= SHARE * torch.cuda.mem_get_info(device)[0]
                 return of({name: tensor.to(device) for name, tensor in inputs.items()} if fits else inputs)
 
-            held_out = [_taken(inputs, kept[start : start + CHUNK_ROWS]) for start in range(0, len(kept), CHUNK_ROWS)]
+            held_out = [_taken(inputs, rows) for rows in torch.split(torch.from_numpy(kept), CHUNK_ROWS) if len(rows)]
             return cls(n_batches, epoch, held_out, description, kept, elsewhere)
 
         return of(inputs)
@@ -132,9 +133,8 @@ class Batches:
         return cls(n_batches, lambda _: _one_pass(batches, encode, n_apart, first), held_out, description)
 
 
-def _taken(inputs: Mapping[str, torch.Tensor], rows: np.ndarray) -> Batch:
-    index = torch.from_numpy(rows)
-    return {name: tensor[index.to(tensor.device)] for name, tensor in inputs.items()}
+def _taken(inputs: Mapping[str, torch.Tensor], rows: torch.Tensor) -> Batch:
+    return {name: tensor.index_select(0, rows.to(tensor.device)) for name, tensor in inputs.items()}
 
 
 def _one_pass(

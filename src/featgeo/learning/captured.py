@@ -86,20 +86,19 @@ class CapturedSteps:
 
 def ahead(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
     """The same batches on a CUDA device; those that are elsewhere are copied while the one before is in use."""
-    copying = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-
-    def sent(batch: Batch) -> Batch:
-        with torch.cuda.stream(copying):
-            there = ((name, block if block.is_cuda else block.pin_memory()) for name, block in batch.items())
-            return {name: block.to(device, non_blocking=True) for name, block in there}
-
+    copying, using = torch.cuda.Stream(device), torch.cuda.current_stream(device)  # type: ignore[no-untyped-call]
     coming = None
     for batch in batches:
-        here, coming = coming, sent(batch)
+        if all(block.is_cuda for block in batch.values()):
+            yield batch
+            continue
+        here = coming
+        with torch.cuda.stream(copying):
+            coming = {name: block.pin_memory().to(device, non_blocking=True) for name, block in batch.items()}
         if here is not None:
             yield here
-        torch.cuda.current_stream(device).wait_stream(copying)
+        using.wait_stream(copying)
         for block in coming.values():
-            block.record_stream(torch.cuda.current_stream(device))
+            block.record_stream(using)
     if coming is not None:
         yield coming

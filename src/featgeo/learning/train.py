@@ -33,6 +33,7 @@ from featgeo.learning.captured import CapturedSteps, ahead
 from featgeo.learning.checkpoint import go_on, write_checkpoint
 from featgeo.learning.setting import SMALLEST_BATCH, Training
 from featgeo.nesting import Nesting, nested_h_score
+from featgeo.nesting.scores import dimension_weights
 from featgeo.watch import is_time_left, progress_bar
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def batch_score(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, orthonormal:
     if not orthonormal:
         return nested_h_score(f, g, nesting, unbiased=True)
     learned = f if f.requires_grad else g
-    weights = torch.as_tensor(nesting.pair_weights.diagonal().copy(), dtype=f.dtype, device=f.device)
+    weights = dimension_weights(nesting, f.dtype, f.device)
     return (weights * (f * g - learned.square() / 2)).sum(dim=1).mean()
 
 

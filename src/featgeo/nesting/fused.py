@@ -17,12 +17,14 @@ step can be captured as a CUDA graph. Second derivatives are those of the plain 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 
+# As measured on an H200: numbers of a tile of rows, in passes that write as many and in those that only sum.
+ELEMENTS, SUM_ELEMENTS = 1024, 4096
 TILE = 32  # rows and columns of a tile of k x k numbers
 WIDEST = 4096  # dimensions that a tile of one row holds
 PROGRAMS = 2  # for each multiprocessor, that sum up rows: enough to fill it
@@ -211,57 +213,58 @@ def serves(f: torch.Tensor, g: torch.Tensor) -> bool:
     return f.dtype == g.dtype and f.dtype in DTYPES and f.shape[1] <= WIDEST
 
 
+class How(NamedTuple):
+    """Which score.
+
+    Attributes:
+        weights: For each dimension the weight of all levels that have it, that of the level that adds it, and the same
+            for the last one that a level adds, 0 for others, (3, k).
+        level_of: Index of the level that adds each dimension, (k,).
+        unbiased: Which estimate.
+        is_joint: Whether all levels send gradients to a dimension, or only the one that adds it.
+    """
+
+    weights: torch.Tensor
+    level_of: torch.Tensor
+    unbiased: bool
+    is_joint: bool
+
+
 class FusedScore(torch.autograd.Function):
     """The nested H-score as a differentiable function of f and g."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        f: torch.Tensor,
-        g: torch.Tensor,
-        weights: torch.Tensor,
-        level_of: torch.Tensor,
-        unbiased: bool,
-        is_joint: bool,
-        plain: Score,
-    ) -> torch.Tensor:
+    def forward(ctx: Any, f: torch.Tensor, g: torch.Tensor, how: How, plain: Score) -> torch.Tensor:
         """The score.
 
         Args:
             ctx: What gradients need.
             f: Features of x, (n, k).
             g: Features of y, (n, k).
-            weights: For each dimension the weight of all levels that have it, that of the level that adds it, and the
-                same for the last one that a level adds, 0 for others, (3, k).
-            level_of: Index of the level that adds each dimension, (k,).
-            unbiased: Which estimate.
-            is_joint: Whether all levels send gradients to a dimension, or only the one that adds it.
-            plain: The same score, differentiable any number of times.
+            how: Which score.
+            plain: The same one, differentiable any number of times.
         """
         f, g = f.contiguous(), g.contiguous()
-        score, kept, vectors = _forward(f, g, weights, unbiased)
-        ctx.save_for_backward(f, g, weights, level_of, kept, vectors)
-        ctx.how = unbiased, is_joint, plain
+        score, *kept = _forward(f, g, how)
+        ctx.save_for_backward(f, g, *kept)
+        ctx.how, ctx.plain = how, plain
         return score
 
     @staticmethod
     def backward(ctx: Any, wanted: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """Gradients of f and g."""
-        f, g, weights, level_of, kept, vectors = ctx.saved_tensors
-        unbiased, is_joint, plain = ctx.how
         if torch.is_grad_enabled():
-            df, dg = torch.autograd.grad(plain(f, g), (f, g), wanted, create_graph=True)
+            f, g, *_ = ctx.saved_tensors
+            df, dg = torch.autograd.grad(ctx.plain(f, g), (f, g), wanted, create_graph=True)
         else:
-            df, dg = _backward(wanted, f, g, weights, level_of, kept, vectors, unbiased, is_joint)
-        return df, dg, None, None, None, None, None
+            df, dg = _backward(wanted, ctx.saved_tensors, ctx.how)
+        return df, dg, None, None
 
 
-def _forward(
-    f: torch.Tensor, g: torch.Tensor, weights: torch.Tensor, unbiased: bool
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _forward(f: torch.Tensor, g: torch.Tensor, how: How) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The score, both Gram matrices in one, and (3, k): means of f and of g, and the diagonal of g's Gram matrix."""
-    (n, k), device = f.shape, f.device
-    rows, wide = _tile(n, k, 1024 if f.dtype == torch.float32 else 4096)
+    (n, k), device, (weights, _, unbiased, _) = f.shape, f.device, how
+    rows, wide = _tile(n, k, SUM_ELEMENTS)
     programs = min(triton.cdiv(n, rows), PROGRAMS * torch.cuda.get_device_properties(device).multi_processor_count)
     blocks = triton.cdiv(k, TILE)
     n_parts = blocks + blocks * blocks
@@ -271,26 +274,18 @@ def _forward(
     vectors = torch.empty(3, k, device=device)
     factor = n / (n - 1) if unbiased else 1.0
     with torch.cuda.device(device):
-        _sums[(programs,)](f, g, weights[2], sums, squares, n, k, rows, wide, unbiased)
+        warps = 2 * f.element_size()  # as many bytes each
+        _sums[(programs,)](f, g, weights[2], sums, squares, n, k, rows, wide, unbiased, num_warps=warps)
         grams = (_gram(f), _gram(g))
         _join[(n_parts,)](f, g, *grams, weights, sums, kept, vectors, parts, n, k, programs, factor, TILE)
         _add[(1,)](parts, squares, score, n, n_parts, programs, unbiased, 1024)
     return score, kept, vectors
 
 
-def _backward(
-    wanted: torch.Tensor,
-    f: torch.Tensor,
-    g: torch.Tensor,
-    weights: torch.Tensor,
-    level_of: torch.Tensor,
-    kept: torch.Tensor,
-    vectors: torch.Tensor,
-    unbiased: bool,
-    is_joint: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _backward(wanted: torch.Tensor, saved: tuple[torch.Tensor, ...], how: How) -> tuple[torch.Tensor, torch.Tensor]:
+    (f, g, kept, vectors), (weights, level_of, unbiased, is_joint) = saved, how
     n, k = f.shape
-    rows, wide = _tile(n, k, 1024)
+    rows, wide = _tile(n, k, ELEMENTS)
     df, dg = torch.empty_like(f), torch.empty_like(g)
     factor, diagonal = (1 / (n - 1), 1 / n / (n - 1)) if unbiased else (1 / n, 0.0)
     with torch.cuda.device(f.device):

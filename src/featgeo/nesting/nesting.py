@@ -70,6 +70,7 @@ class Nesting:
     dims: tuple[int, ...] = field(compare=False, repr=False)
     weights: tuple[float, ...] = field(compare=False, repr=False)
     k: int = field(compare=False, repr=False)
+    _hash: int = field(compare=False, repr=False)  # of numbers alone: that of names is another in each process
 
     def __init__(
         self,
@@ -98,6 +99,7 @@ class Nesting:
         read = {"dims": tuple(level.dim for level in given), "weights": tuple(level.weight for level in given)}
         for name, value in {"levels": tuple(given), **read, "k": sum(read["dims"])}.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_hash", hash((self.dims, self.weights)))
         for side in ("x", "y"):
             check_growth([getattr(level, side) for level in self.levels], side)
 
@@ -134,6 +136,9 @@ class Nesting:
         """
         from_level_on = np.cumsum(self.weights[::-1])[::-1]
         return _read_only(from_level_on[np.maximum.outer(self.level_of, self.level_of)])
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __repr__(self) -> str:
         return f"Nesting([{', '.join(map(repr, self.levels))}])"

@@ -21,7 +21,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ def h_score(f: torch.Tensor, g: torch.Tensor, unbiased: bool = False) -> torch.T
         A differentiable scalar tensor.
     """
     _check_features(f, g, unbiased)
-    return _score(f, g, (f.shape[1],), (1.0,), unbiased)
+    return _score(f, g, _OneLevel((f.shape[1],)), unbiased)
 
 
 def nested_h_score(
@@ -76,39 +76,41 @@ def nested_h_score(
             f"{f.shape[1]}. Make them agree."
         )
     check_choice(mode, "mode", ("joint", "sequential"), "Leave it out for 'joint'.")
-    return _score(f, g, nesting.dims, nesting.weights, unbiased, mode == "joint")
+    return _score(f, g, nesting, unbiased, mode == "joint")
+
+
+class _OneLevel(NamedTuple):
+    """What scores read of a nesting, for a plain H-score: no compiler follows how a `Nesting` is made."""
+
+    dims: tuple[int]
+    weights: tuple[float] = (1.0,)
 
 
 def _score(
-    f: torch.Tensor,
-    g: torch.Tensor,
-    dims: tuple[int, ...],
-    weights: tuple[float, ...],
-    unbiased: bool,
-    is_joint: bool = True,
+    f: torch.Tensor, g: torch.Tensor, levels: Nesting | _OneLevel, unbiased: bool, is_joint: bool = True
 ) -> torch.Tensor:
-    """The score of checked features, for levels that add so many dimensions and count so much."""
+    """The score of checked features."""
 
     def score(f: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-        return _plain_score(f, g, dims, weights, unbiased, is_joint)
+        return _plain_score(f, g, levels, unbiased, is_joint)
 
     fused = _kernels() if f.is_cuda and not torch.compiler.is_compiling() else None
     with _full_precision(f.device):
         if fused is not None and fused.serves(f, g) and _has_memory(f) and _has_memory(g):
-            return fused.FusedScore.apply(f, g, *_vectors(dims, weights, f.device), unbiased, is_joint, score)
+            return fused.FusedScore.apply(f, g, fused.How(*_vectors(levels, f.device), unbiased, is_joint), score)
         return _finite(score(f, g))
 
 
 def _plain_score(
-    f: torch.Tensor, g: torch.Tensor, dims: tuple[int, ...], weights: tuple[float, ...], unbiased: bool, is_joint: bool
+    f: torch.Tensor, g: torch.Tensor, levels: Nesting | _OneLevel, unbiased: bool, is_joint: bool
 ) -> torch.Tensor:
     """The same by operations of torch: on any device, and under any of its transformations."""
     n, precision = len(f), torch.promote_types(torch.promote_types(f.dtype, g.dtype), torch.float32)
     f, g = f.to(precision), g.to(precision)
-    pair, level, owned = _weights(dims, weights, precision, f.device)
+    pair, level, owned = _weights(levels, precision, f.device)
     covariance, quadratic, *_ = _Sums.apply(f, g, pair, None if is_joint else owned)  # type: ignore[no-untyped-call]
     if unbiased:
-        sums = _level_sums(f * g, dims)
+        sums = _level_sums(f * g, levels.dims)
         sums = sums.cumsum(dim=1) if is_joint else sums + (sums.cumsum(dim=1) - sums).detach()
         quadratic = (n * quadratic - (level * sums.square().mean(dim=0)).sum()) / (n - 1)
         covariance = covariance * n / (n - 1)
@@ -161,6 +163,11 @@ class _Sums(torch.autograd.Function):
             None,
             None,
         )
+
+
+def dimension_weights(nesting: Nesting, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Total weight of the levels that have each dimension, (k,): made once for a device, and kept."""
+    return _kept_weights(nesting, dtype, device)[0].diagonal()
 
 
 def single_sided_h_score(f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -230,13 +237,11 @@ def _weights(*how: Any) -> tuple[torch.Tensor, ...]:
     return (_new_weights if torch.compiler.is_compiling() else _kept_weights)(*how)
 
 
-def _new_weights(
-    dims: tuple[int, ...], weights: tuple[float, ...], dtype: torch.dtype, device: torch.device
-) -> tuple[torch.Tensor, ...]:
+def _new_weights(levels: Nesting | _OneLevel, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
     """W, (k, k); the weight of each level, (l,); and for a, b that of the level that adds a, 0 where b comes later."""
     with torch.inference_mode(False):  # they are kept, and may be met first in validation, then in training
-        level = torch.tensor(weights, dtype=torch.float64)
-        level_of = torch.tensor([i for i, dim in enumerate(dims) for _ in range(dim)])
+        level = torch.tensor(levels.weights, dtype=torch.float64)
+        level_of = torch.tensor([i for i, dim in enumerate(levels.dims) for _ in range(dim)])
         first, second = level_of[:, None], level_of
         pair = level.flip(0).cumsum(0).flip(0)[torch.maximum(first, second)]
         owned = torch.where(first >= second, level[first], 0.0)
@@ -247,13 +252,11 @@ _kept_weights = lru_cache(maxsize=32)(_new_weights)
 
 
 @lru_cache(maxsize=32)
-def _vectors(
-    dims: tuple[int, ...], weights: tuple[float, ...], device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _vectors(levels: Nesting | _OneLevel, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """What `FusedScore` takes for weights and levels."""
-    pair, _, owned = _new_weights(dims, weights, torch.float32, torch.device("cpu"))
+    pair, _, owned = _new_weights(levels, torch.float32, torch.device("cpu"))
     with torch.inference_mode(False):
-        level_of = torch.tensor([i for i, dim in enumerate(dims) for _ in range(dim)], dtype=torch.int32)
+        level_of = torch.tensor([i for i, dim in enumerate(levels.dims) for _ in range(dim)], dtype=torch.int32)
         is_last = level_of.diff(append=level_of[-1:] + 1) > 0
         own = owned.diagonal()
         return torch.stack([pair.diagonal(), own, own * is_last]).to(device), level_of.to(device)
