@@ -117,7 +117,7 @@ def _finished(task: Task, trunks: Trunks, dims: tuple[int, ...], apart: np.ndarr
     for name, (_, trunk) in trunks.items():
         space = trunk.space if isinstance(trunk, _Span) else replace(trunk, module=run.trunks[name])
         block, side = setting.blocks[name], task.side(name, task.every)
-        spaces[name] = block.centred(block.seen_from_side(space), side, seed)
+        spaces[name] = block.centred(block.seen_from_side(space).to(task.plan.device), side, seed)
     readouts = {n: run.model.readout(n) for n, (_, trunk) in trunks.items() if not isinstance(trunk, _Span)}
 
     def features(rows: Pairs) -> dict[str, Array]:

@@ -379,7 +379,7 @@ class Run:
         loss = self.peak - held_out
         if len(loss) == 0 or loss.mean() <= loss.std(correction=0) / len(loss) ** 0.5:
             state = self.trainee.state_dict().items()
-            self.best_epoch, self.best = epoch, {name: value.to("cpu", copy=True) for name, value in state}
+            self.best_epoch, self.best = epoch, {name: value.clone() for name, value in state}
 
     def _shares(self, epoch: int) -> Iterator[Batch]:
         """Of each batch the rows of this rank, on its device.
@@ -389,7 +389,7 @@ class Run:
         """
         rank, ranks = self.fabric.global_rank, self.fabric.world_size
         shares = (
-            {name: block[rank::ranks] for name, block in batch.items()}
+            {name: block[rank::ranks] for name, block in batch.items()} if ranks > 1 else batch
             for batch in self.batches.epoch(epoch)
             if len(next(iter(batch.values()))) >= SMALLEST_BATCH * ranks
         )
