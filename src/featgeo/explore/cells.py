@@ -14,12 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
 
+from featgeo.explore.values import Repeated, distinct
 from featgeo.features.dates import DATE_PARTS, date_part
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
@@ -67,7 +69,7 @@ class Cells:
     parent: str = ""
     spans: Array = field(default_factory=lambda: np.empty((0, 2)))
 
-    @property
+    @cached_property
     def n_values(self) -> int:
         """How many cells there are for values, the missing one not counted."""
         return len(self.labels) + 1 if self.kind == "label" else len(self.edges) + 1
@@ -243,28 +245,30 @@ def _scale_of_cells(ranks: Array) -> Array:
     return (ranks + 2 / np.pi * np.arcsin(np.sqrt(ranks))) / 2
 
 
-def number_cells(name: str, kind: Kind, sample: Array, n_rows: int, most: int, parent: str = "") -> Cells:
+def number_cells(name: str, kind: Kind, sample: Array | Repeated, n_rows: int, most: int, parent: str = "") -> Cells:
     """The cells of numbers or dates.
 
     Args:
         name: Of the column.
         kind: "number" or "date".
-        sample: Values of a sample of the rows, none missing, (s,).
+        sample: Values of a sample of the rows, (s,); NaN where missing.
         n_rows: Rows of all data that have a value.
         most: Cells, at most.
         parent: The date that the numbers are a part of.
     """
     options = in_force.get()
-    values, counts = np.unique(sample, return_counts=True)
+    values, counts = distinct(sample)
+    n_sample = int(counts.sum())
     if not len(values):
         return Cells(name, kind, np.empty(0), np.zeros(1), parent=parent, spans=np.zeros((1, 2)))
-    fewest = options.rows_a_function * len(sample) / max(n_rows, 1)  # rows of the sample in a cell
+    fewest = options.rows_a_function * n_sample / max(n_rows, 1)  # rows of the sample in a cell
     few_values = len(values) <= min(options.finite_values, most)
     last = _group_ends(counts, len(values) if few_values else most, fewest)
     if len(last) == 1:  # small groups that grow one by one may end as one, where there are rows for two
         last = _group_ends(counts, 2, fewest)
     first = np.r_[0, last[:-1] + 1]
-    finite = np.clip(values, -np.finfo(np.float64).max / len(sample), np.finfo(np.float64).max / len(sample))
+    largest = np.finfo(np.float64).max / n_sample
+    finite = np.clip(values, -largest, largest)
     places = np.add.reduceat(finite * counts, first) / np.add.reduceat(counts, first)
     spans = finite[np.column_stack([first, last])]
     return Cells(name, kind, values[last[:-1]], places, whole=len(last) == len(values), parent=parent, spans=spans)

@@ -13,17 +13,21 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 
 from featgeo.explore.cells import Cells
+from featgeo.explore.values import Repeated
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.tuning import in_force
 
 GROUP_CELLS = 256  # of columns that are counted together: tables of two such groups stay in a processor's cache
 ROWS_SUMMED = 2**12  # at a time: they stay in a processor's cache
+FEW = 1 / 3  # of the rows: to pick more of them and count these takes as long as to count all
+SHORT = 2**15  # places that 16 bits number
 MOST_ROWS = 2**32 - 1  # that a count holds
 _SUMS = ("tables", "values", "new_labels")  # what adds up
 _MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
@@ -199,32 +203,56 @@ class Counts:
         """Orthonormal functions on the cells of each column, under all of its rows, (size, d); 0 where missing."""
         return [column.functions(rows) for column, rows in zip(self.columns, self.rows, strict=True)]
 
-    def add(self, cells: Sequence[np.ndarray], folds: np.ndarray) -> None:
+    def grouped(self, cells: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The cell of each row, of each group, (n,) each, in as few bits as can be; from those of the columns."""
+        result = []
+        for group, size in zip(self.groups, self._sizes, strict=True):
+            place = cells[group[0]].astype(np.min_scalar_type(size - 1), copy=False)
+            for i in group[1:]:
+                place = place * self.columns[i].size
+                np.add(place, cells[i], out=place, casting="unsafe")
+            result.append(place)
+        return result
+
+    def add(self, parts: Sequence[Sequence[np.ndarray]]) -> None:
         """Count some rows.
 
-        Args:
-            cells: The cell of each row, of each column, (n,) each.
-            folds: The fold of each row, (n,).
-        """
-        joint = []
-        for group in self.groups:
-            place = cells[group[0]].astype(np.int32)
-            for i in group[1:]:
-                place *= self.columns[i].size
-                place += cells[i]
-            joint.append(place)
-        with_fold, place = np.empty((2, len(folds)), dtype=np.int32)
-        for a, own in enumerate(joint):
-            np.add(np.multiply(folds, self._sizes[a], out=with_fold), own, out=with_fold)
-            self._add_places(a, a, with_fold)
-            for b in range(a + 1, len(joint)):
-                np.add(np.multiply(with_fold, self._sizes[b], out=place), joint[b], out=place)
-                self._add_places(a, b, place)
+        Where most rows are in one cell of a group, only the others are counted in its tables: of those in that cell
+        each holds what the others leave of the table of the other group alone.
 
-    def _add_places(self, a: int, b: int, place: np.ndarray) -> None:
-        """Count rows by their place in the table of two groups: torch counts places of 32 bits as they are."""
-        table = torch.from_numpy(self._group_table(a, b).reshape(-1).view(np.int32))
-        table += torch.bincount(torch.from_numpy(place), minlength=len(table))
+        Args:
+            parts: Of them: the cell of each row, of each group, as `grouped` gives it, (n,) each, and then its fold.
+        """
+        kind = np.int16 if max(*self._sizes, self.folds) <= SHORT else np.int32
+        *groups, folds = (np.concatenate(own, dtype=kind) for own in zip(*parts, strict=True))
+        n, every = len(folds), range(len(groups))
+        singles = [self._counted(a, a, _place(folds, self._sizes[a], groups[a], self.folds))[..., 0] for a in every]
+        usual = [int(single.sum(axis=0).argmax()) for single in singles]
+        n_others = [n - int(single[:, cell].sum()) for single, cell in zip(singles, usual, strict=True)]
+        others = {a: np.flatnonzero(groups[a] != usual[a]) for a in every if n_others[a] <= n * FEW}
+        for a in every:
+            self._add_to(a, a, singles[a][..., None])
+            with_fold = _place(folds, self._sizes[a], groups[a], self.folds)
+            for b in range(a + 1, len(groups)):
+                fewest = min(a, b, key=n_others.__getitem__)
+                first, second = (
+                    own.take(others[fewest]) if fewest in others else own for own in (with_fold, groups[b])
+                )
+                table = self._counted(a, b, _place(first, self._sizes[b], second, self.folds * self._sizes[a]))
+                if fewest in others and fewest == a:
+                    table[:, usual[a]] = singles[b] - table.sum(axis=1)
+                elif fewest in others:
+                    table[:, :, usual[b]] = singles[a] - table.sum(axis=2)
+                self._add_to(a, b, table)
+
+    def _add_to(self, a: int, b: int, counted: np.ndarray) -> None:
+        table = self._group_table(a, b)
+        np.add(table, counted, out=table, casting="unsafe")
+
+    def _counted(self, a: int, b: int, place: np.ndarray) -> np.ndarray:
+        """Rows by their place in the table of two groups: torch counts places of few bits as they are."""
+        shape = self._group_table(a, b).shape
+        return torch.bincount(torch.from_numpy(place), minlength=math.prod(shape)).numpy().reshape(shape)
 
     def add_values(self, numbers: Sequence[Array]) -> None:
         """Sum some rows of all number columns, (n,) each; NaN where missing, what is infinite does not count."""
@@ -268,14 +296,22 @@ class Counts:
         return replace(self, **sums)
 
 
-def content_hash(numbers: Iterable[Array], cells: Iterable[np.ndarray]) -> np.ndarray:
+def _place(first: np.ndarray, size: int, second: np.ndarray, n_first: int) -> np.ndarray:
+    """The place of each row in a table of so many cells by `size`, (n,), in as few bits as can be."""
+    place = np.multiply(first, size, dtype=np.int16 if n_first * size <= SHORT else np.int32)
+    return np.add(place, second, out=place)
+
+
+def content_hash(numbers: Iterable[Array | Repeated], cells: Iterable[Any]) -> np.ndarray:
     """A number of 64 bits for each row that depends on what it holds alone, (n,)."""
     total = np.zeros((), dtype=np.uint64)
     with np.errstate(over="ignore"):
         for values in numbers:
-            total = _mixed(total + (np.where(np.isnan(values), np.nan, values) + 0.0).view(np.uint64))  # one NaN, one 0
+            different = values.values if isinstance(values, Repeated) else values
+            bits = (np.where(np.isnan(different), np.nan, different) + 0.0).view(np.uint64)  # one NaN, one 0
+            total = _mixed(total + (bits.take(values.codes) if isinstance(values, Repeated) else bits))
         for codes in cells:
-            total = _mixed(total + codes.astype(np.uint64))
+            total = _mixed(total + np.asarray(codes).astype(np.uint64))
     return np.asarray(total)
 
 

@@ -44,7 +44,8 @@ def aligned(
                 beside = result[i].spans[jump.cell : jump.cell + 2]
                 # A cell of one value, as of ties, stays; so does one of which the other edge was moved.
                 if (beside[:, 0] < beside[:, 1]).all() and beside[0, 0] == column.spans[jump.cell, 0]:
-                    result[i] = _moved(result[i], jump.cell, shown.between(i, jump, sample[column.name]), fewest)
+                    between = shown.between(i, jump, np.asarray(sample[column.name]))
+                    result[i] = _moved(result[i], jump.cell, between, fewest)
     return tuple(result)
 
 

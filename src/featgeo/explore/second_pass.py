@@ -82,11 +82,10 @@ def why_aside(column: ColumnSketch) -> str:
 def _of_column(column: ColumnSketch, most: int) -> list[Cells]:
     if column.kind == "label":
         return [label_cells(column.name, dict(column.labels), most, column.labels_exact)]
-    seen = column.sample[~np.isnan(column.sample)]
     n_values = column.n_rows - column.n_missing
-    own = [number_cells(column.name, column.kind, seen, n_values, most)]
+    own = [number_cells(column.name, column.kind, column.sample, n_values, most)]
     if column.kind == "date":
-        for part, values in date_parts(seen).items():
+        for part, values in date_parts(np.asarray(column.sample)).items():
             cells = number_cells(f"{column.name} ({part})", "number", values, n_values, most, parent=column.name)
             if cells.n_values > 1:
                 own.append(cells)
@@ -154,9 +153,7 @@ class Coder:
 
     def hashes(self, batch: Mapping[str, Any], cells: list[np.ndarray]) -> np.ndarray:
         """What each row holds as a number, (n,)."""
-        numbers = [
-            np.asarray(batch[column.name]) for column in self.columns if column.kind != "label" and not column.parent
-        ]
+        numbers = [batch[column.name] for column in self.columns if column.kind != "label" and not column.parent]
         labels = [own for column, own in zip(self.columns, cells, strict=True) if column.kind == "label"]
         return content_hash(numbers, labels)
 
@@ -226,30 +223,26 @@ def counted(
         counts = like.emptied()
     if not coder.columns:
         return counts
-    waiting: list[list[np.ndarray]] = []  # cells of each column, then the folds
+    waiting: list[list[np.ndarray]] = []
     at_once = min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(coder.columns))
     first = 0
     for batch in sketch.typed_batches(source):
         cells = coder.cells(batch)
         # Rows are numbered in each file anew, so that files explored one by one add up to all of them together.
         number = first - source.starts[bisect_right(source.starts, first) - 1]
-        waiting.append([*cells, coder.folds(batch, cells, number, counts.folds)])
+        folds = coder.folds(batch, cells, number, counts.folds)
+        waiting.append([*counts.grouped(cells), folds])
+        if three_way is not None:
+            three_way.add(cells, folds)
         if like is not None:
             np.add(counts.new_labels, coder.new_labels(batch), out=counts.new_labels)
         if numbers:
             counts.add_values([np.asarray(batch[column.name]) for column in numbers])
-        first += len(cells[0])
-        if sum(len(part[0]) for part in waiting) >= at_once:
-            _flush(counts, waiting, three_way)
+        first += len(folds)
+        if sum(len(part[-1]) for part in waiting) >= at_once:
+            counts.add(waiting)
+            waiting = []
         tell(f"second pass, {first:,} rows counted")
-    _flush(counts, waiting, three_way)
-    return counts
-
-
-def _flush(counts: Counts, waiting: list[list[np.ndarray]], three_way: Interactions | None) -> None:
     if waiting:
-        *cells, folds = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
-        counts.add(cells, folds)
-        if three_way is not None:
-            three_way.add(cells, folds)
-        waiting.clear()
+        counts.add(waiting)
+    return counts

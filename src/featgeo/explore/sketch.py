@@ -30,6 +30,7 @@ from featgeo.explore.values import (
     as_plain,
     codes_of,
     dates_of,
+    joined,
     labels_of,
     may_be_dates,
     may_be_numbers,
@@ -60,9 +61,9 @@ class ColumnSketch:
         original: Its type as it was handed in, for reports.
         n_rows: Of the table.
         n_missing: Rows without a value, those that could not be read as asked included.
-        sample: Its values in the rows of the sample, (m,): float64, NaN where missing, dates in microseconds since
-            1970; of labels places in the order of `labels`, -1 where missing, one beyond all of them for those that
-            are too rare to be there.
+        sample: Its values in the rows of the sample, (m,): float64, or what NumPy takes for it (`Repeated`), NaN where
+            missing, dates in microseconds since 1970; of labels places in the order of `labels`, -1 where missing, one
+            beyond all of them for those that are too rare to be there.
         labels: Labels with their counts, the most frequent first; empty for numbers and dates.
         labels_exact: Whether all labels are there, with their exact counts.
         labels_error: By how much counts are too small, at most; 0 where they are exact.
@@ -84,7 +85,7 @@ class ColumnSketch:
     original: str
     n_rows: int
     n_missing: int
-    sample: Array
+    sample: Array | Repeated
     labels: Mapping[str, int] = field(default_factory=dict)
     labels_exact: bool = True
     labels_error: int = 0
@@ -328,7 +329,7 @@ class _Column:
         self._examples: list[tuple[int, str]] = []
         self._read_in: dict[str, int] = {}
         self.numbers, self.labels = NumberTally(), LabelTally(missing)
-        self._sample: list[np.ndarray] = []
+        self._sample: list[np.ndarray | Repeated] = []
 
     def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray | Repeated:
         """Add a batch whose first row has number `start`; returns what is kept of it: values, or ids of labels."""
@@ -345,12 +346,12 @@ class _Column:
         self._sample.append(part[picked])
         if self.labels.is_full:
             renamed = self.labels.trim()
-            self._sample = [renamed[ids] for ids in self._sample]
+            self._sample = [renamed[np.asarray(ids)] for ids in self._sample]
         return part
 
     def thin(self, stay: np.ndarray) -> None:
         """Keep some of the rows of the sample."""
-        self._sample = [np.concatenate(self._sample)[stay]]
+        self._sample = [joined(self._sample)[stay]]
 
     def _add_numbers(self, array: Any, start: int) -> Array | Repeated | None:
         values, unread = numbers_of(array, self._missing)
@@ -453,14 +454,16 @@ class _Column:
 
     def result(self, n_rows: int) -> ColumnSketch:
         """What was seen of it."""
-        sample = np.concatenate(self._sample)
+        sample = joined(self._sample)
         common: dict[str, Any] = {
             "name": self.name,
             "original": "text" if self._is_text else str(self._kind),
             "n_rows": n_rows,
         }
         if self.way == "label":
-            return ColumnSketch(kind="label", n_missing=n_rows - self.labels.count, **common, **self._labelled(sample))
+            return ColumnSketch(
+                kind="label", n_missing=n_rows - self.labels.count, **common, **self._labelled(np.asarray(sample))
+            )
         tally = self.numbers
         if self._n_words and not tally.count:
             row, text = self._examples[0]

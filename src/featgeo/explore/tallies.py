@@ -182,11 +182,11 @@ class LabelTally:
             self._learn(pc.unique(dictionary.filter(places.is_null())))
             places = pc.index_in(dictionary, value_set=self.texts)
         ids = np.append(self._ids[places.to_numpy(zero_copy_only=False)], np.int32(-1))
-        rows = rows_of(codes, len(ids))
-        there = ids >= 0
-        np.add.at(self.counts, ids[there], rows[there])
-        self.count += int(rows[there].sum())
-        return ids.astype(np.min_scalar_type(-len(self.texts) - 2)).take(codes)
+        result = ids.astype(np.min_scalar_type(-len(self.texts) - 2)).take(codes)
+        rows = rows_of(result, len(self.texts) + 1)[:-1]
+        self.counts += rows
+        self.count += int(rows.sum())
+        return result
 
     def _learn(self, new: Any) -> None:
         """Give ids to texts that were not seen before."""

@@ -6,7 +6,7 @@ stands for a missing value is one. Dates are microseconds since 1970, in univers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,6 +42,16 @@ class Repeated:
         """From places of values; -1 is missing."""
         return cls(codes.astype(np.min_scalar_type(-len(values) - 1)), np.append(values, np.nan))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Repeated]) -> Repeated:
+        """The rows of all of them, with each value once."""
+        values, place = np.unique(np.concatenate([part.values for part in parts]), return_inverse=True)
+        place[place == len(values) - 1] = -1  # there is a NaN in all of them, and it is the last
+        place = place.astype(np.min_scalar_type(-len(values)))
+        ends = np.cumsum([len(part.values) for part in parts])
+        places = (place[end - len(part.values) : end] for part, end in zip(parts, ends.tolist(), strict=True))
+        return cls(np.concatenate([own.take(part.codes) for own, part in zip(places, parts, strict=True)]), values)
+
     @property
     def nbytes(self) -> int:
         """Of both."""
@@ -50,8 +60,8 @@ class Repeated:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, rows: np.ndarray | slice) -> Array:
-        return self.values.take(self.codes[rows])
+    def __getitem__(self, rows: np.ndarray | slice) -> Repeated:
+        return Repeated(self.codes[rows], self.values)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self.values.take(self.codes)
@@ -66,6 +76,22 @@ def rows_of(codes: np.ndarray, n: int) -> np.ndarray:
     import torch  # late: files are opened without it
 
     return np.roll(torch.bincount(torch.from_numpy(codes + 1), minlength=n).numpy(), -1)
+
+
+def joined(parts: Sequence[np.ndarray | Repeated]) -> np.ndarray | Repeated:
+    """All rows of several parts of a column, one after the other."""
+    repeated = [part for part in parts if isinstance(part, Repeated)]
+    return Repeated.joined(repeated) if len(repeated) == len(parts) else np.concatenate(parts)
+
+
+def distinct(values: Array | Repeated) -> tuple[Array, np.ndarray]:
+    """Values that are different, rising, and rows of each; NaN is none."""
+    if not isinstance(values, Repeated):
+        return np.unique(values[~np.isnan(values)], return_counts=True)
+    rows = values.counts()
+    there = (rows > 0) & ~np.isnan(values.values)
+    different, place = np.unique(values.values[there], return_inverse=True)
+    return different, np.bincount(place, rows[there], len(different)).astype(np.int64)
 
 
 class Numbers(NamedTuple):
@@ -105,7 +131,9 @@ def as_plain(array: Any) -> Any:
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):
-        return array.cast(pa.string())
+        if not _repeat(array):
+            return array.cast(pa.string())
+        array = array.dictionary_encode()
     if pa.types.is_dictionary(array.type) and not pa.types.is_string(array.type.value_type):
         return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.string()))
     return array
@@ -128,7 +156,8 @@ def numbers_of(array: Any, missing: Missing) -> Numbers:
 
 def _repeat(array: Any) -> bool:
     """Whether most numbers, or texts, are there several times, judged by the first: then each is read once."""
-    is_known = any(test(array.type) for test in (pa.types.is_integer, pa.types.is_float64, pa.types.is_string))
+    tests = pa.types.is_integer, pa.types.is_float64, pa.types.is_string, pa.types.is_large_string
+    is_known = any(test(array.type) for test in tests)
     return is_known and len(array) > PROBE_REPEATED and len(array[:PROBE_REPEATED].unique()) <= PROBE_REPEATED / 4
 
 
