@@ -198,7 +198,7 @@ def _functions(counts: Counts, columns: Sequence[int], rows: Array) -> Array:
         columns: By place.
         rows: In each of these cells, (P, a).
     """
-    result = np.zeros((*rows.shape, max(counts.columns[i].resolutions[-1] for i in columns)))
+    result = np.zeros((*rows.shape, max(counts.columns[i].resolutions[-1] for i in set(columns))))
     every = np.zeros(rows.shape)
     for place, i in enumerate(columns):
         size, width = counts.columns[i].n_values, counts.functions[i].shape[1]
@@ -227,8 +227,10 @@ def _orthonormal(functions: Array, rows: Array) -> Array:
 
 def _covariance(products: Array, of_f: Array, of_g: Array, n: Array) -> Array:
     """From sums over n rows, (...,), of products, (..., k, l), and of either, (..., k) and (..., l)."""
-    n = np.maximum(n, 1.0)[..., None, None]
-    return (products - of_f[..., :, None] * of_g[..., None, :] / n) / n
+    n = np.maximum(n, 1.0)[..., None]
+    result = products / n[..., None]
+    result -= (of_f / n)[..., :, None] * (of_g / n)[..., None, :]
+    return result
 
 
 def missing_function(rows: np.ndarray) -> Array:

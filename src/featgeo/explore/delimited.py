@@ -354,13 +354,15 @@ def _first_row(text: str, delimiter: str, path: str) -> tuple[list[str], int]:
 def _gathered(blocks: Iterable[Any]) -> Iterator[Any]:
     """Blocks of a stream, several together, as batches whose texts that repeat share a dictionary."""
     held: list[Any] = []
+    rows = size = 0
     try:
         for block in blocks:
             held.append(block)
-            few = sum(part.num_rows for part in held) < GATHERED_ROWS
-            if not few or sum(part.nbytes for part in held) >= GATHERED_BYTES:
+            rows += block.num_rows
+            size += block.nbytes
+            if rows >= GATHERED_ROWS or size >= GATHERED_BYTES:
                 yield from _joined(held)
-                held = []
+                held, rows, size = [], 0, 0
     except pa.ArrowInvalid:  # rows before it were read well
         yield from _joined(held)
         raise

@@ -143,7 +143,8 @@ def _resolutions(
     batch: Batch, columns: Sequence[tuple[Cells, Cells]]
 ) -> Iterator[tuple[np.ndarray, Modes, Judged, np.ndarray]]:
     """Each resolution: the pairs that it is for, their modes, what held-out rows say, how many functions they have."""
-    sizes = np.array([[column.resolutions for column in pair] for pair in columns])  # (P, 2, 3)
+    of_column = {column: column.resolutions for column in {column for pair in columns for column in pair}}
+    sizes = np.array([[of_column[column] for column in pair] for pair in columns])  # (P, 2, 3)
     yield np.arange(len(columns)), *Modes.smooth(batch, sizes[..., 0]), sizes[..., 0].sum(axis=1)
     rough = np.zeros(len(columns), dtype=bool)
     for level in (1, 2):
