@@ -126,15 +126,17 @@ class Batch:
 
     def left_out(self, n_f: int, n_g: int) -> Array:
         """The core of all rows but those of each fold, for the first functions, (P, F, n_f, n_g)."""
-        products, of_f, of_g = (total.sum(axis=1, keepdims=True) - total for total in self.sums)
-        return _covariance(
-            products[..., :n_f, :n_g], of_f[..., :n_f], of_g[..., :n_g], self._total[:, None] - self.n_rows
-        )
+        held = self._first_sums(n_f, n_g)
+        products, of_f, of_g = (total.sum(axis=1, keepdims=True) - total for total in held)
+        return _covariance(products, of_f, of_g, self._total[:, None] - self.n_rows)
 
     def held_out(self, n_f: int, n_g: int) -> Array:
         """The same of the rows of each fold."""
+        return _covariance(*self._first_sums(n_f, n_g), self.n_rows)
+
+    def _first_sums(self, n_f: int, n_g: int) -> tuple[Array, Array, Array]:
         products, of_f, of_g = self.sums
-        return _covariance(products[..., :n_f, :n_g], of_f[..., :n_f], of_g[..., :n_g], self.n_rows)
+        return products[..., :n_f, :n_g], of_f[..., :n_f], of_g[..., :n_g]
 
     def covariance_of(self, f: Array, g: Array) -> Array:
         """Of functions on the cells of either column, by fold, on the rows of each, (P, F, k, l).

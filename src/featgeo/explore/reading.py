@@ -423,9 +423,10 @@ class _PandasFrame:
         return pa.string()
 
     def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
+        columns = {name: self._frame.iloc[:, self._places[name]] for name in wanted}
         for start in range(0, len(self._frame), BATCH_ROWS):
-            rows = self._frame.iloc[start : start + BATCH_ROWS]
-            arrays = [self._array(rows.iloc[:, self._places[name]], self.types[name], name) for name in wanted]
+            rows = slice(start, start + BATCH_ROWS)
+            arrays = [self._array(column.iloc[rows], self.types[name], name) for name, column in columns.items()]
             yield pa.RecordBatch.from_arrays(arrays, names=list(wanted))
 
     @staticmethod

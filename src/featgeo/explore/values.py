@@ -75,7 +75,8 @@ def rows_of(codes: np.ndarray, n: int) -> np.ndarray:
     """Rows of each of n codes, (n,); -1 is the last. Torch counts codes of few bits as they are, NumPy copies them."""
     import torch  # late: files are opened without it
 
-    return np.roll(torch.bincount(torch.from_numpy(codes + 1), minlength=n).numpy(), -1)
+    rows = torch.bincount(torch.from_numpy(codes + 1), minlength=n).numpy()
+    return np.append(rows[1:], rows[:1])
 
 
 def joined(parts: Sequence[np.ndarray | Repeated]) -> np.ndarray | Repeated:
