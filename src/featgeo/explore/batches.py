@@ -56,8 +56,9 @@ class Batch:
         for place, (i, j) in enumerate(pairs):
             table = counts.table(i, j)[:, :-1, :-1]
             tables[place, :, : table.shape[1], : table.shape[2]] = table
-        rows = tables.sum(axis=1)
-        f, g = (_functions(counts, own, rows.sum(axis=axis)) for own, axis in zip(columns, (2, 1), strict=True))
+        f, g = (
+            _functions(counts, own, rows.sum(axis=1)) for own, rows in zip(columns, margins_of(tables), strict=True)
+        )
         labels = np.array([[counts.columns[i].kind == "label" for i in pair] for pair in pairs])
         return cls(tables, f, g, labels)
 
@@ -96,12 +97,12 @@ class Batch:
     @cached_property
     def n_rows(self) -> Array:
         """Rows of each pair, by fold, (P, F)."""
-        return self.tables.sum(axis=(2, 3))
+        return self.margins[0].sum(axis=2)
 
     @cached_property
     def margins(self) -> tuple[Array, Array]:
         """Rows in each cell of either column, by fold, (P, F, a) and (P, F, b)."""
-        return self.tables.sum(axis=3), self.tables.sum(axis=2)
+        return margins_of(self.tables)
 
     @cached_property
     def sums(self) -> tuple[Array, Array, Array]:
@@ -225,6 +226,12 @@ def _orthonormal(functions: Array, rows: Array) -> Array:
     sign = np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None, 1:]
     there = np.abs(functions).sum(axis=1, keepdims=True) > 0  # a matrix is padded by functions that are 0
     return np.divide(basis[..., 1:] * sign * there, root, out=np.zeros_like(functions), where=root > 0)
+
+
+def margins_of(tables: Array) -> tuple[Array, Array]:
+    """Sums over either of the last two axes, (..., a) and (..., b): as products, far sooner where these are short."""
+    a, b = tables.shape[-2:]
+    return tables @ np.ones(b), np.ones(a) @ tables
 
 
 def _covariance(products: Array, of_f: Array, of_g: Array, n: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from featgeo.explore.batches import margins_of
 from featgeo.geometry.validation import Array
 
 
@@ -24,7 +25,7 @@ def classic_of(tables: Array, are_labels: np.ndarray) -> Array:
 
 def _cramers_v(tables: Array) -> Array:
     """The root of chi-square over its largest value, (P,)."""
-    rows, columns = tables.sum(axis=2), tables.sum(axis=1)
+    rows, columns = margins_of(tables)
     n = rows.sum(axis=1)
     expected = rows[:, :, None] * columns[:, None, :] / np.maximum(n, 1.0)[:, None, None]
     apart = np.divide(np.square(tables - expected), expected, out=np.zeros_like(expected), where=expected > 0)
@@ -34,7 +35,7 @@ def _cramers_v(tables: Array) -> Array:
 
 def _correlation_ratio(tables: Array) -> Array:
     """The share of the variance of ranks between labels, under a root, (P,); labels are the rows of the tables."""
-    of_label, of_rank = tables.sum(axis=2), tables.sum(axis=1)
+    of_label, of_rank = margins_of(tables)
     n = np.maximum(of_rank.sum(axis=1), 1.0)[:, None]
     ranks = (np.cumsum(of_rank, axis=1) - of_rank / 2) / n
     total = np.sum(of_rank * (ranks - 0.5) ** 2, axis=1)

@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -302,7 +301,7 @@ def _place(first: np.ndarray, size: int, second: np.ndarray, n_first: int) -> np
     return np.add(place, second, out=place)
 
 
-def content_hash(numbers: Iterable[Array | Repeated], cells: Iterable[Any]) -> np.ndarray:
+def content_hash(numbers: Iterable[Array | Repeated], cells: Iterable[np.ndarray]) -> np.ndarray:
     """A number of 64 bits for each row that depends on what it holds alone, (n,)."""
     total = np.zeros((), dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -311,7 +310,7 @@ def content_hash(numbers: Iterable[Array | Repeated], cells: Iterable[Any]) -> n
             bits = (np.where(np.isnan(different), np.nan, different) + 0.0).view(np.uint64)  # one NaN, one 0
             total = _mixed(total + (bits.take(values.codes) if isinstance(values, Repeated) else bits))
         for codes in cells:
-            total = _mixed(total + np.asarray(codes).astype(np.uint64))
+            total = _mixed(total + codes.astype(np.uint64))
     return np.asarray(total)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.explore.batches import Batch
+from featgeo.explore.batches import Batch, margins_of
 from featgeo.explore.cells import Cells
 from featgeo.explore.steps import n_steps, steps
 from featgeo.features.variables import preferred_places
@@ -105,7 +105,7 @@ def leading(cores: Array) -> tuple[Array, Array, Array]:
     core = cores.swapaxes(-1, -2) if is_wide else cores
     short = np.linalg.eigh(core.swapaxes(-1, -2) @ core)[1][..., : -MOST_MODES - 1 : -1]
     long = core @ short
-    sigma = np.sqrt(np.square(long).sum(axis=-2))
+    sigma = np.sqrt(np.einsum("...ij,...ij->...j", long, long))
     long /= np.where(sigma > COLLINEAR, sigma, np.inf)[..., None, :]
     return (short, sigma.clip(max=1), long) if is_wide else (long, sigma.clip(max=1), short)
 
@@ -178,8 +178,9 @@ def _stepped(batch: Batch, can: np.ndarray, waves: np.ndarray) -> tuple[Modes, J
     smooth = [h[:, None, :, :more] for h, more in zip((batch.f, batch.g), waves[:, 1].tolist(), strict=True)]
     f = _steps_and_waves(tables, can[:, 0], *smooth)
     g = _steps_and_waves(tables.swapaxes(2, 3), can[:, 1], *smooth[::-1])
-    n = np.maximum(tables.sum(axis=(2, 3)), 1.0)[..., None, None]
-    mean_f, mean_g = (margin[..., None, :] @ h / n for margin, h in ((tables.sum(axis=3), f), (tables.sum(axis=2), g)))
+    margins = margins_of(tables)
+    n = np.maximum(margins[0].sum(axis=2), 1.0)[..., None, None]
+    mean_f, mean_g = (margin[..., None, :] @ h / n for margin, h in zip(margins, (f, g), strict=True))
     cores = f.swapaxes(2, 3) @ tables @ g / n - mean_f.swapaxes(2, 3) * mean_g
     held = batch.covariance_of(f[:, 1:], g[:, 1:]), batch.variance_of(f[:, 1:], 0), batch.variance_of(g[:, 1:], 1)
     tried = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featgeo.explore.batches import Batch, alike
+from featgeo.explore.batches import Batch, alike, margins_of
 from featgeo.explore.cells import Cells
 from featgeo.explore.classic import classic_of
 from featgeo.explore.counting import Counts
@@ -131,7 +131,7 @@ def _told_by_all(batch: Batch, columns: Sequence[Cells], side: int) -> Array:
     tables = batch.tables if side else batch.tables.swapaxes(2, 3)
     other = (batch.f if side else batch.g)[:, None]
     rest = tables.sum(axis=1, keepdims=True) - tables
-    n = np.maximum(rest.sum(axis=(2, 3)), 1.0)[..., None, None]
+    n = np.maximum(margins_of(rest)[0].sum(axis=2), 1.0)[..., None, None]
     return _share_told(batch, columns, side, other, other.swapaxes(2, 3) @ rest / n)
 
 
@@ -174,7 +174,8 @@ def _by_indicators(rows: Array, *sums: Array) -> tuple[Array, Array, Array]:
     """
     share = _shares_of_others(rows)
     variance = np.sum(rows * (1 - 2 * share + np.square(share).sum(axis=2, keepdims=True)), axis=(1, 2))
-    first, second = (values - values.sum(axis=3, keepdims=True) * share[:, :, None] for values in sums)
+    every = np.ones((share.shape[2], 1))
+    first, second = (values - (values @ every) * share[:, :, None] for values in sums)
     return variance, first, second
 
 

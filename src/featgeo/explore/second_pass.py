@@ -191,10 +191,9 @@ def repeated_rows(sketch: Sketch) -> tuple[int, int]:
     """
     if not all(column.labels_exact for column in sketch.columns.values()):
         return 0, 0
-    numbers, labels = (
-        [column.sample for column in sketch.columns.values() if (column.kind == "label") == is_label]
-        for is_label in (False, True)
-    )
+    columns = sketch.columns.values()
+    numbers = [column.sample for column in columns if column.kind != "label"]
+    labels = [np.asarray(column.sample) for column in columns if column.kind == "label"]
     hashes = np.sort(content_hash(numbers, labels))
     return int(np.sum(hashes[1:] == hashes[:-1])), len(hashes)
 

@@ -26,7 +26,7 @@ def steps(tables: Array, other: Array) -> Array:
     Returns:
         Orthonormal functions, (P, F, a, `n_steps`).
     """
-    rows = tables.sum(axis=3)
+    rows = tables @ np.ones(tables.shape[3])
     sums = tables @ other[..., : in_force.get().explore_waves[1]]
     sums = sums @ leading_directions(sums, rows)
     n_cells = rows.shape[-1]
