@@ -87,9 +87,10 @@ def judged(sigma: Array, both: Array, of_f: Array, of_g: Array) -> tuple[Array, 
         of_g: Of g with g.
     """
     own, own_f, own_g = (np.diagonal(each, axis1=2, axis2=3) for each in (both, of_f, of_g))
-    # The energy of the first i modes is the sum over a leading square.
-    square = (sigma[..., None] * sigma[..., None, :] * of_f * of_g).cumsum(axis=2).cumsum(axis=3)
-    scores = (sigma * own).cumsum(axis=2) - np.diagonal(square, axis1=2, axis2=3) / 2
+    # The energy of the first i modes is the sum over a leading square: of two triangles and the diagonal.
+    m = sigma.shape[2]
+    with_those_before = (of_f * of_g * (2 * np.tri(m) - np.eye(m)) @ sigma[..., None])[..., 0]
+    scores = (sigma * (own - with_those_before / 2)).cumsum(axis=2)
     spread = np.sqrt(np.maximum(own_f * own_g, 0))
     correlation = np.divide(own, spread, out=np.zeros_like(own), where=spread > COLLINEAR)
     return np.concatenate([np.zeros_like(scores[..., :1]), scores], axis=2), correlation
