@@ -125,15 +125,7 @@ def _where(detail: PairDetail) -> str:
         found = next((row for row in certain if sign * row["residual"] > 0), None)
         if found:
             parts.append(
-                f"{word}: {_at(detail.a, found['a'])} with {_at(detail.b, found['b'])}, "
+                f"{word}: {detail.a.column.at(found['a'])} with {detail.b.column.at(found['b'])}, "
                 f"{found['observed']:,} rows where {found['expected']:,.0f} were expected."
             )
     return " ".join(parts)
-
-
-def _at(side: Side, region: str) -> str:
-    """Where a column is; labels may hold anything, and are quoted."""
-    if side.column.kind == "label":
-        return f"{side.name!r} = {region!r}"
-    between = region.startswith(("to ", "over ")) or " to " in region
-    return f"{side.name!r} {region}" if between else f"{side.name!r} = {region}"

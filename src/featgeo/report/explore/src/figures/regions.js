@@ -2,7 +2,7 @@
 import { html } from "htm/preact";
 import { ground } from "../colours.js";
 import { count, number, short } from "../format.js";
-import { breakable } from "../parts.js";
+import { breakable, sentence } from "../parts.js";
 import { dark, isPrinting } from "../scheme.js";
 
 const MOST = 14; // rows and columns of the table
@@ -30,13 +30,13 @@ export function RegionsTable({ a, b, regions, found }) {
         <thead>
           <tr>
             <td><span class="corner"><bdi>${breakable(short(a, 40))}</bdi> ↓ <bdi>${breakable(short(b, 40))}</bdi> →</span></td>
-            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${breakable(short(regions.b[j], 44))}</bdi></th>`)}
+            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${sentence(short(regions.b[j], 44))}</bdi></th>`)}
           </tr>
         </thead>
         <tbody>
           ${shownRows.map(
             ({ i }) => html`<tr>
-              <th scope="row"><bdi>${breakable(short(regions.a[i], 44))}</bdi></th>
+              <th scope="row"><bdi>${sentence(short(regions.a[i], 44))}</bdi></th>
               ${shownCols.map(({ j }) => {
                 const expected = (rows[i] * cols[j]) / total;
                 const ratio = expected ? observed[i][j] / expected : 0;

@@ -10,7 +10,7 @@ import { BottomAxis, LeftAxis, sideNames } from "../figures/frame.js";
 import { pointsOf } from "../figures/functions.js";
 import { GivenFigure } from "../figures/given.js";
 import { number, percent, pvalue, short } from "../format.js";
-import { Code, ColumnLink, Figure, Folded, Name, Table, literal, loading, useWidth } from "../parts.js";
+import { Code, ColumnLink, Figure, Folded, Name, Table, literal, loading, sentence, useWidth } from "../parts.js";
 import { href } from "../route.js";
 import { dark } from "../scheme.js";
 
@@ -117,7 +117,7 @@ function Forward({ about, steps }) {
 
 function Interactions() {
   const found = data.interactions.filter((one) => one.qvalue <= data.rate);
-  const rows = data.interactions.map((one) => [html`<${Name} column=${one.a} most=${30} /> × <${Name} column=${one.b} most=${30} />`, one.qvalue <= data.rate ? one.where : "may be chance", number(one.energy), pvalue(one.pvalue), pvalue(one.qvalue)]);
+  const rows = data.interactions.map((one) => [html`<${Name} column=${one.a} most=${30} /> × <${Name} column=${one.b} most=${30} />`, one.qvalue <= data.rate ? sentence(one.where) : "may be chance", number(one.energy), pvalue(one.pvalue), pvalue(one.qvalue)]);
   return html`<section aria-labelledby="together">
     <h2 id="together">What two columns say only together</h2>
     ${found.length ? html`<p class="aside">Beyond what the two say beside each other: where it is most, and how much it is in all, in the unit of the figure above.</p>` : null}
@@ -132,7 +132,7 @@ function Interactions() {
 function Interaction({ one }) {
   const k = pairOf(one.a, one.b);
   const title = html`<${Name} column=${one.a} most=${40} /> × <${Name} column=${one.b} most=${40} />`;
-  return html`<${Folded} summary=${html`<strong>${title}</strong> <span class="where">${one.where}</span> <small>in all ${number(one.energy, 2)}, q ${pvalue(one.qvalue)}</small>`}>
+  return html`<${Folded} summary=${html`<strong>${title}</strong> <span class="where">${sentence(one.where)}</span> <small>in all ${number(one.energy, 2)}, q ${pvalue(one.qvalue)}</small>`}>
     ${() => html`${k >= 0 ? html`<p><a href=${href("pair", one.a, one.b)}>How the two depend on each other</a></p>` : null}
       ${one.cells ? html`<${InteractionCells} one=${one} cells=${one.cells} />` : null}`}
   <//>`;
