@@ -6,6 +6,8 @@ import pandas as pd
 from featgeo.explore import explore
 
 N = 1500
+LONG = "a_name_of_the_whole_question_17b"
+PAYMENTS = ("cash on delivery, at the door", "credit card (any of the three usual ones)", "invoice")
 HOSTILE = (
     "<script>window.hacked = 1</script>",
     '"><img src=x onerror="window.hacked=2">',
@@ -21,7 +23,7 @@ HOSTILE = (
 
 
 def plain_table():
-    """Numbers, labels, a date, holes, a pair that Pearson misses, columns of chance, a copy."""
+    """Numbers, labels, a date, holes, a pair that Pearson misses, columns of chance, a copy, tiny ones, long names."""
     rng = np.random.default_rng(0)
     age = rng.uniform(0, 100, N)
     city = rng.choice(["Aarhus", "Bergen", "Cork"], N, p=[0.5, 0.3, 0.2])
@@ -40,6 +42,9 @@ def plain_table():
             "coin": rng.choice(["heads", "tails"], N),
             "when": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 900, N)), unit="D"),
             "key": [f"k{i}" for i in range(N)],
+            "tiny": 3e-8 * np.sin(age / 16) + 1e-9 * rng.standard_normal(N),
+            "payment": np.array(PAYMENTS)[np.digitize(age, (30, 60))],
+            LONG: age > 40,
         }
     )
 

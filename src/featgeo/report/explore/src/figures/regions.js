@@ -8,6 +8,14 @@ import { dark, isPrinting } from "../scheme.js";
 const MOST = 14; // rows and columns of the table
 const PRINTED = 8; // columns that a page of paper is wide
 
+const WORD = [11, 16]; // letters that the column of names is wide, at least and at most
+
+/** How wide the column of names must be so that no usual word is broken. @param {string[]} texts */
+export function wordWidth(texts) {
+  const longest = Math.max(...texts.flatMap((text) => short(text, 44).split(/[\s_./-]/)).map((word) => word.length));
+  return `${0.63 * Math.min(Math.max(longest, WORD[0]), WORD[1])}rem`;
+}
+
 /** How many times as many. @param {number} ratio */
 const times = (ratio) => `× ${ratio >= 10 ? ratio.toFixed(0) : ratio >= 1 ? ratio.toFixed(1) : ratio ? ratio.toFixed(2) : "0"}`;
 
@@ -29,7 +37,7 @@ export function RegionsTable({ a, b, regions, found }) {
         <caption class="unseen">Rows observed, and times as many as expected, in regions of both columns</caption>
         <thead>
           <tr>
-            <td><span class="corner"><bdi>${breakable(short(a, 40))}</bdi> ↓ <bdi>${breakable(short(b, 40))}</bdi> →</span></td>
+            <td style=${{ minWidth: wordWidth([a, b, ...regions.a]) }}><span class="corner"><bdi>${breakable(short(a, 40))}</bdi> ↓ <bdi>${breakable(short(b, 40))}</bdi> →</span></td>
             ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${sentence(short(regions.b[j], 44))}</bdi></th>`)}
           </tr>
         </thead>

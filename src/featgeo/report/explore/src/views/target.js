@@ -9,6 +9,7 @@ import { columns, data, detailOf, isFound, pairOf, pairs } from "../data.js";
 import { BottomAxis, LeftAxis, sideNames } from "../figures/frame.js";
 import { pointsOf } from "../figures/functions.js";
 import { GivenFigure } from "../figures/given.js";
+import { wordWidth } from "../figures/regions.js";
 import { number, percent, pvalue, short } from "../format.js";
 import { Code, ColumnLink, Figure, Folded, Name, Table, literal, loading, sentence, useWidth } from "../parts.js";
 import { href } from "../route.js";
@@ -148,8 +149,8 @@ function InteractionCells({ one, cells }) {
   return html`<p class="aside">${effect}: what both together add to what they say beside each other.</p>
     <div class="scroll" tabindex="0" role="group" aria-label="Effects in cells of both columns"><table class="regions">
       <caption class="unseen">${effect} in cells of both columns</caption>
-      <thead><tr><td></td>${cols.map((b) => html`<th scope="col"><bdi>${short(b, 22)}</bdi></th>`)}</tr></thead>
-      <tbody>${rows.map((a) => html`<tr><th scope="row"><bdi>${short(a, 26)}</bdi></th>${cols.map((b) => {
+      <thead><tr><td style=${{ minWidth: wordWidth(rows) }}></td>${cols.map((b) => html`<th scope="col"><bdi>${sentence(short(b, 22))}</bdi></th>`)}</tr></thead>
+      <tbody>${rows.map((a) => html`<tr><th scope="row"><bdi>${sentence(short(a, 26))}</bdi></th>${cols.map((b) => {
         const cell = values.get(JSON.stringify([a, b]));
         return cell ? html`<td style=${{ backgroundColor: ground(cell.effect / top, dark.value) }} title=${`${cell.rows} rows`}>${number(cell.effect, 2)}</td>` : html`<td class="unsure">–</td>`;
       })}</tr>`)}</tbody>
