@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featgeo.explore.few_rows import few_rows
 from featgeo.explore.given_cells import quantiles
 from featgeo.explore.modes import MOST_MODES
 from featgeo.explore.regions import SHORT
@@ -42,7 +43,7 @@ def sentences(detail: PairDetail) -> list[str]:
         f"{a} and {b} depend on each other in {modes}: the strength on held-out rows is {told['strength']:.2f} "
         f"({told['low']:.2f} to {told['high']:.2f}), from {rows}.",
         _direction(detail),
-        _shape(detail),
+        few_rows(detail) or _shape(detail),
         _where(detail),
     ]
     return [part for part in parts if part]

@@ -8,12 +8,14 @@ import { dark, isPrinting } from "../scheme.js";
 const MOST = 14; // rows and columns of the table
 const PRINTED = 8; // columns that a page of paper is wide
 
-const WORD = [11, 16]; // letters that the column of names is wide, at least and at most
+const NAMES = 11; // letters that the column of names is wide at least
+const HEAD = 7; // and each of the others
+const WORD = 16; // letters of the longest words that are not broken
 
-/** How wide the column of names must be so that no usual word is broken. @param {string[]} texts */
-export function wordWidth(texts) {
+/** How wide a column must be so that no usual word is broken. @param {string[]} texts @param {number} [least] letters */
+export function wordWidth(texts, least = NAMES) {
   const longest = Math.max(...texts.flatMap((text) => short(text, 44).split(/[\s_./-]/)).map((word) => word.length));
-  return `${0.63 * Math.min(Math.max(longest, WORD[0]), WORD[1])}rem`;
+  return `${0.63 * Math.min(Math.max(longest, least), WORD)}rem`;
 }
 
 /** How many times as many. @param {number} ratio */
@@ -38,7 +40,7 @@ export function RegionsTable({ a, b, regions, found }) {
         <thead>
           <tr>
             <td style=${{ minWidth: wordWidth([a, b, ...regions.a]) }}><span class="corner"><bdi>${breakable(short(a, 40))}</bdi> ↓ <bdi>${breakable(short(b, 40))}</bdi> →</span></td>
-            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${sentence(short(regions.b[j], 44))}</bdi></th>`)}
+            ${shownCols.map(({ j }) => html`<th scope="col" style=${{ minWidth: wordWidth([regions.b[j]], HEAD) }}><bdi>${sentence(short(regions.b[j], 44))}</bdi></th>`)}
           </tr>
         </thead>
         <tbody>

@@ -133,7 +133,7 @@ function Interactions() {
 function Interaction({ one }) {
   const k = pairOf(one.a, one.b);
   const title = html`<${Name} column=${one.a} most=${40} /> × <${Name} column=${one.b} most=${40} />`;
-  return html`<${Folded} summary=${html`<strong>${title}</strong> <span class="where">${sentence(one.where)}</span> <small>in all ${number(one.energy, 2)}, q ${pvalue(one.qvalue)}</small>`}>
+  return html`<${Folded} summary=${html`<strong>${title}</strong> <span class="where">${sentence(one.where)}</span> <small>${one.energy > 0 ? `in all ${number(one.energy, 2)}` : "too little in all for held-out rows to measure"}, q ${pvalue(one.qvalue)}</small>`}>
     ${() => html`${k >= 0 ? html`<p><a href=${href("pair", one.a, one.b)}>How the two depend on each other</a></p>` : null}
       ${one.cells ? html`<${InteractionCells} one=${one} cells=${one.cells} />` : null}`}
   <//>`;
@@ -142,7 +142,7 @@ function Interaction({ one }) {
 /** @param {{one: import("../data.js").Interaction, cells: NonNullable<import("../data.js").Interaction["cells"]>}} props */
 function InteractionCells({ one, cells }) {
   const names = Object.keys(cells.effects);
-  const effect = names[names.length - 1];
+  const effect = names.find((name) => one.where.includes(`: ${name} `)) ?? names[names.length - 1];
   const [rows, cols] = [unique(cells.a, columns[one.a]), unique(cells.b, columns[one.b])];
   const values = new Map(cells.a.map((a, i) => [JSON.stringify([a, cells.b[i]]), { effect: cells.effects[effect][i], rows: cells.rows[i] }]));
   const top = Math.max(...cells.effects[effect].map(Math.abs), 1e-9);
