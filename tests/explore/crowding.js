@@ -35,7 +35,7 @@
       }
     }
     if (!host.closest(".heads")) { // names that are turned have boxes that are not
-      for (const box of boxes) seen.push({ node, top: box.top, bottom: box.bottom, left: Math.max(box.left, dotted?.left ?? -1e9), right: Math.min(box.right, dotted?.right ?? 1e9), inside: host.closest(".list, .scroll, .matrix") });
+      for (const box of boxes) seen.push({ node, top: box.top, bottom: box.bottom, left: Math.max(box.left, dotted?.left ?? -1e9), right: Math.min(box.right, dotted?.right ?? 1e9), inside: host.closest(".list, .scroll, .matrix, pre") });
     }
   };
   const walk = document.createTreeWalker(document.getElementById("app"), NodeFilter.SHOW_TEXT);

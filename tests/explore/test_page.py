@@ -394,6 +394,7 @@ def test_paper_is_light_and_holds_the_tables(visit):
         overflows = page.eval_on_selector_all(".scroll, .list", "all => all.map(one => getComputedStyle(one).overflow)")
         assert set(overflows) <= {"visible"}, address
         assert page.evaluate("document.documentElement.scrollWidth") <= 690, address
+        assert page.evaluate(CROWDED) == [], address
 
 
 def test_axe_finds_nothing_on_any_screen(visit):
@@ -452,6 +453,8 @@ def test_nothing_of_the_data_is_ever_executed_or_breaks_the_layout(visit, tmp_pa
         )
         for width in (360, 1400):
             assert on_screen(page, width) <= 0, (address, width)
+            crowded = [fault for fault in page.evaluate(CROWDED) if not fault.startswith("broken")]  # words without end
+            assert crowded == [], (address, width)
         assert page.evaluate("window.hacked") is None
         assert page.locator("main img, main script, main iframe").count() == 0
         assert page.locator("main h1").count() == 1

@@ -75,7 +75,7 @@ export function PairList({ pairs: some, measure }) {
         </thead>
         <tbody>
           ${first ? html`<tr aria-hidden="true" class="space" style=${{ height: `${first * ROW}px` }}><td colspan="2"></td></tr>` : null}
-          ${shown.map((k, i) => html`<${Row} key=${k} k=${k} index=${first + i + 2} heads=${heads} room=${(names - TIMES) / LETTERS} />`)}
+          ${shown.map((k, i) => html`<${Row} key=${k} k=${k} index=${first + i + 2} heads=${heads} room=${isPrinting.value ? Infinity : (names - TIMES) / LETTERS} />`)}
           ${last < order.length && !isPrinting.value ? html`<tr aria-hidden="true" class="space" style=${{ height: `${(order.length - last) * ROW}px` }}><td colspan="2"></td></tr>` : null}
         </tbody>
       </table>
