@@ -370,6 +370,15 @@ def test_each_measure_is_drawn(visit):
     assert len(drawn) == 5
 
 
+def test_pairs_with_a_given_column_are_not_called_chance_once_it_is_given(visit):
+    page = visit("matrix")
+    page.get_by_role("button", name="given", exact=True).click()
+    page.get_by_label("Search columns").fill("city age")
+    assert page.locator("[role=gridcell]").get_attribute("aria-label").endswith("given –")
+    page.get_by_label("Search columns").fill("noise age")
+    assert page.locator("[role=gridcell]").get_attribute("aria-label").endswith("may be chance")
+
+
 def test_no_view_is_wider_than_its_screen_light_or_dark(visit):
     page = visit()
     for address in ADDRESSES:

@@ -93,7 +93,7 @@ function Grid() {
   const head = readable ? 118 : 0;
   const side = readable ? names : 0;
   const letters = Math.min(Math.max(size * 0.78, 9.5), 13);
-  const within = (/** @type {number} */ column, /** @type {number} */ pixels) => fitted(columns[column].name, ((pixels - 10) * 12) / letters);
+  const within = (/** @type {number} */ column, /** @type {number} */ pixels) => fitted(columns[column].name, ((pixels - 7) * 12) / letters);
   return html`<div ref=${ref}>
     ${rows.length && cols.length && width
       ? html`<${Hint} rows=${rows} cols=${cols} />
@@ -134,7 +134,8 @@ function cellWords(a, b) {
   const names = `${quoted(columns[a].name)} and ${quoted(columns[b].name)}`;
   if (k < 0) return a === b ? `${quoted(columns[a].name)}, the column itself` : `${names}: parts of one date`;
   const one = measure.value;
-  return `${names}: ${one.name} ${one.text(one.value(k))}${one.found(k) ? "" : ", may be chance"}`;
+  const value = one.value(k);
+  return `${names}: ${one.name} ${one.text(value)}${value === null || one.found(k) ? "" : ", may be chance"}`;
 }
 
 /** @param {{rows: number[], cols: number[], size: number}} props */

@@ -104,7 +104,7 @@ function Forward({ about, steps }) {
   return html`<section aria-labelledby="few">
     <h2 id="few">How few say most of it</h2>
     <${Figure} label=${`Share held by the best 1 to ${steps.length} columns: ${held.slice(0, 6).map((share) => percent(share)).join(", ")}`} table=${table}
-      caption=${`How much the best 1, 2, 3 … columns say together, as a share of what all ${steps.length} that the search found say, on held-out rows.${enough ? ` 95% from ${enough} on.` : ""}`}>
+      caption=${`How much the best 1, 2, 3 … columns say together, as a share of what all ${steps.length} that the search found say, on held-out rows.${enough ? ` ${enough === 1 ? "The first alone holds" : `The first ${enough} hold`} 95%.` : ""}`}>
       <div ref=${ref} class="drawing">${width ? html`<svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
         <${LeftAxis} ticks=${[0, 0.25, 0.5, 0.75, 1].map((share) => ({ at: y(share), text: percent(share) }))} x=${44} to=${width - 10} />
         <path class="curve" d=${path} />
