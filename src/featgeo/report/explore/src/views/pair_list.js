@@ -75,7 +75,7 @@ export function PairList({ pairs: some, measure }) {
         </thead>
         <tbody>
           ${first ? html`<tr aria-hidden="true" class="space" style=${{ height: `${first * ROW}px` }}><td colspan="2"></td></tr>` : null}
-          ${shown.map((k, i) => html`<${Row} key=${k} k=${k} index=${first + i + 2} heads=${heads} room=${isPrinting.value ? Infinity : (names - TIMES) / LETTERS} />`)}
+          ${shown.map((k, i) => html`<${Row} key=${k} k=${k} index=${first + i + 2} heads=${heads} room=${isPrinting.value ? Infinity : names} />`)}
           ${last < order.length && !isPrinting.value ? html`<tr aria-hidden="true" class="space" style=${{ height: `${(order.length - last) * ROW}px` }}><td colspan="2"></td></tr>` : null}
         </tbody>
       </table>
@@ -83,13 +83,13 @@ export function PairList({ pairs: some, measure }) {
   `;
 }
 
-/** @param {{k: number, index: number, heads: Head[], room: number}} props pixels that a name may take in a drawing */
+/** @param {{k: number, index: number, heads: Head[], room: number}} props pixels that a name may take */
 function Row({ k, index, heads, room }) {
   const found = isFound(k);
   const [a, b] = [columns[pairs.a[k]].name, columns[pairs.b[k]].name];
   return html`<tr aria-rowindex=${index} class=${found ? "" : "chance"} data-pair=${k}>
     ${heads.map((head) => head.key === "pair"
-      ? html`<th scope="row"><a href=${pairHref(k)} title=${`${short(a, 100)} × ${short(b, 100)}`}><bdi class="name">${fitted(a, room)}</bdi><bdi class="name second">${fitted(b, room)}</bdi></a></th>`
+      ? html`<th scope="row"><a href=${pairHref(k)} title=${`${short(a, 100)} × ${short(b, 100)}`}><bdi class="name">${fitted(a, room / LETTERS)}</bdi><bdi class="name second">${fitted(b, (room - TIMES) / LETTERS)}</bdi></a></th>`
       : html`<td class=${`number from-${head.from}`} data-name=${head.key} data-value=${head.key === "classic" ? pairs.classic[k] : head.value(k)}>
           ${head.text(k)}${head.key === "strength" ? (found ? html`<${Meter} value=${pairs.strength[k]} low=${pairs.low[k]} high=${pairs.high[k]} />` : html`<small>may be chance</small>`) : null}
         </td>`)}
