@@ -1,5 +1,5 @@
 // What is crowded on a page: texts that are cut off, that leave their cell or the screen, that are broken inside a word,
-// or that lie on each other. What scrolls may leave its box, and what ends in dots may be longer than its box.
+// or that lie on each other; and marks that leave their drawing. What scrolls may leave its box, and what ends in dots may be longer than its box.
 () => {
   const SLACK = 0.6; // pixels: browsers round
   const found = new Set();
@@ -49,5 +49,13 @@
       if (wide > 1 && Math.min(one.bottom, two.bottom) - two.top > 4) said("on each other", one.node, ` | ${two.node.data.trim().slice(0, 60)}`);
     }
   });
+  for (const drawing of document.querySelectorAll(".drawing > svg")) {
+    const at = drawing.getBoundingClientRect();
+    for (const mark of drawing.querySelectorAll("rect, circle, line, path")) {
+      const box = mark.getBoundingClientRect();
+      const out = Math.max(at.left - box.left, box.right - at.right, at.top - box.top, box.bottom - at.bottom);
+      if (box.width + box.height > 0 && out > 2) found.add(`outside its drawing: ${mark.tagName} ${mark.getAttribute("class")}`);
+    }
+  }
   return [...found];
 }

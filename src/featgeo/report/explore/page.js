@@ -468,15 +468,15 @@ ${N0($)}`}</td>`})}
       <${U0} about=${e} order=${t.slice(0,Ri)} />
     <//>
     ${t.length>Ri?m`<p class="aside">${t.length-Ri} more columns are in the table.</p>`:null}
-  </section>`}function F0(e){let t=le(e,w.target);return t>=0&&(w.given.length?(x.qvalue_given[t]??1)<=w.rate:U(t))}function U0({about:e,order:t}){let[n,r]=oe("target Dumbbells"),{room:i,texts:a}=tt(t.map(h=>k[e.column[h]].name),r),o=Math.max(...t.map(h=>Number(e.alone[h])+2*Number(e.alone_error[h])),1e-6),s=de([0,o],[i+12,Math.max(r-14,i+60)]).nice(4),f=30,c=t.length*f+30,l=h=>s(Math.max(h,0));return m`<div ref=${n} class="drawing">${r?m`<svg width=${r} height=${c} viewBox=${`0 0 ${r} ${c}`}>
-    ${t.map((h,u)=>{let d=u*f+f/2,[p,b,g]=[Number(e.alone[h]),Number(e.added[h]),[Number(e.alone_error[h]),Number(e.added_error[h])]],y=[F0(e.column[h]),Number(e.qvalue[h])<=w.rate&&b>0].map($=>$?"":"chance");return m`<g key=${h}>
-        <text class="label" x=${i} y=${d+4} text-anchor="end">${a[u]}</text>
-        <rect class=${`alone ${y[0]}`} x=${s(0)} width=${Math.max(l(p)-s(0),1)} y=${d-9} height="9" />
-        <line class=${`whisker ${y[0]}`} x1=${l(p-2*g[0])} x2=${l(p+2*g[0])} y1=${d-4.5} y2=${d-4.5} />
-        <rect class=${`added ${y[1]}`} x=${s(0)} width=${Math.max(l(b)-s(0),1)} y=${d+1.5} height="7" />
-        <line class=${`whisker ${y[1]}`} x1=${l(b-2*g[1])} x2=${l(b+2*g[1])} y1=${d+5} y2=${d+5} />
+  </section>`}function F0(e){let t=le(e,w.target);return t>=0&&(w.given.length?(x.qvalue_given[t]??1)<=w.rate:U(t))}function U0({about:e,order:t}){let[n,r]=oe("target Dumbbells"),{room:i,texts:a}=tt(t.map(u=>k[e.column[u]].name),r),o=t.flatMap(u=>[Number(e.alone[u])+2*Number(e.alone_error[u]),Number(e.added[u])+2*Number(e.added_error[u])]),s=Math.max(...o,1e-6),f=de([0,s],[i+12,Math.max(r-14,i+60)]).nice(4),c=30,l=t.length*c+30,h=u=>f(Math.max(u,0));return m`<div ref=${n} class="drawing">${r?m`<svg width=${r} height=${l} viewBox=${`0 0 ${r} ${l}`}>
+    ${t.map((u,d)=>{let p=d*c+c/2,[b,g,y]=[Number(e.alone[u]),Number(e.added[u]),[Number(e.alone_error[u]),Number(e.added_error[u])]],$=[F0(e.column[u]),Number(e.qvalue[u])<=w.rate&&g>0].map(_=>_?"":"chance");return m`<g key=${u}>
+        <text class="label" x=${i} y=${p+4} text-anchor="end">${a[d]}</text>
+        <rect class=${`alone ${$[0]}`} x=${f(0)} width=${Math.max(h(b)-f(0),1)} y=${p-9} height="9" />
+        <line class=${`whisker ${$[0]}`} x1=${h(b-2*y[0])} x2=${h(b+2*y[0])} y1=${p-4.5} y2=${p-4.5} />
+        <rect class=${`added ${$[1]}`} x=${f(0)} width=${Math.max(h(g)-f(0),1)} y=${p+1.5} height="7" />
+        <line class=${`whisker ${$[1]}`} x1=${h(g-2*y[1])} x2=${h(g+2*y[1])} y1=${p+5} y2=${p+5} />
       </g>`})}
-    <${ye} ticks=${s.ticks(4).map(h=>({at:s(h),text:et(h)}))} y=${c-24} from=${i+12} to=${Math.max(r-14,i+60)} />
+    <${ye} ticks=${f.ticks(4).map(u=>({at:f(u),text:et(u)}))} y=${l-24} from=${i+12} to=${Math.max(r-14,i+60)} />
   </svg>`:null}
   <p class="legend"><span><span class="key alone"></span> alone</span> <span><span class="key added"></span> added to all others</span> <span><span class="key chance-bar"></span> may be chance</span></p></div>`}function H0({about:e,steps:t}){let[n,r]=oe("target Forward"),i=t.map(u=>Number(e.held[u.i])),a=230,o=de([1,Math.max(t.length,2)],[48,Math.max(r-16,80)]),s=de([0,1],[a-26,10]),f=Et((u,d)=>o(d+1),u=>s(u)).curve(Hr)(i),c=i.findIndex(u=>u>=.95)+1,l=[...new Set(o.ticks(Math.min(t.length,8)).map(Math.round))].filter(u=>u>=1&&u<=t.length),h=()=>m`<${$e} caption="Columns in the order found" numbers=${2} heads=${["column","step","held so far"]} rows=${t.map((u,d)=>[m`<${te} column=${u.column} />`,u.step,W(i[d],1)])} />`;return m`<section aria-labelledby="few">
     <h2 id="few">How few say most of it</h2>

@@ -67,7 +67,8 @@ function saysAlone(column) {
 function Dumbbells({ about, order }) {
   const [ref, width] = useWidth("target Dumbbells");
   const { room: names, texts } = sideNames(order.map((i) => columns[about.column[i]].name), width);
-  const top = Math.max(...order.map((i) => Number(about.alone[i]) + 2 * Number(about.alone_error[i])), 1e-6);
+  const ends = order.flatMap((i) => [Number(about.alone[i]) + 2 * Number(about.alone_error[i]), Number(about.added[i]) + 2 * Number(about.added_error[i])]);
+  const top = Math.max(...ends, 1e-6);
   const x = scaleLinear([0, top], [names + 12, Math.max(width - 14, names + 60)]).nice(4);
   const step = 30;
   const height = order.length * step + 30;
