@@ -464,7 +464,7 @@ ${N0($)}`}</td>`})}
   `}function I0({about:e}){let t=e.column.map((a,o)=>o).sort((a,o)=>Number(e.alone[o])-Number(e.alone[a])),n=()=>m`<${$e} caption="What each column says" numbers=${6} heads=${["column","alone","\xB1 error","added to all others","\xB1 error","p","q"]}
     rows=${t.map(a=>[m`<${te} column=${e.column[a]} most=${40} />`,V(e.alone[a]),V(e.alone_error[a],2),V(e.added[a]),V(e.added_error[a],2),ee(e.pvalue[a]),ee(e.qvalue[a])])} />`,r=t[0],i=t.length?`What each of ${t.length} columns says of the target. Most alone: ${A(k[e.column[r]].name,40)}, ${V(e.alone[r])}`:"No columns";return m`<section aria-labelledby="alone">
     <h2 id="alone">Alone, and added to all others</h2>
-    <${Ae} label=${i} table=${n} caption="What a column says of the target: the sum of the squared correlations of its functions with those of the target, on held-out rows; 0 is nothing. Whiskers: two standard errors. Grey: may be chance.">
+    <${Ae} label=${i} table=${n} caption="What a column says of the target: the sum of the squared correlations of its functions with those of the target, on held-out rows; 0 is nothing. That a value is missing may say something too. Whiskers: two standard errors. Grey: may be chance.">
       <${U0} about=${e} order=${t.slice(0,Ri)} />
     <//>
     ${t.length>Ri?m`<p class="aside">${t.length-Ri} more columns are in the table.</p>`:null}

@@ -50,7 +50,7 @@ function Ranking({ about }) {
   const label = order.length ? `What each of ${order.length} columns says of the target. Most alone: ${short(columns[about.column[first]].name, 40)}, ${number(about.alone[first])}` : "No columns";
   return html`<section aria-labelledby="alone">
     <h2 id="alone">Alone, and added to all others</h2>
-    <${Figure} label=${label} table=${table} caption="What a column says of the target: the sum of the squared correlations of its functions with those of the target, on held-out rows; 0 is nothing. Whiskers: two standard errors. Grey: may be chance.">
+    <${Figure} label=${label} table=${table} caption="What a column says of the target: the sum of the squared correlations of its functions with those of the target, on held-out rows; 0 is nothing. That a value is missing may say something too. Whiskers: two standard errors. Grey: may be chance.">
       <${Dumbbells} about=${about} order=${order.slice(0, FIRST)} />
     <//>
     ${order.length > FIRST ? html`<p class="aside">${order.length - FIRST} more columns are in the table.</p>` : null}
