@@ -6,6 +6,8 @@ import pandas as pd
 from featgeo.explore import explore
 
 N = 1500
+LONG = "a_name_of_the_whole_question_17b"
+PAYMENTS = ("cash on delivery, at the door", "credit card (any of the three usual ones)", "invoice")
 HOSTILE = (
     "<script>window.hacked = 1</script>",
     '"><img src=x onerror="window.hacked=2">',
@@ -21,25 +23,32 @@ HOSTILE = (
 
 
 def plain_table():
-    """Numbers, labels, a date, holes, a pair that Pearson misses, columns of chance, a copy."""
+    """Numbers, labels, a date, holes, what Pearson misses, chance, two together, a copy, tiny ones, long names."""
     rng = np.random.default_rng(0)
     age = rng.uniform(0, 100, N)
     city = rng.choice(["Aarhus", "Bergen", "Cork"], N, p=[0.5, 0.3, 0.2])
     size = rng.lognormal(3, 0.5, N)
     rating = np.cos(age / 16) + 0.4 * rng.standard_normal(N)
     rating[rng.random(N) < 0.1] = np.nan
+    side, noise = rng.choice([-1, 1], N), rng.standard_normal(N)
     return pd.DataFrame(
         {
             "age": age,
             "rating": rating,
             "city": city,
             "size": size,
-            "price": size * np.where(city == "Cork", 2.0, 1.0) * rng.lognormal(0, 0.2, N),
+            "price": size
+            * np.where(city == "Cork", 2.0, 1.0)
+            * rng.lognormal(0, 0.2, N)
+            * 1.3 ** (side * np.sign(noise)),
             "town": np.char.upper(city),
-            "noise": rng.standard_normal(N),
-            "coin": rng.choice(["heads", "tails"], N),
+            "noise": noise,
+            "coin": np.where(side > 0, "heads", "tails"),
             "when": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 900, N)), unit="D"),
             "key": [f"k{i}" for i in range(N)],
+            "tiny": 3e-8 * np.sin(age / 16) + 1e-9 * rng.standard_normal(N),
+            "payment": np.array(PAYMENTS)[np.digitize(age, (30, 60))],
+            LONG: age > 40,
         }
     )
 

@@ -1,6 +1,7 @@
 """Two columns in full: exact for finite columns, honest about chance, the same from merged halves."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -106,6 +107,24 @@ def test_what_is_said_of_a_curve(curve):
     assert top["observed"] > 3 * top["expected"]
     assert top["pvalue"] < 1e-10
     assert top["residual"] > detail.residual_bound
+
+
+def test_a_dependence_of_few_rows_is_told_by_these_rows():
+    rng = np.random.default_rng(3)
+    minutes, calls = rng.uniform(1, 20, 4000).round(1), rng.poisson(4, 4000) + 1
+    minutes[:20] = calls[:20] = 0
+    day, place = rng.integers(0, 4000, 4000), rng.standard_normal(4000)
+    there = (day > 3000) & (day <= 3030)
+    place[there] = rng.uniform(3.5, 3.6, there.sum())
+    explored = explore(pd.DataFrame({"minutes": minutes, "calls": calls, "day": day, "place": place}), verbose=0)
+    few = "It is strongest in few rows: 'minutes' = 0 with 'calls' = 0, 20 rows where 0.1 were expected."
+    assert few in explored.pair("minutes", "calls").sentence
+    burst = re.search(
+        r"few rows: 'day' from (\d+) to (\d+) with 'place' from ([\d.]+) to", explored.pair("day", "place").sentence
+    )
+    assert 2970 <= int(burst[1]) <= 3001
+    assert 3029 <= int(burst[2]) <= 3060
+    assert float(burst[3]) > 2.5
 
 
 def test_what_is_told_of_a_column_that_is_next_to_a_function_of_another():

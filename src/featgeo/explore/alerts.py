@@ -70,7 +70,8 @@ def _determined(exploration: Exploration, overview: Overview) -> Iterator[str]:
     for column in exploration.about:
         by = overview.determined_by.get(column.name)
         if by is not None and (column.name, by.name) not in same:
-            yield f"{column.name!r} follows from {by.name!r} next to always ({by.strength:.1%} of it on held-out rows)."
+            told = f"{by.strength:.1%} of it is known on held-out rows"
+            yield f"{column.name!r} follows from {by.name!r} nearly always: {told}."
 
 
 def _missing(exploration: Exploration, overview: Overview) -> Iterator[str]:

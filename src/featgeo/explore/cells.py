@@ -39,7 +39,8 @@ OTHERS = "(others)"
 MISSING = "(missing)"
 MOST_DIGITS = 17  # tell all numbers apart
 _WHOLE_UP_TO = 1e15  # numbers that are written without an exponent
-_UNITS = ("m", "s", "ms", "us")  # of times, the coarsest first
+_SHORTEST = 3  # digits of the shortest numbers that are written; dates of as few are days
+_UNITS = ("D", "D", "D", "m", "s", "ms", "us")  # of times, by digits beyond these: the coarsest first
 
 
 @saved
@@ -142,6 +143,16 @@ class Cells:
         between = [f"{low} to {high}" for low, high in pairwise(edges)]
         return [f"to {edges[0]}", *between, f"over {edges[-1]}"] if edges else ["all"]
 
+    def at(self, run: str) -> str:
+        """Where the column is, in a sentence, from a name of cells; what may hold anything is quoted."""
+        if self.kind == "label":
+            return f"{self.name!r} = {run!r}"
+        if " to " in run:
+            return f"{self.name!r} from {run}"
+        if run.startswith("to "):
+            return f"{self.name!r} up {run}"
+        return f"{self.name!r} {run}" if run.startswith("over ") else f"{self.name!r} = {run}"
+
     @property
     def is_of_whole_numbers(self) -> bool:
         """Whether "3 to 5" means 3, 4 and 5."""
@@ -156,7 +167,7 @@ class Cells:
         written = _dates if self.kind == "date" and np.isfinite(values).all() else _numbers
         distinct, texts = len({float(value) for value in values}), [""]
         for digits in range(fewest, MOST_DIGITS + 1):
-            texts = written(values, digits - fewest if written is _dates else digits)
+            texts = written(values, digits)
             if len(set(texts)) == distinct:
                 break
         return texts
@@ -211,12 +222,11 @@ def _numbers(values: Sequence[float] | Array, digits: int) -> list[str]:
     ]
 
 
-def _dates(values: Sequence[float] | Array, finer: int) -> list[str]:
-    """Microseconds since 1970 as dates, with times where not all are at midnight."""
+def _dates(values: Sequence[float] | Array, digits: int) -> list[str]:
+    """Microseconds since 1970 as dates, with times where not all are at midnight and more than few digits are asked."""
     times = np.asarray(values, dtype=np.float64).astype("datetime64[us]")
-    unit = _UNITS[min(finer, len(_UNITS) - 1)]
-    if finer == 0 and (times == times.astype("datetime64[D]")).all():
-        unit = "D"
+    is_whole = (times == times.astype("datetime64[D]")).all()
+    unit = "D" if is_whole else _UNITS[min(max(digits - _SHORTEST, 0), len(_UNITS) - 1)]
     return [text.replace("T", " ") for text in times.astype(f"datetime64[{unit}]").astype(str).tolist()]
 
 

@@ -408,8 +408,7 @@ def _where(sums: Interactions, place: int, found: Finding, unit: Array) -> str:
         return ""
     at = np.unravel_index(int(weight.argmax()), weight.shape)
     (i, j), effects = sums.pairs[place], _effects(sums, found.effects[at][None], unit)
-    name, value = max(((name, float(values[0])) for name, values in effects.items()), key=lambda item: abs(item[1]))
-    first, second = (
-        f"{sums.columns[k].name} {sums.coarse[k].names()[cell]}" for k, cell in zip((i, j), at, strict=True)
-    )
+    told = [(name, float(values[0])) for name, values in reversed(effects.items())]  # of equal ones the last: "yes"
+    name, value = max(told, key=lambda item: round(abs(item[1]), 9))
+    first, second = (sums.columns[k].at(sums.coarse[k].names()[cell]) for k, cell in zip((i, j), at, strict=True))
     return f"{first} with {second}: {name} {'higher' if value > 0 else 'lower'} by {abs(value):.2g}"

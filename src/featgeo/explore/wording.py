@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featgeo.explore.few_rows import few_rows
 from featgeo.explore.given_cells import quantiles
 from featgeo.explore.modes import MOST_MODES
 from featgeo.explore.regions import SHORT
@@ -42,7 +43,7 @@ def sentences(detail: PairDetail) -> list[str]:
         f"{a} and {b} depend on each other in {modes}: the strength on held-out rows is {told['strength']:.2f} "
         f"({told['low']:.2f} to {told['high']:.2f}), from {rows}.",
         _direction(detail),
-        _shape(detail),
+        few_rows(detail) or _shape(detail),
         _where(detail),
     ]
     return [part for part in parts if part]
@@ -125,15 +126,7 @@ def _where(detail: PairDetail) -> str:
         found = next((row for row in certain if sign * row["residual"] > 0), None)
         if found:
             parts.append(
-                f"{word}: {_at(detail.a, found['a'])} with {_at(detail.b, found['b'])}, "
+                f"{word}: {detail.a.column.at(found['a'])} with {detail.b.column.at(found['b'])}, "
                 f"{found['observed']:,} rows where {found['expected']:,.0f} were expected."
             )
     return " ".join(parts)
-
-
-def _at(side: Side, region: str) -> str:
-    """Where a column is; labels may hold anything, and are quoted."""
-    if side.column.kind == "label":
-        return f"{side.name!r} = {region!r}"
-    between = region.startswith(("to ", "over ")) or " to " in region
-    return f"{side.name!r} {region}" if between else f"{side.name!r} = {region}"

@@ -125,7 +125,7 @@ export function compact(value) {
     return `${number(value / unit, 3).replace(/\.?0+$/, "")}${letter}`;
   }
   const text = number(value, 4);
-  return text.includes(".") && !text.includes("×") ? text.replace(/\.?0+$/, "") : text;
+  return text.includes(".") ? text.replace(/\.?0+(?=×|$)/, "") : text;
 }
 
 /** How many ticks of a column have room. @param {Column} column @param {number} width pixels */
@@ -147,16 +147,25 @@ export function axisOf(column, range, mode) {
     }
     return { mode, at: (cell) => (ends[cell] + ends[cell + 1]) / 2, span: (cell) => [ends[cell], ends[cell + 1]], ticks };
   }
-  const scale = valueScale(column, [low[0], high[high.length - 1]], range, mode);
+  const around = mode === "value" ? aroundOf(column) : 0;
+  const [first, last] = [low[0] - around, high[high.length - 1] + around];
+  const scale = valueScale(column, [first, last], range, mode);
   return {
     mode,
     at: (cell) => scale(place[cell]),
     span: (cell) => [
-      scale(cell ? (high[cell - 1] + low[cell]) / 2 : low[0]),
-      scale(cell < low.length - 1 ? (high[cell] + low[cell + 1]) / 2 : high[high.length - 1]),
+      scale(cell ? (high[cell - 1] + low[cell]) / 2 : first),
+      scale(cell < low.length - 1 ? (high[cell] + low[cell + 1]) / 2 : last),
     ],
     ticks: ticksOf(column, scale, most),
   };
+}
+
+/** What the outermost of single values take beyond themselves, as all others do to either side: else they would seem to be twice as frequent. @param {Column} column */
+function aroundOf(column) {
+  const { low, high, whole } = cellsOf(column);
+  const isSingle = whole || (column.kind === "number" && low.every(Number.isInteger) && high.every(Number.isInteger));
+  return isSingle && low.length > 1 ? Math.min(...low.slice(1).map((value, i) => value - high[i])) / 2 : 0;
 }
 
 const BINS = 56;
@@ -165,6 +174,21 @@ const BINS = 56;
 export function densityOf(column, axis, range) {
   const { rows } = cellsOf(column);
   const bins = Math.max(Math.min(BINS, Math.floor((range[1] - range[0]) / 5)), 8);
+  return rows.length <= bins ? densityOfCells(rows, axis) : densityOfBins(rows, axis, range, bins);
+}
+
+/** Few cells, as they are. @param {number[]} rows @param {Axis} axis */
+function densityOfCells(rows, axis) {
+  const boxes = rows.map((n, cell) => {
+    const [from, to] = axis.span(cell);
+    return { x: from, width: to - from, height: n / Math.max(to - from, 1e-9) };
+  });
+  const top = Math.max(...boxes.map((box) => box.height), 1e-9);
+  return boxes.map((box) => ({ ...box, height: box.height / top }));
+}
+
+/** Many cells, shared out among bins. @param {number[]} rows @param {Axis} axis @param {[number, number]} range @param {number} bins */
+function densityOfBins(rows, axis, range, bins) {
   const width = (range[1] - range[0]) / bins;
   const heights = new Array(bins).fill(0);
   rows.forEach((n, cell) => {
@@ -178,5 +202,5 @@ export function densityOf(column, axis, range) {
     }
   });
   const top = Math.max(...heights, 1e-9);
-  return heights.map((height, bin) => ({ x: range[0] + bin * width, width, height: height / top, rows: height }));
+  return heights.map((height, bin) => ({ x: range[0] + bin * width, width, height: height / top }));
 }

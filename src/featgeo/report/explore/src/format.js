@@ -100,8 +100,19 @@ export function textWidth(text) {
   return ruler.measureText(text).width;
 }
 
+/** @type {Map<string, string>} the names of a matrix are drawn anew with every move of the pointer */
+const cut = new Map();
+
 /** A text that is at most so wide in a drawing: what is left out is in its middle. @param {string} text @param {number} room pixels */
 export function fitted(text, room) {
+  const key = `${room} ${text}`;
+  const result = cut.get(key) ?? cutTo(text, room);
+  cut.set(key, result);
+  return result;
+}
+
+/** @param {string} text @param {number} room */
+function cutTo(text, room) {
   const seen = short(text);
   const width = textWidth(seen);
   const letters = [...seen];

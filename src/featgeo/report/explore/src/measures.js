@@ -36,7 +36,7 @@ export const MEASURES = [
     value: missedBy, text: strength, colour: diverging, found: isFound, ends: [-1, 1],
   },
   {
-    key: "pvalue", name: "p-value", help: "That the two are independent; the darker, the surer it is that they are not.",
+    key: "pvalue", name: "p-value", help: "How often independent columns would look as dependent; further right on the scale, it is surer that the two are not.",
     value: (k) => pairs.pvalue[k], text: pvalue, colour: (p, isDark) => sequential(sureness(p), isDark), found: isFound, ends: [1, 1e-16],
   },
   ...(data.given.length

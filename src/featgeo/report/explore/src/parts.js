@@ -2,7 +2,7 @@
 import { html } from "htm/preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { columns, data, isFound, nPairs, pairs } from "./data.js";
-import { count, pvalue, quoted, short, strength } from "./format.js";
+import { count, percent, pvalue, quoted, short, strength } from "./format.js";
 import { href } from "./route.js";
 import { PAPER, isPrinting } from "./scheme.js";
 
@@ -65,6 +65,9 @@ export function useSteps(total, step) {
 
 /** A name that may be broken after its points, dashes and underscores, but for those inside numbers, before it is broken anywhere. @param {string} name */
 export const breakable = (name) => name.split(/(?<=_)(?=[^_./-])|(?<=[./-])(?=[^_./\-\d])/).flatMap((part, i) => (i ? [html`<wbr />`, part] : part));
+
+/** Words of ours with names of columns and numbers in them: names may be broken as names are, numbers and dates not at all. @param {string} text */
+export const sentence = (text) => text.split(/((?<=^|\s)[-−]?\d{1,4}[-.e:]\d\S*)/).map((part, i) => (i % 2 ? html`<span class="whole">${part}</span>` : breakable(part)));
 
 /** The name of a column. @param {{column: number, most?: number}} props */
 export const Name = ({ column, most }) =>
@@ -143,9 +146,13 @@ export function pairWords(k) {
 
 /** A note that what is shown may be chance. */
 export const ChanceNote = () => html`<p class="note" role="note">
-  <strong>May be chance.</strong> Among ${count(nPairs)} pairs, so much is found without any dependence. What is drawn
-  below is shown for completeness, in grey, at a false-discovery rate of ${data.rate}.
+  <strong>May be chance.</strong> Among ${count(nPairs)} pairs, so much is found without any dependence (at a
+  false-discovery rate of ${percent(data.rate)}). What is drawn below is grey, and shown for completeness.
 </p>`;
+
+/** What the numbers of weekdays mean. @param {{some: number[]}} props columns */
+export const Weekdays = ({ some }) =>
+  some.some((i) => (columns[i].parent ?? null) !== null && columns[i].name.endsWith("(weekday)")) ? html`<p class="aside">Weekdays are counted from Monday, which is 0.</p>` : null;
 
 /** Buttons of which one is on. @param {{label: string, options: [string, string][], value: string, onChange: (value: string) => void}} props */
 export const Switch = ({ label, options, value, onChange }) => html`

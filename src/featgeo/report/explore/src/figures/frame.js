@@ -2,15 +2,31 @@
 import { html } from "htm/preact";
 import { fitted, textWidth } from "../format.js";
 
-/** Ticks below a drawing. @param {{ticks: {at: number, text: string}[], y: number, from: number, to: number}} props */
-export const BottomAxis = ({ ticks, y, from, to }) => html`
-  <g class="axis">
-    <path d=${`M${from},${y}H${to}${ticks.map(({ at }) => `M${at},${y}v4`).join("")}`} />
-    ${ticks.map(({ at, text }) => html`<text x=${Math.min(Math.max(at, from + text.length * 3), to - text.length * 2.6)} y=${y + 17} text-anchor="middle">${text}</text>`)}
-  </g>
-`;
+const EDGE = 8; // pixels that each drawing has beyond the right end of its axis
+const BETWEEN = 6; // pixels between two texts
 
-/** Ticks to the left of a drawing, with lines across it. @param {{ticks: {at: number, text: string}[], x: number, to: number}} props */
+/** @typedef {{at: number, text: string}} Tick */
+
+/** Ticks below a drawing, inside it; texts that would run into the one before are left out. @param {{ticks: Tick[], y: number, from: number, to: number}} props */
+export function BottomAxis({ ticks, y, from, to }) {
+  let end = -BETWEEN;
+  const texts = ticks.flatMap(({ at, text }) => {
+    const half = textWidth(text) / 2;
+    const x = Math.max(Math.min(at, to + EDGE - half), half);
+    if (x - half < end + BETWEEN) return [];
+    end = x + half;
+    return [{ x, text }];
+  });
+  return html`<g class="axis">
+    <path d=${`M${from},${y}H${to}${ticks.map(({ at }) => `M${at},${y}v4`).join("")}`} />
+    ${texts.map(({ x, text }) => html`<text x=${x} y=${y + 17} text-anchor="middle">${text}</text>`)}
+  </g>`;
+}
+
+/** Pixels that texts to the left of a drawing take, at least as many as usual. @param {Tick[]} ticks @param {number} usual */
+export const leftRoom = (ticks, usual) => Math.ceil(Math.max(usual, ...ticks.map(({ text }) => textWidth(text) + BETWEEN + 2)));
+
+/** Ticks to the left of a drawing, with lines across it. @param {{ticks: Tick[], x: number, to: number}} props */
 export const LeftAxis = ({ ticks, x, to }) => html`
   <g class="axis">
     <path class="across" d=${ticks.map(({ at }) => `M${x},${at}H${to}`).join("")} />
@@ -35,7 +51,7 @@ export const boxesPath = (boxes) => boxes.map(({ x, y, width, height }) => `M${t
 export const circlesPath = (points, r) => points.map(([x, y]) => `M${tenths(x - r)},${tenths(y)}a${r},${r} 0 1 0 ${2 * r},0a${r},${r} 0 1 0 ${-2 * r},0`).join("");
 
 /** @param {number} value in pixels */
-const tenths = (value) => Math.round(value * 10) / 10;
+export const tenths = (value) => Math.round(value * 10) / 10;
 
 /** Runs of points without gaps. @template T @param {T[]} points @param {(point: T) => boolean} there @returns {T[][]} */
 export function runs(points, there) {

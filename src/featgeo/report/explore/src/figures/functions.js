@@ -1,11 +1,11 @@
 // A function of one mode on the cells of a column, over the density of the data.
-import { area, curveMonotoneX, curveStep, line } from "d3-shape";
+import { curveMonotoneX, curveStep, line } from "d3-shape";
 import { scaleLinear } from "d3-scale";
 import { html } from "htm/preact";
 import { axisOf, compact, densityOf, isListed, middleOf } from "../axis.js";
 import { cellName, count, number, percent, short } from "../format.js";
 import { Figure, Table, breakable, useWidth } from "../parts.js";
-import { BottomAxis, LeftAxis, boxesPath, circlesPath, runs, sideNames } from "./frame.js";
+import { BottomAxis, LeftAxis, boxesPath, circlesPath, leftRoom, runs, sideNames, tenths } from "./frame.js";
 
 const HEIGHT = 190;
 const LEFT = 40;
@@ -23,7 +23,7 @@ export function FunctionFigure({ column, values, points, letter, mode, found }) 
     caption=${`${letter} on the cells of the column`}
     heads=${["cell", "rows", letter]}
     numbers=${2}
-    rows=${points.map((cell, i) => [cellName(column, cell), count(column.cells?.rows[cell]), values[i] === null ? "–" : number(values[i] / 1000)])}
+    rows=${points.flatMap((cell, i) => values[i] === null ? [] : [[cellName(column, cell), count(column.cells?.rows[cell]), number(values[i] / 1000)]])}
   />`;
   const label = `${letter}, a function of ${short(column.name, 40)}: ${described(column, points, values)}`;
   return html`<${Figure} className=${found ? "" : "chance"} label=${label} table=${rows} caption=${html`<strong><span class="letter">${letter}</span> of <bdi>${short(column.name, 60)}</bdi></strong>`}>
@@ -48,10 +48,12 @@ function described(column, points, values) {
 /** @param {{column: Column, values: (number | null)[], points: number[], mode: import("../axis.js").Mode}} props */
 function Curve({ column, values, points, mode }) {
   const [ref, width] = useWidth("half");
-  const range = /** @type {[number, number]} */ ([LEFT, Math.max(width - 8, LEFT + 40)]);
-  const axis = axisOf(column, range, mode);
   const sizes = values.filter((value) => value !== null).map((value) => value / 1000);
   const y = scaleLinear([Math.min(0, ...sizes), Math.max(0, ...sizes)], [HEIGHT - FOOT, 10]).nice(4);
+  const sides = y.ticks(4).map((value) => ({ at: y(value), text: compact(value) }));
+  const left = leftRoom(sides, LEFT);
+  const range = /** @type {[number, number]} */ ([left, Math.max(width - 8, left + 40)]);
+  const axis = axisOf(column, range, mode);
   const all = points.map((cell, i) => ({ x: axis.at(cell), value: values[i] }));
   const path = line((/** @type {any} */ p) => p.x, (/** @type {any} */ p) => y(p.value / 1000)).curve(column.cells?.whole ? curveStep : curveMonotoneX);
   const floor = HEIGHT - FOOT;
@@ -62,9 +64,9 @@ function Curve({ column, values, points, mode }) {
     ${width
       ? html`<svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`}>
           <path class="density" d=${density} />
-          <${LeftAxis} ticks=${y.ticks(4).map((value) => ({ at: y(value), text: compact(value) }))} x=${LEFT} to=${range[1]} />
-          <line class="zero" x1=${LEFT} x2=${range[1]} y1=${y(0)} y2=${y(0)} />
-          <${BottomAxis} ticks=${axis.ticks} y=${floor} from=${LEFT} to=${range[1]} />
+          <${LeftAxis} ticks=${sides} x=${left} to=${range[1]} />
+          <line class="zero" x1=${left} x2=${range[1]} y1=${y(0)} y2=${y(0)} />
+          <${BottomAxis} ticks=${axis.ticks} y=${floor} from=${left} to=${range[1]} />
           ${runs(all, (p) => p.value !== null).map((run) => html`<path class="curve" d=${path(run)} />`)}
           ${column.cells?.whole && all.length <= 40
             ? html`<path class="dot" d=${circlesPath(all.filter((p) => p.value !== null).map((p) => [p.x, y(Number(p.value) / 1000)]), 3)} />`
@@ -112,7 +114,7 @@ function Bars({ column, values }) {
 /** The rows of a column along its axis. @param {{column: Column, mode: import("../axis.js").Mode}} props */
 export function Distribution({ column, mode }) {
   const rows = column.cells?.rows ?? [];
-  const table = () => html`<${Table} caption="Rows in each cell" heads=${["cell", "rows"]} numbers=${1} rows=${rows.map((n, cell) => [cellName(column, cell), count(n)])} />`;
+  const table = () => html`<${Table} caption="Rows in each cell" heads=${["cell", "rows"]} numbers=${1} rows=${rows.flatMap((n, cell) => n ? [[cellName(column, cell), count(n)]] : [])} />`;
   const isCut = !isListed(column) && mode === "value" && middleOf(column) !== column;
   const caption = html`<strong>Distribution</strong>${isCut ? " without the outermost 1% of the rows at either end" : ""}`;
   return html`<${Figure} caption=${caption} label=${`Distribution over ${rows.length} cells; most rows, ${count(Math.max(...rows))}, at ${cellName(column, rows.indexOf(Math.max(...rows)))}`} table=${table}>
@@ -127,11 +129,11 @@ function Histogram({ column, mode }) {
   const axis = axisOf(column, range, mode);
   const bins = densityOf(column, axis, range);
   const floor = HEIGHT - FOOT;
-  const shape = area((/** @type {any} */ bin) => bin.x + bin.width / 2, floor, (/** @type {any} */ bin) => floor - bin.height * (floor - 10)).curve(curveStep);
+  const steps = bins.map((bin) => `V${tenths(floor - bin.height * (floor - 10))}H${tenths(bin.x + bin.width)}`);
   return html`<div ref=${ref} class="drawing">
     ${width
       ? html`<svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`}>
-          <path class="histogram" d=${shape(bins)} />
+          <path class="histogram" d=${`M${tenths(bins[0].x)},${floor}${steps.join("")}V${floor}z`} />
           <${BottomAxis} ticks=${axis.ticks} y=${floor} from=${range[0]} to=${range[1]} />
         </svg>`
       : null}
@@ -144,7 +146,9 @@ function CellRows({ column }) {
   const most = Math.max(...rows, 1);
   const all = rows.map((n, cell) => ({ n, cell })).filter((one) => one.n);
   const total = rows.reduce((sum, n) => sum + n, 0);
-  const shown = all.slice(0, MOST_LABELS + 6);
+  const first = MOST_LABELS + 6;
+  const others = column.kind === "label" ? all.findIndex((one) => one.cell === rows.length - 1) : -1; // which may hold most rows of all
+  const shown = all.filter((_, i) => i < first - (others >= first ? 1 : 0) || i === others);
   return html`<ul class="bars" aria-hidden="true">
       ${shown.map(
         ({ n, cell }) => html`<li>

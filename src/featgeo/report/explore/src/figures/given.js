@@ -7,7 +7,7 @@ import { tone } from "../colours.js";
 import { cellName, count, percent, short, valueOf } from "../format.js";
 import { Figure, Table, useWidth } from "../parts.js";
 import { dark } from "../scheme.js";
-import { BottomAxis, LeftAxis, boxesPath, circlesPath, sideNames } from "./frame.js";
+import { BottomAxis, LeftAxis, boxesPath, circlesPath, leftRoom, sideNames } from "./frame.js";
 import { MOST_LABELS } from "./functions.js";
 
 /**
@@ -54,18 +54,27 @@ function GivenTable({ own, other, given, points }) {
       caption="Shares by the modes, and as observed"
       heads=${["cell", "rows", ...labels.map((cell) => cellName(other, cell))]}
       numbers=${labels.length + 1}
-      rows=${points.map((cell, i) => [cellName(own, cell), count(rows[cell]), ...labels.map((_, l) => {
-        const [share, seen] = [given.share?.[i]?.[l], given.observed?.[i]?.[l]];
-        return share === undefined ? "–" : `${percent(share / 1000)}${seen === undefined || seen === null ? "" : ` (${percent(seen / 1000)})`}`;
-      })])}
+      rows=${points.flatMap((cell, i) => given.share?.[i] ? [[cellName(own, cell), count(rows[cell]), ...labels.map((_, l) => {
+        const [share, seen] = [Number(given.share?.[i]?.[l]), given.observed?.[i]?.[l]];
+        return `${percent(share / 1000)}${seen === undefined || seen === null ? "" : ` (${percent(seen / 1000)})`}`;
+      })]] : [])}
     />`;
   }
   return html`<${Table}
     caption="Mean and quantiles by the modes, and the observed mean"
     heads=${["cell", "rows", "mean", "observed mean", "5%", "25%", "median", "75%", "95%"]}
     numbers=${8}
-    rows=${points.map((cell, i) => [cellName(own, cell), count(rows[cell]), valueOf(other, given.mean?.[i]), valueOf(other, given.observed_mean?.[i]), ...LEVELS.map((level) => valueOf(other, given[level]?.[i]))])}
+    rows=${points.flatMap((cell, i) => hasRows(given, i) ? [[cellName(own, cell), count(rows[cell]), valueOf(other, given.mean?.[i]), valueOf(other, given.observed_mean?.[i]), ...LEVELS.map((level) => valueOf(other, given[level]?.[i]))]] : [])}
   />`;
+}
+
+/** Whether a number is known given a cell. @param {Given} given @param {number} i */
+const hasRows = (given, i) => given.q50?.[i] !== null && given.q50?.[i] !== undefined;
+
+/** How many labels are left out of a drawing. @param {{own: Column, points: number[], shown: number, there: (i: number) => boolean}} props */
+function LeftOut({ own, points, shown, there }) {
+  const more = own.kind === "label" ? points.filter((_, i) => there(i)).length - shown : 0;
+  return more > 0 ? html`<p class="aside">${more} more ${more === 1 ? "label is" : "labels are"} in the table.</p>` : null;
 }
 
 /** The cells that are drawn: all of numbers, the most frequent labels. @param {Column} own @param {number[]} points @param {(i: number) => boolean} there */
@@ -78,7 +87,7 @@ function drawn(own, points, there) {
 /** @param {Props} props */
 function Bands({ own, other, given, points, mode }) {
   const [ref, width] = useWidth("half");
-  const cells = drawn(own, points, (i) => given.q50?.[i] !== null && given.q50?.[i] !== undefined);
+  const cells = drawn(own, points, (i) => hasRows(given, i));
   const values = cells.flatMap(({ i }) => [given.q05?.[i], given.q95?.[i], given.mean?.[i]]).filter((v) => v !== null).map(Number);
   const domain = domainOf(other, values);
   const scaled = preferredMode(other);
@@ -92,7 +101,8 @@ function Bands({ own, other, given, points, mode }) {
       <span><span class="key wide"></span> 5% to 95%</span> <span><span class="key close"></span> 25% to 75%</span>
       <span><span class="key middle"></span> median</span> <span><span class="key mean"></span> mean</span>
       <span><span class="key seen"></span> observed mean</span>
-    </p>`;
+    </p>
+    <${LeftOut} own=${own} points=${points} shown=${cells.length} there=${(/** @type {number} */ i) => hasRows(given, i)} />`;
 }
 
 /** From the least to the largest of some values. @param {Column} column that has them @param {number[]} values @returns {[number, number]} */
@@ -104,10 +114,11 @@ function domainOf(column, values) {
 
 /** @param {any} props */
 function Ribbon({ cells, own, other, given, width, domain, scaled, mode }) {
-  const left = other.kind === "date" ? 78 : 58;
+  const y = valueScale(other, domain, [HEIGHT - FOOT, 10], scaled);
+  const sides = ticksOf(other, y, 5);
+  const left = leftRoom(sides, 58);
   const range = /** @type {[number, number]} */ ([left, width - 8]);
   const axis = axisOf(own, range, mode);
-  const y = valueScale(other, domain, [HEIGHT - FOOT, 10], scaled);
   const x = (/** @type {any} */ one) => axis.at(one.cell);
   const at = (/** @type {string} */ level) => (/** @type {any} */ one) => y(given[level][one.i]);
   const band = (/** @type {string} */ low, /** @type {string} */ high) => area(x, at(low), at(high))(cells);
@@ -115,7 +126,7 @@ function Ribbon({ cells, own, other, given, width, domain, scaled, mode }) {
   const seen = cells.filter((/** @type {any} */ one) => given.observed_mean[one.i] !== null);
   const inside = seen.filter((/** @type {any} */ one) => given.observed_mean[one.i] >= domain[0] && given.observed_mean[one.i] <= domain[1]);
   return html`<svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`}>
-    <${LeftAxis} ticks=${ticksOf(other, y, 5)} x=${left} to=${range[1]} />
+    <${LeftAxis} ticks=${sides} x=${left} to=${range[1]} />
     <path class="band wide" d=${band("q05", "q95")} />
     <path class="band close" d=${band("q25", "q75")} />
     <path class="curve" d=${path("q50")} />
@@ -168,7 +179,8 @@ function Shares({ own, other, given, points, mode }) {
     <p class="legend">
       ${labels.map((cell, l) => html`<span key=${cell}><svg class="key" viewBox="0 0 10 10" aria-hidden="true"><rect width="10" height="10" fill=${colour(l)} /></svg> <bdi>${short(cellName(other, cell), 28)}</bdi></span> `)}
       ${rest ? html`<span><svg class="key" viewBox="0 0 10 10" aria-hidden="true"><rect width="10" height="10" fill=${colour(labels.length)} /></svg> all other labels</span>` : null}
-    </p>`;
+    </p>
+    <${LeftOut} own=${own} points=${points} shown=${cells.length} there=${(/** @type {number} */ i) => Boolean(given.share?.[i])} />`;
 }
 
 const SHARE_TICKS = [0, 0.25, 0.5, 0.75, 1];

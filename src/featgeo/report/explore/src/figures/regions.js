@@ -2,11 +2,21 @@
 import { html } from "htm/preact";
 import { ground } from "../colours.js";
 import { count, number, short } from "../format.js";
-import { breakable } from "../parts.js";
+import { breakable, sentence } from "../parts.js";
 import { dark, isPrinting } from "../scheme.js";
 
 const MOST = 14; // rows and columns of the table
 const PRINTED = 8; // columns that a page of paper is wide
+
+const NAMES = 11; // letters that the column of names is wide at least
+const HEAD = 7; // and each of the others
+const WORD = 16; // letters of the longest words that are not broken
+
+/** How wide a column must be so that no usual word is broken. @param {string[]} texts @param {number} [least] letters */
+export function wordWidth(texts, least = NAMES) {
+  const longest = Math.max(...texts.flatMap((text) => short(text, 44).split(/[\s_./-]/)).map((word) => word.length));
+  return `${0.63 * Math.min(Math.max(longest, least), WORD)}rem`;
+}
 
 /** How many times as many. @param {number} ratio */
 const times = (ratio) => `× ${ratio >= 10 ? ratio.toFixed(0) : ratio >= 1 ? ratio.toFixed(1) : ratio ? ratio.toFixed(2) : "0"}`;
@@ -29,14 +39,14 @@ export function RegionsTable({ a, b, regions, found }) {
         <caption class="unseen">Rows observed, and times as many as expected, in regions of both columns</caption>
         <thead>
           <tr>
-            <td><span class="corner"><bdi>${breakable(short(a, 40))}</bdi> ↓ <bdi>${breakable(short(b, 40))}</bdi> →</span></td>
-            ${shownCols.map(({ j }) => html`<th scope="col"><bdi>${breakable(short(regions.b[j], 44))}</bdi></th>`)}
+            <td style=${{ minWidth: wordWidth([a, b, ...regions.a]) }}><span class="corner"><bdi>${breakable(short(a, 40))}</bdi> ↓ <bdi>${breakable(short(b, 40))}</bdi> →</span></td>
+            ${shownCols.map(({ j }) => html`<th scope="col" style=${{ minWidth: wordWidth([regions.b[j]], HEAD) }}><bdi>${sentence(short(regions.b[j], 44))}</bdi></th>`)}
           </tr>
         </thead>
         <tbody>
           ${shownRows.map(
             ({ i }) => html`<tr>
-              <th scope="row"><bdi>${breakable(short(regions.a[i], 44))}</bdi></th>
+              <th scope="row"><bdi>${sentence(short(regions.a[i], 44))}</bdi></th>
               ${shownCols.map(({ j }) => {
                 const expected = (rows[i] * cols[j]) / total;
                 const ratio = expected ? observed[i][j] / expected : 0;

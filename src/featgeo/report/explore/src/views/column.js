@@ -4,7 +4,7 @@ import { OF_VALUES, axisModes } from "../axis_switch.js";
 import { columns, data, isFound, originalOf, otherOf, pairs, pairsOf } from "../data.js";
 import { Distribution } from "../figures/functions.js";
 import { count, percent, short, strength, valueOf } from "../format.js";
-import { Code, ColumnLink, Folded, Meter, Name, literal, loading } from "../parts.js";
+import { Code, ColumnLink, Folded, Meter, Name, Weekdays, literal, loading } from "../parts.js";
 import { href, pairHref } from "../route.js";
 import { ColumnsTable } from "./overview.js";
 
@@ -32,6 +32,7 @@ function One({ i }) {
   return html`
     <h1 tabindex="-1"><${Name} column=${i} /></h1>
     <p class="aside onward"><a href=${href("column")}>All columns</a>${column.parent === null || column.parent === undefined ? null : html` · part of <${ColumnLink} column=${column.parent} />`}</p>
+    <${Weekdays} some=${[i]} />
     <dl class="facts">
       <div><dt>read as</dt><dd class="word">${column.kind} <small>${short(originalOf(column), 40, "")}</small></dd></div>
       ${column.distinct === undefined ? null : html`<div><dt>distinct values</dt><dd>${column.distinct_exact === false ? "≥ " : ""}${count(column.distinct)}</dd></div>`}
@@ -61,7 +62,7 @@ function One({ i }) {
 function Redundancy({ column }) {
   const said = [];
   if (column.duplicate_of !== null) said.push(html`It repeats <${ColumnLink} column=${column.duplicate_of} />: each of its values goes with one value there.`);
-  if (column.determined_by !== null && column.determined_by !== column.duplicate_of) said.push(html`It follows from <${ColumnLink} column=${column.determined_by} /> next to always (${percent(column.determined_share, 1)} of it on held-out rows).`);
+  if (column.determined_by !== null && column.determined_by !== column.duplicate_of) said.push(html`It follows from <${ColumnLink} column=${column.determined_by} /> nearly always: ${percent(column.determined_share, 1)} of it is known from there, on held-out rows.`);
   if (column.missing_depends_on !== null) said.push(html`Whether it is missing depends on <${ColumnLink} column=${column.missing_depends_on} /> (strength ${strength(column.missing_strength)}).`);
   return said.length ? html`<ul class="alerts">${said.map((one) => html`<li>${one}</li>`)}</ul>` : null;
 }

@@ -16,11 +16,13 @@ export function Graph() {
   return html`<${Drawn} graph=${graph} />`;
 }
 
+const FEW = 12; // lines at first on narrow screens
+
 /** @param {{graph: import("../data.js").Graph}} props */
 function Drawn({ graph }) {
   const { a, b, strength: own, pvalue: p, nodes } = graph;
   const most = graph.drawn;
-  const [drawn, setDrawn] = useState(Math.min(most, innerWidth < 500 ? 20 : 2 * nodes.length));
+  const [drawn, setDrawn] = useState(Math.min(most, innerWidth < 500 ? FEW : 2 * nodes.length));
   const rows = () => html`<${Table} caption="Direct dependences" numbers=${3} heads=${["column", "column", "strength", "p", "pair"]}
     rows=${a.map((i, n) => [html`<${ColumnLink} column=${i} most=${32} />`, html`<${ColumnLink} column=${b[n]} most=${32} />`, strength(own[n]), pvalue(p[n]), pairOf(i, b[n]) < 0 ? "" : html`<a href=${href("pair", i, b[n])} aria-label=${`open ${short(columns[i].name, 40)} and ${short(columns[b[n]].name, 40)}`}>open</a>`])} />`;
   return html`

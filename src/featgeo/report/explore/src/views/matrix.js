@@ -3,7 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { html } from "htm/preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { columns, data, isFound, missedBy, nPairs, pairOf, pairs } from "../data.js";
-import { count, quoted, short } from "../format.js";
+import { count, fitted, quoted } from "../format.js";
 import { MEASURES } from "../measures.js";
 import { Switch, useWidth } from "../parts.js";
 import { go, pairHref } from "../route.js";
@@ -92,14 +92,16 @@ function Grid() {
   const readable = size >= (isPrinting.value ? PRINTED : READABLE);
   const head = readable ? 118 : 0;
   const side = readable ? names : 0;
+  const letters = Math.min(Math.max(size * 0.78, 9.5), 13);
+  const within = (/** @type {number} */ column, /** @type {number} */ pixels) => fitted(columns[column].name, ((pixels - 7) * 12) / letters);
   return html`<div ref=${ref}>
     ${rows.length && cols.length && width
       ? html`<${Hint} rows=${rows} cols=${cols} />
-          <div class="matrix" style=${{ "--cell": `${size}px`, "--side": `${side}px`, "--head": `${head}px`, fontSize: `${Math.min(Math.max(size * 0.78, 9.5), 13)}px` }}>
+          <div class="matrix" style=${{ "--cell": `${size}px`, "--side": `${side}px`, "--head": `${head}px`, fontSize: `${letters}px` }}>
             <div class="field" style=${{ width: `${side + cols.length * size}px`, height: `${head + rows.length * size}px` }}>
-              ${readable ? html`<div class="heads" aria-hidden="true"><span class="corner"></span>${cols.map((c, i) => html`<span key=${c} class=${isAt(i, "col") ? "at" : ""}>${short(columns[c].name, 24)}</span>`)}</div>` : null}
+              ${readable ? html`<div class="heads" aria-hidden="true"><span class="corner"></span>${cols.map((c, i) => html`<span key=${c} class=${isAt(i, "col") ? "at" : ""}>${within(c, head)}</span>`)}</div>` : null}
               <div class="body">
-                ${readable ? html`<div class="sides" aria-hidden="true">${rows.map((r, i) => html`<span key=${r} class=${isAt(i, "row") ? "at" : ""}>${short(columns[r].name, 30)}</span>`)}</div>` : null}
+                ${readable ? html`<div class="sides" aria-hidden="true">${rows.map((r, i) => html`<span key=${r} class=${isAt(i, "row") ? "at" : ""}>${within(r, side)}</span>`)}</div>` : null}
                 <${Drawing} rows=${rows} cols=${cols} size=${size} />
               </div>
             </div>
@@ -132,7 +134,8 @@ function cellWords(a, b) {
   const names = `${quoted(columns[a].name)} and ${quoted(columns[b].name)}`;
   if (k < 0) return a === b ? `${quoted(columns[a].name)}, the column itself` : `${names}: parts of one date`;
   const one = measure.value;
-  return `${names}: ${one.name} ${one.text(one.value(k))}${one.found(k) ? "" : ", may be chance"}`;
+  const value = one.value(k);
+  return `${names}: ${one.name} ${one.text(value)}${value === null || one.found(k) ? "" : ", may be chance"}`;
 }
 
 /** @param {{rows: number[], cols: number[], size: number}} props */

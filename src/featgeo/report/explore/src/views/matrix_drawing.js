@@ -74,15 +74,15 @@ function coloured(rows, cols, one, isDark) {
   const quiet = plain(isDark);
   rows.forEach((r, i) => cols.forEach((c, j) => {
     const k = pairOf(r, c);
-    const value = k < 0 ? null : one.value(k);
-    const isSure = value !== null && value !== undefined && one.found(k);
-    const [red, green, blue] = isSure ? rgbOf(one.colour(value, isDark)) : k < 0 ? quiet.own : quiet.chance;
+    const value = k < 0 ? null : one.value(k); // none of pairs with a given column once it is given
+    const isSure = value !== null && one.found(k);
+    const [red, green, blue] = value === null ? quiet.own : isSure ? rgbOf(one.colour(value, isDark)) : quiet.chance;
     const at = 4 * (i * cols.length + j);
     image.data[at] = red;
     image.data[at + 1] = green;
     image.data[at + 2] = blue;
     image.data[at + 3] = 255;
-    if (k >= 0 && !isSure) mask.data[at + 3] = 255;
+    if (value !== null && !isSure) mask.data[at + 3] = 255;
   }));
   context.putImageData(image, 0, 0);
   marks.putImageData(mask, 0, 0);

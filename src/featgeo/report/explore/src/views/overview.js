@@ -3,7 +3,7 @@ import { html } from "htm/preact";
 import { useRef } from "preact/hooks";
 import { CLASSIC, columns, data, originalOf } from "../data.js";
 import { count, percent, short, strength } from "../format.js";
-import { ColumnLink, Meter, Name, PairLink, useLater, useSteps } from "../parts.js";
+import { ColumnLink, Meter, Name, PairLink, sentence, useLater, useSteps } from "../parts.js";
 import { href } from "../route.js";
 
 const KINDS = /** @type {const} */ (["number", "label", "date"]);
@@ -52,7 +52,7 @@ export function Overview() {
 const FIRST_ALERTS = 12;
 
 function Alerts() {
-  const item = (/** @type {string} */ alert) => html`<li>${alert}</li>`;
+  const item = (/** @type {string} */ alert) => html`<li>${sentence(alert)}</li>`;
   const rest = data.alerts.slice(FIRST_ALERTS);
   return html`<ul class="alerts">${data.alerts.slice(0, FIRST_ALERTS).map(item)}</ul>
     ${rest.length ? html`<details><summary>${rest.length} more</summary><ul class="alerts">${rest.map(item)}</ul></details>` : null}`;
@@ -66,7 +66,7 @@ function Findings({ some, none, wide = false, beside = false }) {
       <div class="head"><${PairLink} a=${one.a} b=${one.b} /><span class="value">${strength(one.strength)}</span></div>
       <${Meter} value=${one.strength} low=${one.low} high=${one.high} />
       <p class="said">
-        ${one.words.length > 1 ? one.words.slice(1, 3).join(" ") : `Strength ${strength(one.low)} to ${strength(one.high)}.`}
+        ${one.words.length > 1 ? sentence(one.words.slice(1, 3).join(" ")) : `Strength ${strength(one.low)} to ${strength(one.high)}.`}
         ${beside ? ` ${CLASSIC[one.classic_kind]} is ${strength(one.classic)}.` : ""}
       </p>
     </li>`)}

@@ -9,7 +9,7 @@ import { FunctionFigure, pointsOf } from "../figures/functions.js";
 import { GivenFigure } from "../figures/given.js";
 import { RegionsTable } from "../figures/regions.js";
 import { count, number, percent, pvalue, short, strength } from "../format.js";
-import { ChanceNote, Code, ColumnLink, Folded, Meter, Name, literal, loading, useLater } from "../parts.js";
+import { ChanceNote, Code, ColumnLink, Folded, Meter, Name, Weekdays, literal, loading, sentence, useLater } from "../parts.js";
 import { go, href } from "../route.js";
 
 const AT_ONCE = 2; // modes that are drawn without being asked for
@@ -31,11 +31,12 @@ export function Pair({ names }) {
     <h1 tabindex="-1" class="pair-title"><${ColumnLink} column=${a} /> <span class="times">×</span> <${ColumnLink} column=${b} /></h1>
     <${Chooser} a=${a} b=${b} />
     ${isFound(k) ? null : html`<${ChanceNote} />`}
-    ${detail ? html`<p class="lead">${detail.words.join(" ")}</p>` : null}
+    ${detail ? html`<p class="lead">${sentence(detail.words.join(" "))}</p>` : null}
+    <${Weekdays} some=${[a, b]} />
     <${Facts} k=${k} />
     <${Folded} summary="What these numbers mean">${() => html`<${Meanings} />`}<//>
     ${detail ? html`<${Drawings} key=${k} k=${k} detail=${detail} />` : html`<p class="note" role="note">
-      This page keeps the functions of the ${count(nDetails())} pairs that are opened first, so that it stays small.
+      So that this page stays small, it holds the functions of ${count(nDetails())} pairs, the most telling ones.
       The lines below give those of this pair.</p>`}
     ${isLater ? html`<${Lines} a=${columns[a].name} b=${columns[b].name} />` : null}
   `;
@@ -67,7 +68,7 @@ function Facts({ k }) {
     <div class="wide"><dt>strength on held-out rows</dt><dd data-name="strength" data-value=${one("strength")}>${strength(one("strength"))} <small>${level} interval ${strength(one("low"))} to ${strength(one("high"))}</small><${Meter} value=${one("strength")} low=${one("low")} high=${one("high")} found=${isFound(k)} /></dd></div>
     <div><dt>p-value of independence</dt><dd data-name="pvalue" data-value=${one("pvalue")}>${pvalue(one("pvalue"))} <small>q ${pvalue(one("qvalue"))}</small></dd></div>
     <div><dt>${CLASSIC[pairs.classic_kind[k]]}</dt><dd data-name="classic" data-value=${one("classic")}>${strength(one("classic"))}</dd></div>
-    <div><dt>modes that held-out rows support</dt><dd data-name="n_modes" data-value=${one("n_modes")}>${one("n_modes")}</dd></div>
+    <div><dt>modes supported</dt><dd data-name="n_modes" data-value=${one("n_modes")}>${one("n_modes")}</dd></div>
     <div><dt>mutual information</dt><dd data-name="mutual_information" data-value=${one("mutual_information")}>${number(one("mutual_information"))} <small>nats</small></dd></div>
     <div><dt><${Name} column=${pairs.a[k]} most=${30} /> tells of <${Name} column=${pairs.b[k]} most=${30} /></dt><dd data-name="b_from_a" data-value=${one("b_from_a")}>${percent(Math.max(one("b_from_a"), 0))}</dd></div>
     <div><dt><${Name} column=${pairs.b[k]} most=${30} /> tells of <${Name} column=${pairs.a[k]} most=${30} /></dt><dd data-name="a_from_b" data-value=${one("a_from_b")}>${percent(Math.max(one("a_from_b"), 0))}</dd></div>
@@ -78,11 +79,11 @@ function Facts({ k }) {
 
 /** @type {[string, string][]} */
 const MEANINGS = [
-  ["strength", "How well the best function of one column follows the best function of the other, on rows that did not choose these functions: 0 is not at all, 1 is always. It sees any shape of dependence, not lines alone."],
+  ["strength", "How well the best function of one column follows the best function of the other, on rows that did not choose these functions: 0 is not at all, 1 is always; less than 0 is chance, functions that held-out rows speak against. It sees any shape of dependence, not lines alone."],
   ["interval", `With more and more rows of the same kind the strength would end in here, in ${percent(data.confidence)} of tables like this one.`],
   ["p-value", "How often independent columns would look at least as dependent. q counts that many pairs were looked at: of all pairs with a q of 5% or less, about 5% are false."],
   ["Pearson’s r, Cramér’s V, correlation ratio", "The usual coefficients: of numbers along a line, of labels, and of numbers by labels."],
-  ["modes", "In how many ways at once the two depend on each other."],
+  ["modes", "In how many ways at once the two depend on each other, as far as held-out rows support."],
   ["mutual information", "How much one says of the other in all, in natural units; 0.69 nats are one bit, the answer to one question of yes or no."],
   ["a tells of b", "Share of the variance of b that is known once a is: of its ranks where it is a number or a date, of the indicators of its labels where it has labels."],
 ];

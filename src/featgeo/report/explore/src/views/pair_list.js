@@ -3,27 +3,29 @@ import { signal } from "@preact/signals";
 import { html } from "htm/preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { columns, isFound, pairs } from "../data.js";
-import { count, pvalue, short, strength } from "../format.js";
-import { Meter } from "../parts.js";
+import { count, fitted, pvalue, short, strength } from "../format.js";
+import { Meter, useWidth } from "../parts.js";
 import { pairHref } from "../route.js";
 import { isPrinting } from "../scheme.js";
 
 const ROW = 44; // pixels, as the style says
+const LETTERS = 14.4 / 12; // times as large as in drawings, as the style says
+const TIMES = 18; // pixels before the second name
 const AROUND = 8; // rows beyond those that can be seen
 const PRINTED = 60;
 
-/** @typedef {{key: string, name: string, value: (k: number) => number | string, text: (k: number) => string, up: boolean, narrow: boolean}} Head */
+/** @typedef {{key: string, name: string, value: (k: number) => number | string, text: (k: number) => string, up: boolean, from: number}} Head `from`: 1 and 2 are left out where the list is narrow, 3 also where it is as wide as beside the matrix */
 
 /** @type {import("@preact/signals").Signal<{key: string, up: boolean}>} */
 const sorting = signal({ key: "strength", up: false });
 
 /** @type {Head[]} */
 const HEADS = [
-  { key: "pair", name: "pair", value: (k) => columns[pairs.a[k]].name.toLowerCase(), text: () => "", up: true, narrow: true },
-  { key: "strength", name: "strength", value: (k) => pairs.strength[k], text: (k) => strength(pairs.strength[k]), up: false, narrow: true },
-  { key: "classic", name: "usual", value: (k) => Math.abs(pairs.classic[k] ?? -1), text: (k) => strength(pairs.classic[k]), up: false, narrow: true },
-  { key: "pvalue", name: "p", value: (k) => pairs.pvalue[k], text: (k) => pvalue(pairs.pvalue[k]), up: true, narrow: false },
-  { key: "rows", name: "rows", value: (k) => pairs.rows[k], text: (k) => count(pairs.rows[k]), up: false, narrow: false },
+  { key: "pair", name: "pair", value: (k) => columns[pairs.a[k]].name.toLowerCase(), text: () => "", up: true, from: 0 },
+  { key: "strength", name: "strength", value: (k) => pairs.strength[k], text: (k) => strength(pairs.strength[k]), up: false, from: 0 },
+  { key: "classic", name: "usual", value: (k) => Math.abs(pairs.classic[k] ?? -1), text: (k) => strength(pairs.classic[k]), up: false, from: 0 },
+  { key: "pvalue", name: "p", value: (k) => pairs.pvalue[k], text: (k) => pvalue(pairs.pvalue[k]), up: true, from: 1 },
+  { key: "rows", name: "rows", value: (k) => pairs.rows[k], text: (k) => count(pairs.rows[k]), up: false, from: 1 },
 ];
 
 /** @param {number[]} some @param {Head} head @param {boolean} up */
@@ -42,11 +44,12 @@ export function PairList({ pairs: some, measure }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
+  const [nameHead, names] = useWidth("list of pairs, names");
   const { key, up } = sorting.value;
   const extra = ["difference", "given"].includes(measure.key)
-    ? [{ key: measure.key, name: measure.name, value: (/** @type {number} */ k) => measure.value(k) ?? -9, text: (/** @type {number} */ k) => measure.text(measure.value(k)), up: false, narrow: true }]
+    ? [{ key: measure.key, name: measure.name, value: (/** @type {number} */ k) => measure.value(k) ?? -9, text: (/** @type {number} */ k) => measure.text(measure.value(k)), up: false, from: 0 }]
     : [];
-  const heads = [...HEADS.slice(0, 2), ...extra, ...HEADS.slice(2)];
+  const heads = [...HEADS.slice(0, 2), ...extra, ...HEADS.slice(2).map((one, i) => ({ ...one, from: extra.length ? i + 1 : one.from }))];
   const head = heads.find((one) => one.key === key) ?? HEADS[1];
   const order = useMemo(() => sorted(some, head, up), [some, head.key, up]);
   useLayoutEffect(() => {
@@ -65,14 +68,14 @@ export function PairList({ pairs: some, measure }) {
         <caption class="unseen">Pairs of columns</caption>
         <thead>
           <tr aria-rowindex="1">
-            ${heads.map((one) => html`<th scope="col" key=${one.key} class=${`${one.key === "pair" ? "" : "number"} ${one.narrow ? "" : "roomy"}`} aria-sort=${one.key === head.key ? (up ? "ascending" : "descending") : undefined}>
+            ${heads.map((one) => html`<th scope="col" key=${one.key} ref=${one.key === "pair" ? nameHead : undefined} class=${`${one.key === "pair" ? "" : "number"} from-${one.from}`} data-head=${one.key} aria-sort=${one.key === head.key ? (up ? "ascending" : "descending") : undefined}>
               <button type="button" onClick=${() => sort(one)}>${one.name}</button>
             </th>`)}
           </tr>
         </thead>
         <tbody>
           ${first ? html`<tr aria-hidden="true" class="space" style=${{ height: `${first * ROW}px` }}><td colspan="2"></td></tr>` : null}
-          ${shown.map((k, i) => html`<${Row} key=${k} k=${k} index=${first + i + 2} heads=${heads} />`)}
+          ${shown.map((k, i) => html`<${Row} key=${k} k=${k} index=${first + i + 2} heads=${heads} room=${isPrinting.value ? Infinity : names} />`)}
           ${last < order.length && !isPrinting.value ? html`<tr aria-hidden="true" class="space" style=${{ height: `${(order.length - last) * ROW}px` }}><td colspan="2"></td></tr>` : null}
         </tbody>
       </table>
@@ -80,14 +83,14 @@ export function PairList({ pairs: some, measure }) {
   `;
 }
 
-/** @param {{k: number, index: number, heads: Head[]}} props */
-function Row({ k, index, heads }) {
+/** @param {{k: number, index: number, heads: Head[], room: number}} props pixels that a name may take */
+function Row({ k, index, heads, room }) {
   const found = isFound(k);
   const [a, b] = [columns[pairs.a[k]].name, columns[pairs.b[k]].name];
   return html`<tr aria-rowindex=${index} class=${found ? "" : "chance"} data-pair=${k}>
     ${heads.map((head) => head.key === "pair"
-      ? html`<th scope="row"><a href=${pairHref(k)} title=${`${short(a, 100)} × ${short(b, 100)}`}><bdi class="name">${short(a, 40)}</bdi><bdi class="name second">${short(b, 40)}</bdi></a></th>`
-      : html`<td class=${`number ${head.narrow ? "" : "roomy"}`} data-name=${head.key} data-value=${head.key === "classic" ? pairs.classic[k] : head.value(k)}>
+      ? html`<th scope="row"><a href=${pairHref(k)} title=${`${short(a, 100)} × ${short(b, 100)}`}><bdi class="name">${fitted(a, room / LETTERS)}</bdi><bdi class="name second">${fitted(b, (room - TIMES) / LETTERS)}</bdi></a></th>`
+      : html`<td class=${`number from-${head.from}`} data-name=${head.key} data-value=${head.key === "classic" ? pairs.classic[k] : head.value(k)}>
           ${head.text(k)}${head.key === "strength" ? (found ? html`<${Meter} value=${pairs.strength[k]} low=${pairs.low[k]} high=${pairs.high[k]} />` : html`<small>may be chance</small>`) : null}
         </td>`)}
   </tr>`;

@@ -9,8 +9,9 @@ import { columns, data, detailOf, isFound, pairOf, pairs } from "../data.js";
 import { BottomAxis, LeftAxis, sideNames } from "../figures/frame.js";
 import { pointsOf } from "../figures/functions.js";
 import { GivenFigure } from "../figures/given.js";
+import { wordWidth } from "../figures/regions.js";
 import { number, percent, pvalue, short } from "../format.js";
-import { Code, ColumnLink, Figure, Folded, Name, Table, literal, loading, useWidth } from "../parts.js";
+import { Code, ColumnLink, Figure, Folded, Name, Table, literal, loading, sentence, useWidth } from "../parts.js";
 import { href } from "../route.js";
 import { dark } from "../scheme.js";
 
@@ -49,7 +50,7 @@ function Ranking({ about }) {
   const label = order.length ? `What each of ${order.length} columns says of the target. Most alone: ${short(columns[about.column[first]].name, 40)}, ${number(about.alone[first])}` : "No columns";
   return html`<section aria-labelledby="alone">
     <h2 id="alone">Alone, and added to all others</h2>
-    <${Figure} label=${label} table=${table} caption="What a column says of the target: the sum of the squared correlations of its functions with those of the target, on held-out rows; 0 is nothing. Whiskers: two standard errors. Grey: may be chance.">
+    <${Figure} label=${label} table=${table} caption="What a column says of the target: the sum of the squared correlations of its functions with those of the target, on held-out rows; 0 is nothing. That a value is missing may say something too. Whiskers: two standard errors. Grey: may be chance.">
       <${Dumbbells} about=${about} order=${order.slice(0, FIRST)} />
     <//>
     ${order.length > FIRST ? html`<p class="aside">${order.length - FIRST} more columns are in the table.</p>` : null}
@@ -66,7 +67,8 @@ function saysAlone(column) {
 function Dumbbells({ about, order }) {
   const [ref, width] = useWidth("target Dumbbells");
   const { room: names, texts } = sideNames(order.map((i) => columns[about.column[i]].name), width);
-  const top = Math.max(...order.map((i) => Number(about.alone[i]) + 2 * Number(about.alone_error[i])), 1e-6);
+  const ends = order.flatMap((i) => [Number(about.alone[i]) + 2 * Number(about.alone_error[i]), Number(about.added[i]) + 2 * Number(about.added_error[i])]);
+  const top = Math.max(...ends, 1e-6);
   const x = scaleLinear([0, top], [names + 12, Math.max(width - 14, names + 60)]).nice(4);
   const step = 30;
   const height = order.length * step + 30;
@@ -103,7 +105,7 @@ function Forward({ about, steps }) {
   return html`<section aria-labelledby="few">
     <h2 id="few">How few say most of it</h2>
     <${Figure} label=${`Share held by the best 1 to ${steps.length} columns: ${held.slice(0, 6).map((share) => percent(share)).join(", ")}`} table=${table}
-      caption=${`How much the best 1, 2, 3 … columns say together, as a share of what all ${steps.length} that the search found say, on held-out rows.${enough ? ` 95% from ${enough} on.` : ""}`}>
+      caption=${`How much the best 1, 2, 3 … columns say together, as a share of what all ${steps.length} that the search found say, on held-out rows.${enough ? ` ${enough === 1 ? "The first alone holds" : `The first ${enough} hold`} 95%.` : ""}`}>
       <div ref=${ref} class="drawing">${width ? html`<svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
         <${LeftAxis} ticks=${[0, 0.25, 0.5, 0.75, 1].map((share) => ({ at: y(share), text: percent(share) }))} x=${44} to=${width - 10} />
         <path class="curve" d=${path} />
@@ -117,7 +119,7 @@ function Forward({ about, steps }) {
 
 function Interactions() {
   const found = data.interactions.filter((one) => one.qvalue <= data.rate);
-  const rows = data.interactions.map((one) => [html`<${Name} column=${one.a} most=${30} /> × <${Name} column=${one.b} most=${30} />`, one.qvalue <= data.rate ? one.where : "may be chance", number(one.energy), pvalue(one.pvalue), pvalue(one.qvalue)]);
+  const rows = data.interactions.map((one) => [html`<${Name} column=${one.a} most=${30} /> × <${Name} column=${one.b} most=${30} />`, one.qvalue <= data.rate ? sentence(one.where) : "may be chance", number(one.energy), pvalue(one.pvalue), pvalue(one.qvalue)]);
   return html`<section aria-labelledby="together">
     <h2 id="together">What two columns say only together</h2>
     ${found.length ? html`<p class="aside">Beyond what the two say beside each other: where it is most, and how much it is in all, in the unit of the figure above.</p>` : null}
@@ -132,7 +134,7 @@ function Interactions() {
 function Interaction({ one }) {
   const k = pairOf(one.a, one.b);
   const title = html`<${Name} column=${one.a} most=${40} /> × <${Name} column=${one.b} most=${40} />`;
-  return html`<${Folded} summary=${html`<strong>${title}</strong> <span class="where">${one.where}</span> <small>in all ${number(one.energy, 2)}, q ${pvalue(one.qvalue)}</small>`}>
+  return html`<${Folded} summary=${html`<strong>${title}</strong> <span class="where">${sentence(one.where)}</span> <small>${one.energy > 0 ? `in all ${number(one.energy, 2)}` : "too little in all for held-out rows to measure"}, q ${pvalue(one.qvalue)}</small>`}>
     ${() => html`${k >= 0 ? html`<p><a href=${href("pair", one.a, one.b)}>How the two depend on each other</a></p>` : null}
       ${one.cells ? html`<${InteractionCells} one=${one} cells=${one.cells} />` : null}`}
   <//>`;
@@ -141,15 +143,15 @@ function Interaction({ one }) {
 /** @param {{one: import("../data.js").Interaction, cells: NonNullable<import("../data.js").Interaction["cells"]>}} props */
 function InteractionCells({ one, cells }) {
   const names = Object.keys(cells.effects);
-  const effect = names[names.length - 1];
+  const effect = names.find((name) => one.where.includes(`: ${name} `)) ?? names[names.length - 1];
   const [rows, cols] = [unique(cells.a, columns[one.a]), unique(cells.b, columns[one.b])];
   const values = new Map(cells.a.map((a, i) => [JSON.stringify([a, cells.b[i]]), { effect: cells.effects[effect][i], rows: cells.rows[i] }]));
   const top = Math.max(...cells.effects[effect].map(Math.abs), 1e-9);
   return html`<p class="aside">${effect}: what both together add to what they say beside each other.</p>
     <div class="scroll" tabindex="0" role="group" aria-label="Effects in cells of both columns"><table class="regions">
       <caption class="unseen">${effect} in cells of both columns</caption>
-      <thead><tr><td></td>${cols.map((b) => html`<th scope="col"><bdi>${short(b, 22)}</bdi></th>`)}</tr></thead>
-      <tbody>${rows.map((a) => html`<tr><th scope="row"><bdi>${short(a, 26)}</bdi></th>${cols.map((b) => {
+      <thead><tr><td style=${{ minWidth: wordWidth(rows) }}></td>${cols.map((b) => html`<th scope="col"><bdi>${sentence(short(b, 22))}</bdi></th>`)}</tr></thead>
+      <tbody>${rows.map((a) => html`<tr><th scope="row"><bdi>${sentence(short(a, 26))}</bdi></th>${cols.map((b) => {
         const cell = values.get(JSON.stringify([a, b]));
         return cell ? html`<td style=${{ backgroundColor: ground(cell.effect / top, dark.value) }} title=${`${cell.rows} rows`}>${number(cell.effect, 2)}</td>` : html`<td class="unsure">–</td>`;
       })}</tr>`)}</tbody>
