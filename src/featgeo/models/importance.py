@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featgeo.assembly.calibration import Calibration
+from featgeo.assembly.conditional import Conditional
 from featgeo.assembly.links import Support
 from featgeo.card import Card
 from featgeo.features.scored import Ranks, cosines_of, indicators, scored_columns
@@ -207,7 +207,7 @@ class Projections:
 
 
 def effects_of(
-    x: Rows, importance: Importance, modes: Component, calibration: Calibration, support: Support
+    x: Rows, importance: Importance, modes: Component, given: Conditional, support: Support
 ) -> tuple[list[str], list[tuple[str, np.ndarray, Array, Array]]]:
     """What a figure of effects shows: means along the columns that matter.
 
@@ -215,8 +215,8 @@ def effects_of(
         x: Rows of X.
         importance: Of its columns.
         modes: The functions of X.
-        calibration: From them to distributions of Y.
-        support: The values of Y.
+        given: The distributions of Y.
+        support: Its values.
 
     Returns:
         What is averaged, and for each column its name, places or labels (m,), their shares of the rows (m,), and the
@@ -224,7 +224,6 @@ def effects_of(
     """
     f = modes.f(x)
     titles, values = [f"$f_{{{i + 1}}}$" for i in range(min(f.shape[1], SHOWN_MODES))], f[:, :SHOWN_MODES]
-    given = calibration.given(support, f * modes.sigma)
     if support.kind == "numbers":
         titles, values = [*titles, "E[Y | x]"], np.column_stack([values, given.mean()])
     elif support.kind == "labels":

@@ -75,9 +75,9 @@ class _Predictor(ModalDecomposition):
         if unseen is None or len(unseen.rows) < FEWEST_JUDGED:
             return
         some = affordable(len(unseen.rows), self.support_.m)
-        own = unseen.f[some, unseen.f.shape[1] - self.n_modes_ :]
         values = np.asarray(y.take(unseen.rows[some]).raw)
-        self.held_out_score_ = self._judged(self.calibration_.given(self._own_support, own, self._prior), values)
+        given = self.calibration_.given(self._read_support, self._read(unseen)[some], self._prior)
+        self.held_out_score_ = self._judged(given, values)
 
     @abstractmethod
     def _judged(self, given: Conditional, values: np.ndarray) -> float:
@@ -207,6 +207,9 @@ class FeatureRegressor(RegressorMixin, _Predictor):
 
     columns_: tuple[FeatureRegressor, ...] = field(init=False, metadata=OPTIONAL)
     levels_: Array = field(init=False, metadata=OPTIONAL)
+
+    def _begin(self) -> Plan:
+        return replace(super()._begin(), mean=self.calibrate)
 
     def fit(self, X: Any, y: Any = None, Z: Any = None, sample_weight: Any = None) -> FeatureRegressor:
         """Learn the modes, as in `ModalDecomposition.fit`; y may have several columns, (n, q)."""
