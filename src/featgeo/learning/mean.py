@@ -18,6 +18,7 @@ from scipy.optimize import nnls
 
 from featgeo.features.spaces import SideBySide, SpanFunction
 from featgeo.features.trees import RegressorSpace
+from featgeo.features.variables import cross_fitted
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.learned import Mean
@@ -41,13 +42,18 @@ def mean_of(bank: Bank, rows: np.ndarray) -> Mean | None:
     t = itself(bank.task.every.y)
     several = [_told_by(bank, kind, t) for kind in _kinds(bank, t)]
     told = np.hstack([np.empty((len(t), 0)), *(unseen for _, unseen in several)])
-    weights, _ = nnls(told, t[:, 0])
+
+    def without(out: np.ndarray) -> Array:
+        return nnls(np.delete(told, out, axis=0), np.delete(t[:, 0], out))[0]
+
+    weights, folds = without(np.empty(0, dtype=int)), cast("np.ndarray", bank.fold_of_row)
+    _, unseen = cross_fitted(folds, without, lambda others, own: told[own] @ others[:, None])
     kept = np.flatnonzero(weights)
     if not len(kept):
         return None
     affine = AffineFeatures(np.zeros(len(kept)), weights[kept, None], np.zeros(1))
     f = SpanFunction(SideBySide(tuple(several[c][0] for c in kept)), affine)
-    return Mean(f, itself, told[rows] @ weights[:, None])
+    return Mean(f, itself, unseen[rows])
 
 
 def _kinds(bank: Bank, t: Array) -> Iterator[str]:

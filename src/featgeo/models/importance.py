@@ -145,11 +145,11 @@ def importance_of(x: Rows, a: Array, g: Array, seed: int) -> Importance:
         tuple(names),
         *_mean_and_error(whole, -2),
         *_mean_and_error(alone, -2),
-        told * says[:, None],
+        np.where(says[:, None], told, 0.0),
         error,
         tuple((names[i], names[j]) for i, j in paired),
         *_mean_and_error(np.reshape(shared, (len(paired), len(a)))),
-        np.stack([*_mean_and_error(alone.sum(axis=-1)), total * says, total_error], axis=1),
+        np.stack([*_mean_and_error(alone.sum(axis=-1)), np.where(says, total, 0.0), total_error], axis=1),
     )
 
 

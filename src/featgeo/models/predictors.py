@@ -183,6 +183,9 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
 class FeatureRegressor(RegressorMixin, _Predictor):
     """A regressor that knows the whole distribution of Y given X: means, quantiles, intervals.
 
+    Modes are chosen by all that X tells of Y. The mean of y is told beside them, by all functions of X that were tried,
+    and calibrated distributions rest on both (`featgeo.learning.mean`).
+
     Where y has several columns, each is predicted by a fit of its own, which tells more of it than modes of all of them
     together do. How columns depend on each other given x is read from where the rows of the fit fell in the predicted
     distributions, and is taken to be the same for all x. The modes are those of X and all columns.
