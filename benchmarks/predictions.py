@@ -69,6 +69,9 @@ NUMBERS = {
     "storms": Table("dplyr", "storms", "pressure", ("name",)),  # more labels than boosting takes
     "movies": Table("ggplot2movies", "movies", "rating", ("title", *(f"r{i}" for i in range(1, 11)))),
     "schools": Table("AER", "CASchools", "math", ("school", "read", "district")),
+    "race": Table("mosaicData", "TenMileRace", "net", ("time",)),
+    "checks": Table("modeldata", "check_times", "check_time", ("package",)),
+    "hawks": Table("Stat2Data", "Hawks", "Weight", ("BandNumber", "CaptureTime", "ReleaseTime")),
 }
 LABELS = {
     "credit": Table("modeldata", "credit_data", "Status"),

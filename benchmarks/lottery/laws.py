@@ -229,6 +229,14 @@ class Located:
                 result += (np.abs(z) < 1.7) / 3.4
         return result / scale / self.n_peaks
 
+    def below(self, values: Array, y: Array) -> Array:
+        """P(Y <= y_j | values_i), (values, y)."""
+        scale = self._scale(values)[:, None]
+        told = {"gaussian": ndtr, "heavy": student(2).cdf, "uniform": lambda z: ((z + 1.7) / 3.4).clip(0, 1)}[
+            self.noise
+        ]
+        return sum(told((y - values[:, [peak]]) / scale) for peak in range(self.n_peaks)) / self.n_peaks
+
     def frame(self, y: Array) -> Array:
         return np.exp(y) if self.bent else y
 
@@ -266,6 +274,11 @@ class Ordinal:
     def density(self, values: Array, y: Array) -> Array:
         below = np.pad(expit((self.cuts - values) / self.scale), ((0, 0), (1, 1)), constant_values=(0, 1))
         return np.diff(below, axis=1)[:, y.astype(int)]
+
+    def below(self, values: Array, y: Array) -> Array:
+        """P(Y <= y_j | values_i), (values, y)."""
+        cuts = np.append(self.cuts, np.inf)[y.astype(int)]
+        return expit((cuts - values) / self.scale)
 
     def draw(self, values: Array, rng: Rng) -> Array:
         return np.searchsorted(self.cuts, values[:, 0] + self.scale * rng.logistic(size=len(values)))

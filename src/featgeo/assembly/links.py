@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -116,6 +116,12 @@ class Support:
         atoms = (lowest == highest) & np.isin(lowest, ordered[first[often]])
         g -= np.average(g, axis=0, weights=sizes)
         return cls("numbers", means, sizes / n, g, _ends(lowest, highest, atoms), n)
+
+    def beside(self, t: Array) -> Support:
+        """The same with another function first, (m, 1), and of its own what is uncorrelated with it."""
+        t = t - self.mass @ t
+        own = self.g - t * (self.mass @ (self.g * t) / max(float(self.mass @ np.square(t[:, 0])), TINY))
+        return replace(self, g=np.hstack([t, own]))
 
     @property
     def m(self) -> int:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -503,6 +503,53 @@ class SideBySide(Space):
         if not self.spaces:
             return torch.empty((len(rows), 0), dtype=torch.float64, device=rows.device)
         return torch.cat([space.forward(rows) for space in self.spaces], dim=1)
+
+
+@dataclass(eq=False, repr=False)
+class SharedSpaces(Space):
+    """Functions side by side that read the same spaces: each space is evaluated once.
+
+    Attributes:
+        parts: For each space its part of all functions, which are the sums of these.
+    """
+
+    in_chunks = True
+    parts: tuple[SpanFunction, ...]
+
+    @classmethod
+    def of(cls, *functions: SpanFunction) -> SharedSpaces:
+        """Several functions as one."""
+        sizes = [function.affine.weight.shape[1] for function in functions]
+        found: dict[int, tuple[Space, Array]] = {}
+        outputs = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1])
+        offset = sum(_gathered(one, to, found) for one, to in zip(functions, outputs, strict=True))
+        affine = [AffineFeatures(np.zeros(len(weight)), weight, np.zeros(sum(sizes))) for _, weight in found.values()]
+        affine[0] = replace(affine[0], offset=np.asarray(offset))
+        return cls(tuple(SpanFunction(space, own) for (space, _), own in zip(found.values(), affine, strict=True)))
+
+    def forward(self, rows: Any) -> Tensor:
+        """Values at each row, (n, k)."""
+        return torch.stack([part.forward(rows) for part in self.parts]).sum(dim=0)
+
+    def __call__(self, rows: Any) -> Array:
+        """Values at each row, (n, k)."""
+        with bounded_threads(rows.cells):
+            return super().__call__(rows)
+
+
+def _gathered(space: Space, weight: Array, found: dict[int, tuple[Space, Array]]) -> Any:
+    """Add up by space, under its id, what multiplies its features, (d, k); and give the constant, (k,)."""
+    if isinstance(space, SpanFunction) and not space.of:
+        affine = space.affine
+        inner = _gathered(space.space, affine.weight @ weight, found)
+        return inner + (affine.offset - affine.centre @ affine.weight) @ weight
+    if isinstance(space, SideBySide) and all(isinstance(part, SpanFunction) for part in space.spaces):
+        parts = cast("tuple[SpanFunction, ...]", space.spaces)
+        ends = np.cumsum([part.affine.weight.shape[1] for part in parts])[:-1]
+        return sum(_gathered(part, own, found) for part, own in zip(parts, np.split(weight, ends), strict=True))
+    before = found[id(space)][1] if id(space) in found else 0.0
+    found[id(space)] = space, before + weight
+    return 0.0
 
 
 def table_function(space: TableSpace, values: Array, of: tuple[str, ...] = ()) -> SpanFunction:

@@ -31,6 +31,7 @@ from featgeo.geometry.spans import COLLINEAR, AffineFeatures
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import CHUNK_ROWS, Pairs, Stream, some_rows
 from featgeo.learning.learned import FEW_FOLDS, UNSEEN_ROWS, Component, Learned, Unseen, from_solution
+from featgeo.learning.mean import ITSELF, mean_of
 from featgeo.learning.setting import Plan, Setting
 from featgeo.learning.solve import Folds, Search, Solution, solve
 from featgeo.tuning import in_force
@@ -91,6 +92,14 @@ class Task:
         space = block.fitted(recipe, self.side(name, rows), seed).to(self.plan.device)
         return in_reach(space, self.side(name, rows.take(slice(0, SCALE_ROWS)))).to(self.plan.device)
 
+    @cached_property
+    def itself(self) -> Space | None:
+        """A number Y itself, bounded, where its mean is to be told; none where tables tell it, or rows are streamed."""
+        y = self.every.y
+        if not (self.plan.mean and isinstance(self.data, Pairs) and self.setting.is_bivariate and isinstance(y, Rows)):
+            return None
+        return Encoding.fit(y, "bounded") if is_single_number(y) else None
+
 
 Names = Mapping[str, str]  # for each block the name of its recipe
 KEPT_CELLS = 10_000_000  # numbers of one block that are kept in memory; larger ones are evaluated again
@@ -117,6 +126,8 @@ class Bank:
         self._solved: dict[tuple[tuple[str, str], ...], Solution] = {}
         self._pairs: dict[tuple[tuple[str, str], ...], Solution] = {}
         self._records: dict[tuple[tuple[str, str], ...], Learned] = {}
+        if task.itself is not None:
+            self.spaces[task.setting.richest[1], ITSELF] = task.itself
 
     def fit(self, recipes: Mapping[str, Iterable[Recipe]]) -> list[tuple[str, str]]:
         """Have spaces of some blocks; their keys."""
@@ -132,7 +143,8 @@ class Bank:
 
     def _sum(self, keys: Sequence[tuple[str, str]]) -> None:
         """Have the moments of all pairs of some blocks."""
-        data = self.task.data
+        data, itself = self.task.data, (self.task.setting.richest[1], ITSELF)
+        keys = [*keys, itself] if itself in self.spaces and itself not in keys else keys
         if self.folds.parts and self.folds.whole.all.knows([" ".join(key) for key in keys]):
             return
         if isinstance(data, Stream):
@@ -200,6 +212,14 @@ class Bank:
         kinds = names[setting.richest[0]], names[setting.richest[1]]
         self._records[keys] = from_solution(solution, setting, spaces, kinds, "closed", unseen)
         return self._records[keys]
+
+    def unseen(self, names: Names) -> Array:
+        """sigma_i f_i of all rows by a solution without their fold, (n, k), as in `Unseen`."""
+        task, key = self.task, (self.task.setting.richest[0], names[self.task.setting.richest[0]])
+        features = self.own[key] if key in self.own else self.spaces[key](task.every.x)
+        by_block = {name: self.spaces[name, kind] for name, kind in names.items()}
+        folds, every = cast("np.ndarray", self.fold_of_row), np.arange(len(task.every))
+        return Unseen.of(self.solve(names), every, features, folds, task.setting, by_block).f
 
 
 PROBE_ROWS = 10_000  # that small trees are grown on, at most, and as many that judge them: bounds time
@@ -339,14 +359,14 @@ def learn_closed(task: Task) -> Learned:
     bank = Bank(some)
     best = _best(bank, given, tried, bool(only))
     if some is task:
-        return _learned(bank, best.names)
+        return _with_mean(bank, _learned(bank, best.names))
     if not is_time_left():
         warnings.warn(
             f"Time was up before all {len(task.every)} rows could be used: the model rests on {len(kept)} of them, "
             "drawn at random. Allow more `time_limit`, or name a space.",
             stacklevel=2,
         )
-        learned = _learned(bank, best.names)
+        learned = _with_mean(bank, _learned(bank, best.names))
         seen = learned.unseen
         return learned if seen is None else replace(learned, unseen=replace(seen, rows=kept[seen.rows]))
     return _on_all_rows(task, best, bank.learned(best.pilot).components, given)
@@ -360,7 +380,7 @@ def _on_all_rows(task: Task, best: Attempt, found: Sequence[Component], given: G
         names = {name: kind for name, kind in one.pilot.items() if name not in one.regressors or looked_at}
         bank.fit({name: [recipe for recipe in given[name] if recipe.name == kind] for name, kind in names.items()})
     grown = [_grow(bank, one.pilot, found, one.regressors) for one in several]
-    return _learned(bank, _together(bank, grown)[0] if best.of else grown[0])
+    return _with_mean(bank, _learned(bank, _together(bank, grown)[0] if best.of else grown[0]))
 
 
 def _best(bank: Bank, given: Given, tried: list[Regressors], only: bool) -> Attempt:
@@ -405,14 +425,8 @@ def _together(bank: Bank, several: Sequence[Names]) -> tuple[Names, list[int]]:
     Returns:
         The spaces, and which of the solutions have any weight.
     """
-    setting, x_name, every = bank.task.setting, bank.task.setting.richest[0], bank.task.every
-    parts, values = [bank.learned(names).components[-1] for names in several], []
-    for names in several:
-        solution, key = bank.solve(names), (x_name, names[x_name])
-        features = bank.own[key] if key in bank.own else bank.spaces[key](every.x)
-        by_block = {name: bank.spaces[name, kind] for name, kind in names.items()}
-        folds = cast("np.ndarray", bank.fold_of_row)
-        values.append(Unseen.of(solution, np.arange(len(every)), features, folds, setting, by_block).f)
+    x_name, every = bank.task.setting.richest[0], bank.task.every
+    parts, values = [bank.learned(names).components[-1] for names in several], [bank.unseen(n) for n in several]
     of_y = [part.g(every.y) for part in parts]
     best_first = np.argsort([-bank.solve(names).held_out_score for names in several], kind="stable")
     aims = orthonormal([of_y[c] for c in best_first])[:, : in_force.get().targets]
@@ -428,6 +442,13 @@ def _together(bank: Bank, several: Sequence[Names]) -> tuple[Names, list[int]]:
     affine = AffineFeatures(np.zeros(len(turned)), turned, np.zeros(len(weights)))
     bank.spaces[key] = SpanFunction(SideBySide(tuple(parts[c].f for c in kept)), affine)
     return {**several[0], x_name: key[1]}, kept
+
+
+def _with_mean(bank: Bank, learned: Learned) -> Learned:
+    """The same with what is told of Y itself, where that is asked for."""
+    if bank.task.itself is None or learned.unseen is None:
+        return learned
+    return replace(learned, mean=mean_of(bank, learned.unseen.rows))
 
 
 def orthonormal(functions: Sequence[Array]) -> Array:
@@ -626,9 +647,14 @@ def _grow(bank: Bank, pilot: Names, found: Sequence[Component], regressors: Regr
 
 def _itself(y: Rows, recipe: Recipe) -> Array:
     """A number y, bounded, (n, 1), as its mean is asked for most, where trees learn it as well; else none, (n, 0)."""
-    is_number = len(y.variable.columns) == len(y.variable.numbers) == 1 and not y.variable.is_tensor
     by_trees = recipe.argument is None or recipe.argument in OF_ALL
-    return Encoding.fit(y, "bounded")(y)[:, : int(is_number and by_trees and not is_finite(y))]
+    return Encoding.fit(y, "bounded")(y)[:, : int(by_trees and is_single_number(y))]
+
+
+def is_single_number(y: Rows) -> bool:
+    """Whether a variable is a number of many values."""
+    is_number = len(y.variable.columns) == len(y.variable.numbers) == 1 and not y.variable.is_tensor
+    return is_number and not is_finite(y)
 
 
 def _learned(bank: Bank, names: Names) -> Learned:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from featgeo.features.space import Space
-from featgeo.features.spaces import SideBySide, SpanFunction
+from featgeo.features.spaces import SharedSpaces, SideBySide, SpanFunction
 from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.spans import AffineFeatures, SpanModes
 from featgeo.geometry.validation import Array
@@ -163,6 +163,26 @@ class Unseen:
 
 @saved
 @dataclass(frozen=True, eq=False)
+class Mean:
+    """What is told of a number Y itself: E[t(Y)|x] for t of mean 0 and unit variance, linear but for outermost numbers.
+
+    Attributes:
+        f: E[t(Y)|x], (n, 1).
+        t: Functions of Y, (n, 1).
+        unseen: E[t(Y)|x] of the rows of `Unseen`, as told without them, (rows, 1).
+    """
+
+    f: SpanFunction
+    t: Space
+    unseen: Array = field(default_factory=lambda: np.empty((0, 1)), metadata=NOT_SAVED)
+
+    def beside(self, f: SpanFunction) -> Space:
+        """E[t(Y)|x] first, then other functions of x, (n, 1 + k)."""
+        return SharedSpaces.of(self.f, f)
+
+
+@saved
+@dataclass(frozen=True, eq=False)
 class Learned:
     """The components of a dependence, and what they rest on.
 
@@ -175,6 +195,7 @@ class Learned:
         residual: Largest deviation of E[f f^T] and E[g g^T] from the identity, over all rows and levels.
         unseen: Held-out features of some rows, for calibration.
         dropped: What held-out rows called worse than no dependence, and is therefore not there; a sentence each.
+        mean: What is told of Y itself, where that was asked for.
     """
 
     components: tuple[Component, ...]
@@ -185,6 +206,7 @@ class Learned:
     residual: float
     unseen: Unseen | None = field(default=None, metadata=NOT_SAVED)
     dropped: tuple[str, ...] = ()
+    mean: Mean | None = None
 
     def turned(self, sign: Array) -> Learned:
         """The same with other signs of the last component, (k,)."""

@@ -161,6 +161,7 @@ class Plan:
             canonical correlations, tables correspondence analysis.
         apart: Positions of the rows that networks are not trained on; at random when None.
         device: Where spaces are evaluated and moments are summed.
+        mean: Whether the mean of Y given x is told by itself, besides by the modes.
     """
 
     solver: Solver = "auto"
@@ -169,6 +170,7 @@ class Plan:
     ridge: float | Literal["auto"] = "auto"
     apart: np.ndarray | None = None
     device: str = "cpu"
+    mean: bool = False
 
     @classmethod
     def of(cls, estimator: Any) -> Plan:

@@ -55,7 +55,9 @@ def as_module(model: ModalDecomposition, part: Part) -> nn.Module:
             given rows besides.
     """
     variable = _variable(model, part)
-    function = model._main.g if part == "g" else model._main.f
+    function: Space = model._main.g if part == "g" else model._main.f
+    if part == "posterior" and model.learned_.mean is not None:
+        function = model.learned_.mean.beside(model._main.f)
     _check_ours(function, variable, with_given=hasattr(model, "z_variable_") and part != "g")
     module = _OfInputs(variable, copy.deepcopy(function).cpu())
     return (_Posterior(module, model) if part == "posterior" else module).eval().requires_grad_(False)
@@ -188,7 +190,9 @@ class _Posterior(Fields):
         link, recalibration = model.link_, model.recalibration_
         links, shares = (link.links, link.shares) if isinstance(link, MixedLink) else ((link,), np.ones(1))
         self.f, self.mass, self.prior, self.shares = f, model.support_.mass, model._prior, shares
-        self.ratios = tuple(_ratio(one, model.support_, model.singular_values_) for one in links)
+        support = model._read_support
+        sigma = np.append(np.ones(support.g.shape[1] - model.n_modes_), model.singular_values_)
+        self.ratios = tuple(_ratio(one, support, sigma) for one in links)
         self.knots = None if recalibration is None else (recalibration.predicted, recalibration.observed)
 
     def forward(self, inputs: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ twice their H-score. The part of it that some columns hold is that of E[a | colu
 functions. So for a column
 
 - *alone* is the energy of E[a | column];
-- *added* is the energy of E[a | all columns] less that of E[a | all other columns];
+- *added* is the energy of E[a | all columns] less that of E[a | all other columns], never less than 0 in all modes;
 - *shared* by two columns is what each holds alone, together, less the energy of E[a | both]: above 0 where they say the
   same, below 0 where they tell more together than apart.
 
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featgeo.assembly.calibration import Calibration
+from featgeo.assembly.conditional import Conditional
 from featgeo.assembly.links import Support
 from featgeo.card import Card
 from featgeo.features.scored import Ranks, cosines_of, indicators, scored_columns
@@ -138,15 +138,18 @@ def importance_of(x: Rows, a: Array, g: Array, seed: int) -> Importance:
     whole, ridge = _energies(both.onto(every), g), both.best_ridge(every)
     added = whole - np.stack([_energies(both.onto([j for j in every if j != i], (ridge,)), g) for i in every])
     shared = [(alone[i] + alone[j] - _energies(both.onto([i, j]), g)).sum(axis=-1) for i, j in paired]
+    (told, error), (total, total_error) = _mean_and_error(added, -2), _mean_and_error(added.sum(axis=-1))
+    says = total > 0  # no column adds less than nothing: what lies below 0 is noise that its functions followed
     names = [column.name for column in x.variable.columns]
     return Importance(
         tuple(names),
         *_mean_and_error(whole, -2),
         *_mean_and_error(alone, -2),
-        *_mean_and_error(added, -2),
+        np.where(says[:, None], told, 0.0),
+        error,
         tuple((names[i], names[j]) for i, j in paired),
         *_mean_and_error(np.reshape(shared, (len(paired), len(a)))),
-        np.stack([*_mean_and_error(alone.sum(axis=-1)), *_mean_and_error(added.sum(axis=-1))], axis=1),
+        np.stack([*_mean_and_error(alone.sum(axis=-1)), np.where(says, total, 0.0), total_error], axis=1),
     )
 
 
@@ -207,7 +210,7 @@ class Projections:
 
 
 def effects_of(
-    x: Rows, importance: Importance, modes: Component, calibration: Calibration, support: Support
+    x: Rows, importance: Importance, modes: Component, given: Conditional, support: Support
 ) -> tuple[list[str], list[tuple[str, np.ndarray, Array, Array]]]:
     """What a figure of effects shows: means along the columns that matter.
 
@@ -215,8 +218,8 @@ def effects_of(
         x: Rows of X.
         importance: Of its columns.
         modes: The functions of X.
-        calibration: From them to distributions of Y.
-        support: The values of Y.
+        given: The distributions of Y.
+        support: Its values.
 
     Returns:
         What is averaged, and for each column its name, places or labels (m,), their shares of the rows (m,), and the
@@ -224,7 +227,6 @@ def effects_of(
     """
     f = modes.f(x)
     titles, values = [f"$f_{{{i + 1}}}$" for i in range(min(f.shape[1], SHOWN_MODES))], f[:, :SHOWN_MODES]
-    given = calibration.given(support, f * modes.sigma)
     if support.kind == "numbers":
         titles, values = [*titles, "E[Y | x]"], np.column_stack([values, given.mean()])
     elif support.kind == "labels":

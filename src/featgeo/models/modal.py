@@ -22,7 +22,7 @@ from featgeo.features.variables import Parts, Rows, Variable
 from featgeo.geometry.validation import Array, check_choice, check_flag, check_same_rows, seed_of
 from featgeo.learning.data import Pairs, Stream, some_rows
 from featgeo.learning.learn import learn
-from featgeo.learning.learned import Component, Learned
+from featgeo.learning.learned import Component, Learned, Unseen
 from featgeo.learning.setting import Block, Setting, Solver, Step
 from featgeo.models.base import (
     PANEL_ROWS,
@@ -327,11 +327,18 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         if aligned:
             self._component("aligned")
         rows, parts = self._x_side(X, Z), self._parts if aligned else self._parts[-1:]
+        prior = self._prior if prior is None else prior
+        if calibrated and not aligned:
+            return self._calibrated(rows, prior)
         f = np.hstack([part.f(rows) * part.sigma for part in parts])
-        learned = self.aligned_calibration_ if aligned else self.calibration_
-        calibration = learned if calibrated else Calibration()
-        support = self.support_ if aligned else self._own_support
-        return calibration.given(support, f, self._prior if prior is None else prior)
+        calibration = self.aligned_calibration_ if calibrated else Calibration()
+        return calibration.given(self.support_ if aligned else self._own_support, f, prior)
+
+    def _calibrated(self, rows: Any, prior: Any) -> Conditional:
+        """The calibrated distributions of rows, by the model's own modes and what is told of Y itself."""
+        mean, main = self.learned_.mean, self._main
+        f = main.f(rows) * main.sigma if mean is None else mean.beside(main.f)(rows) * np.append(1.0, main.sigma)
+        return self.calibration_.given(self._read_support, f, prior)
 
     def leakage(self, X: Any, Z: Any = None, about: Any = None) -> Leakage:
         """How much the features tell about Z, linearly and in any way, on rows that were not fitted to.
@@ -370,7 +377,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
                 return importance.plot()
             rows = self._x_rows(X) if X is not None else self.told_x_
             some = rows.take(some_rows(len(rows), 0, PANEL_ROWS))
-            return charts().effects(*effects_of(some, importance, self._main, self.calibration_, self._own_support))
+            given = self._calibrated(some, None)
+            return charts().effects(*effects_of(some, importance, self._main, given, self.support_))
         if what == "spectrum":
             return charts().spectrum(self.report_.sigma, self.report_.held_out_sigma, self.report_.held_out_error)
         sides = [
@@ -463,6 +471,12 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         g = self.support_.g
         return replace(self.support_, g=g[:, g.shape[1] - self.n_modes_ :])
 
+    @property
+    def _read_support(self) -> Support:
+        """With what links read: where Y itself is told, it comes first, and modes less what they say of it."""
+        mean, own = self.learned_.mean, self._own_support
+        return own if mean is None else own.beside(mean.t(self.y_variable_.rows(own.values)))
+
     def _calibrate(self, y: Rows) -> None:
         """Have distributions set right by held-out rows: all features, and those of the last level alone."""
         self.calibration_ = self.aligned_calibration_ = Calibration()
@@ -471,10 +485,15 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         if unseen is None or not getattr(self, "calibrate", self.solver_ != "exact"):
             return
         at = happened(y.take(unseen.rows), self.support_)
-        self.calibration_ = self.aligned_calibration_ = Calibration.later(self.support_, unseen.f, at)
+        read = self._read(unseen)
+        self.calibration_ = self.aligned_calibration_ = Calibration.later(self._read_support, read, at)
         if len(self._parts) > 1:
-            own = unseen.f[:, unseen.f.shape[1] - self.n_modes_ :]
-            self.calibration_ = Calibration.later(self._own_support, own, at)
+            self.aligned_calibration_ = Calibration.later(self.support_, unseen.f, at)
+
+    def _read(self, unseen: Unseen) -> Array:
+        """What links read of rows of the fit that were held out, (rows, k)."""
+        mean, own = self.learned_.mean, unseen.f[:, unseen.f.shape[1] - self.n_modes_ :]
+        return own if mean is None else np.hstack([mean.unseen, own])
 
     @property
     def link_(self) -> Link:

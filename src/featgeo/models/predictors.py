@@ -75,9 +75,9 @@ class _Predictor(ModalDecomposition):
         if unseen is None or len(unseen.rows) < FEWEST_JUDGED:
             return
         some = affordable(len(unseen.rows), self.support_.m)
-        own = unseen.f[some, unseen.f.shape[1] - self.n_modes_ :]
         values = np.asarray(y.take(unseen.rows[some]).raw)
-        self.held_out_score_ = self._judged(self.calibration_.given(self._own_support, own, self._prior), values)
+        given = self.calibration_.given(self._read_support, self._read(unseen)[some], self._prior)
+        self.held_out_score_ = self._judged(given, values)
 
     @abstractmethod
     def _judged(self, given: Conditional, values: np.ndarray) -> float:
@@ -183,6 +183,9 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
 class FeatureRegressor(RegressorMixin, _Predictor):
     """A regressor that knows the whole distribution of Y given X: means, quantiles, intervals.
 
+    Modes are chosen by all that X tells of Y. The mean of y is told beside them, by all functions of X that were tried,
+    and calibrated distributions rest on both (`featgeo.learning.mean`).
+
     Where y has several columns, each is predicted by a fit of its own, which tells more of it than modes of all of them
     together do. How columns depend on each other given x is read from where the rows of the fit fell in the predicted
     distributions, and is taken to be the same for all x. The modes are those of X and all columns.
@@ -207,6 +210,9 @@ class FeatureRegressor(RegressorMixin, _Predictor):
 
     columns_: tuple[FeatureRegressor, ...] = field(init=False, metadata=OPTIONAL)
     levels_: Array = field(init=False, metadata=OPTIONAL)
+
+    def _begin(self) -> Plan:
+        return replace(super()._begin(), mean=self.calibrate)
 
     def fit(self, X: Any, y: Any = None, Z: Any = None, sample_weight: Any = None) -> FeatureRegressor:
         """Learn the modes, as in `ModalDecomposition.fit`; y may have several columns, (n, q)."""
