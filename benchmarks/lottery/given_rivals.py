@@ -32,7 +32,8 @@ FOLDS = 3
 def numbers_of(rows: Any) -> Array:
     """Normal scores of numbers and indicators of labels, (n, d), each scaled to variance 1."""
     frame, parts = pd.DataFrame(rows), []
-    for _, column in frame.items():
+    for name in frame:
+        column = frame[name]
         if column.dtype.kind in "fiub":
             parts.append(ndtri((rankdata(column) - 0.5) / len(column))[:, None])
         else:

@@ -44,9 +44,10 @@ def measured(method: str, seed: int, kind: str, draws: int) -> dict:
         else:
             pvalues.append(RIVALS[method](x, y, s, np.random.default_rng(r)))
         seconds += time.process_time() - start
+    share = float(np.mean(np.array(pvalues) <= ALPHA))
     return {
-        "method": method, "seed": seed, "n": n, "law": law.description, "share": float(np.mean(np.array(pvalues) <= ALPHA)),
-        "doubtful": doubtful / draws, "seconds": round(seconds / draws, 4), "p": [round(p, 6) for p in pvalues],
+        "method": method, "seed": seed, "n": n, "law": law.description, "share": share, "doubtful": doubtful / draws,
+        "seconds": round(seconds / draws, 4), "p": [round(p, 6) for p in pvalues],
     }  # fmt: skip
 
 
