@@ -1,6 +1,7 @@
 """Laws of X, Y and S for tests given S, drawn from a seed.
 
-X and Y follow functions of S, each of its own, of the families of `laws.py`, and are else independent: the null. In an
+X and Y follow functions of S, each of its own, of the families of `laws.py`, and are else independent: the null. Where
+they are *alike* Y follows the functions of X, so that whatever a test misses of them looks like dependence. In an
 *alternative* Y also follows X ("edge"), or both follow something that is not seen ("cause"). S has 1 to 10 columns,
 mixed, drawn or real: columns of scikit-learn's tables, whose rows are drawn with replacement.
 
@@ -84,8 +85,8 @@ def _drawn(side: tuple[Response, tuple[Function, ...]], read: Array, pushed: Arr
     return response.draw(values, rng)
 
 
-def draw_given(seed: int, effect: bool = False) -> Given:
-    """The null law of a seed, or the alternative."""
+def draw_given(seed: int, effect: bool = False, alike: bool = False) -> Given:
+    """The null law of a seed, or the alternative; X and Y follow the same functions where they are alike."""
     rng = np.random.default_rng([seed, 10])
     d = int(rng.integers(1, 11))
     columns, shared = draw_columns(rng, d), float(rng.choice([0.0, 0.3, 0.7]))
@@ -101,6 +102,9 @@ def draw_given(seed: int, effect: bool = False) -> Given:
         )
         sides.append((response, functions))
         names.append(f"{name} of {family.__name__} of {len(active)}")
+    if alike:
+        shared_by = sides[0][1]
+        sides[1] = (sides[1][0], (shared_by + sides[1][1][len(shared_by) :])[: sides[1][0].n_functions])
     scales = [1 / one.strength if isinstance(one, Labels) else one.scale for one, _ in sides]
     size = float(rng.uniform(0.2, 0.8)) * max(scales)  # beside the noise that it is to be seen through
     cause = bool(rng.random() < 0.5)

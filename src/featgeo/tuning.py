@@ -115,6 +115,7 @@ class Options:
     unordered_values: int = 3  # of a number of X or Y; with more values their order counts
     modulating_waves: int = 2  # of each column of S: where a dependence changes, it does so smoothly
     modulation: float = 1.5  # weight of all functions of S that multiply residuals; the constant has weight 1
+    doubted: float = 0.2  # p-values up to which regressions are made again with trees: larger ones are no evidence
     modulated_probes: int = 4  # of X and of Y: all of them times all functions of S would drown the rest
 
     # Regression on S
@@ -123,6 +124,7 @@ class Options:
     most_free: float = 0.25  # terms without penalty, over n; beyond, the rarest labels of a column count as one
     same_line: float = 0.97  # squared correlation of a number and its normal score from which one of them does
     index_waves: int = 5  # half-waves along an index: a curve that turns up to four times
+    index_starts: int = 300  # random directions that an index is sought from: of five columns they miss none by much
     column_waves: int = 8  # along a column, at most: what is rougher is left to the kernel
     rows_per_wave: int = 80  # along a column: each wave adds variance
     curve_waves: int = 4  # of the columns whose sum is an index

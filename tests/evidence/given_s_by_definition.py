@@ -188,7 +188,9 @@ def moment_test(x: np.ndarray, y: np.ndarray, functions: np.ndarray, ratio: obje
     return statistic, pvalue
 
 
-def left_of(side: Columns, s: Columns, indices: list[np.ndarray], some: np.ndarray) -> tuple[np.ndarray, list]:
+def left_of(
+    side: Columns, s: Columns, indices: list[np.ndarray], some: np.ndarray, said: np.ndarray | float = 0.0
+) -> tuple[np.ndarray, list]:
     """What S leaves of the probes of a side that it does not determine, scaled, and the matrices that do so, squared.
 
     Args:
@@ -196,13 +198,14 @@ def left_of(side: Columns, s: Columns, indices: list[np.ndarray], some: np.ndarr
         s: Of S.
         indices: Ranks along the combinations of S that the side follows; the column itself where S is one number.
         some: The rows that the kernel rests on.
+        said: What trees say of the probes, which is taken off before.
     """
     targets, weights = probes(side)
     n, centred = len(targets), targets - targets.mean(axis=0)
     free = free_terms(s, targets[:, :1], indices)
     whole = through(kernel(s), some) + sum(narrow_kernel(index) for index in indices if len(s) > 1 and n >= 500)
     makers = residual_makers(whole, free, centred)
-    rests = np.column_stack([maker @ target for maker, target in zip(makers, centred.T, strict=True)])
+    rests = np.column_stack([maker @ target for maker, target in zip(makers, (centred - said).T, strict=True)])
     kept = np.flatnonzero(np.var(rests, axis=0) > 1e-3 * np.var(targets, axis=0))
     return (rests / rests.std(axis=0) * np.sqrt(weights))[:, kept], [makers[i] @ makers[i] for i in kept]
 

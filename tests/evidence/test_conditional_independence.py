@@ -337,6 +337,12 @@ FOLLOWING_S = {
     "an even function": (alike(lambda s: 1.4 * np.cos(2 * s.sum(axis=1) / np.sqrt(5)), normal_columns(5)), 500),
     "squares": (alike(lambda s: np.square(s).sum(axis=1) / 2, normal_columns(4)), 600),
     "a jump": (alike(lambda s: 2.0 * (s[:, 0] > 0.3), normal_columns(3)), 600),
+    "a fast wave": (alike(lambda s: 1.4 * np.sin(3 * s.sum(axis=1) / np.sqrt(5)), normal_columns(5)), 400),
+    "quadrants": (alike(lambda s: 2.5 * np.sign(s[:, 0] * s[:, 1]), normal_columns(4)), 500),
+    "boxes": (
+        alike(lambda s: 3.0 * ((s[:, 0] > 0) & (s[:, 1] > -0.3)) - 3.0 * (s[:, 2] > 0.5), normal_columns(4)),
+        500,
+    ),
 }
 
 
@@ -344,6 +350,54 @@ FOLLOWING_S = {
 def test_level_holds_where_x_and_y_follow_s_alike(function: str) -> None:
     draw, n = FOLLOWING_S[function]
     assert (pvalues(draw, n, 30) <= 0.1).sum() <= binom.ppf(0.9995, 30, 0.1)
+
+
+def quadrants(share: float) -> Draw:
+    """X and Y follow the quadrants of S, and Y a share of what X has beyond them."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple:
+        s, noise = rng.standard_normal((n, 4)), 0.6 * rng.standard_normal((2, n))
+        mean = 1.5 * np.sign(s[:, 0] * s[:, 1])
+        return mean + noise[0], mean + noise[1] + share * noise[0], s
+
+    return draw
+
+
+def outcomes(draw: Draw, n: int, repetitions: int, **settings: object) -> tuple[np.ndarray, np.ndarray]:
+    """P-values, and which results are doubtful."""
+    with options(**settings):
+        samples = (draw(np.random.default_rng([7, seed]), n) for seed in range(repetitions))
+        found = [conditional_independence_test(*sample) for sample in samples]
+    return np.array([one.pvalue for one in found]), np.array([one.doubtful for one in found])
+
+
+def test_what_regressions_miss_of_x_and_y_alike_is_doubted_and_not_taken_for_dependence() -> None:
+    trusting, _ = outcomes(quadrants(0.0), 500, 8, doubted=0.0)
+    assert (trusting < 0.01).all()  # what these regressions miss looks like dependence
+    pvalues, doubtful = outcomes(quadrants(0.0), 500, 8)
+    assert (pvalues > 0.05).sum() >= 7
+    assert doubtful.all()
+    dependent, _ = outcomes(quadrants(0.8), 500, 8)
+    assert (dependent < 0.05).all()
+
+
+def test_dependence_is_no_reason_for_doubt() -> None:
+    def draw(rng: np.random.Generator, n: int) -> tuple:
+        x, y, s = continuous(rng, n)
+        return x, np.log(y) + x, s
+
+    pvalues, doubtful = outcomes(draw, 300, 10)
+    assert (pvalues < 1e-3).all()
+    assert doubtful.sum() <= 2
+
+
+def test_large_pvalues_are_not_doubted() -> None:
+    for seed in range(10):
+        sample = continuous(np.random.default_rng([7, seed]), 200)
+        with options(doubted=0.0):
+            trusting = conditional_independence_test(*sample)
+        if trusting.pvalue > 0.2:
+            assert conditional_independence_test(*sample) == trusting
 
 
 def test_waves_of_x_are_seen_beside_a_condition_that_does_not_matter() -> None:

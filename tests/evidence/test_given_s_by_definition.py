@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 from given_s_by_definition import contrast, left_of, mid_ranks, moment_test, probes, products_test, waves
 from scipy.stats import chi2, chi2_contingency
+from sklearn.ensemble import RandomForestRegressor
 
 from featgeo.evidence import conditional_independence_test
 from featgeo.evidence.shuffling import checked, read_rows
 from featgeo.features.regression import Condition
+from featgeo.features.trees import out_of_bag
 
 
 def frame(columns):
@@ -103,6 +105,37 @@ def test_products_of_residuals(draw):
     statistic, pvalue = products_test(of_x, of_y, every)
     assert found.statistic == pytest.approx(statistic, rel=1e-5)
     assert found.pvalue == pytest.approx(pvalue, rel=3e-3)  # eigenvectors of which hardly any is taken go unnoticed
+
+
+def test_products_of_what_trees_leave():
+    (x,), (y,), s = one_number(np.random.default_rng(6))
+    y = y + 0.6 * (x - np.sin(2 * s[0]))
+    (rows,) = checked(*read_rows(S=s[0]))
+    found = conditional_independence_test(x, y, s[0])
+    assert found.method.endswith("trees")
+    assert not found.doubtful
+    sides = []
+    for side in ([x], [y]):
+        targets = probes(side)[0]
+        targets = targets - targets.mean(axis=0)
+        said = out_of_bag(Condition(rows, 0).positions, targets)
+        said = said - said.mean(axis=0)
+        slopes = [np.clip(one @ target / (one @ one), 0, 1) for one, target in zip(said.T, targets.T, strict=True)]
+        sides.append(left_of(side, s, indices_of(side, s), np.arange(len(x)), said * slopes))
+    statistic, pvalue = products_test(*sides, s)
+    assert found.statistic == pytest.approx(statistic, rel=2e-3)  # shares of which hardly any is taken go unnoticed
+    assert np.log(found.pvalue) == pytest.approx(np.log(pvalue), rel=2e-3)
+
+
+def test_trees_say_nothing_of_rows_that_they_have_seen():
+    rng = np.random.default_rng(0)
+    values, targets = rng.standard_normal((60, 2)), rng.standard_normal((60, 3))
+    said = out_of_bag(values, targets)
+    model = RandomForestRegressor(25, min_samples_leaf=5, max_features=0.5, max_samples=60, random_state=0)
+    seen = [set(rows) for rows in model.fit(values, targets).estimators_samples_]
+    for row in range(60):
+        trees = [tree for tree, rows in zip(model.estimators_, seen, strict=True) if row not in rows]
+        np.testing.assert_allclose(said[row], np.mean([tree.predict(values[[row]])[0] for tree in trees], axis=0))
 
 
 # Given a finite S.

@@ -146,6 +146,24 @@ def test_density_is_how_fast_ranks_rise():
     np.testing.assert_allclose(regression.density(np.array([0.0, 1.0, 3.0, 3.0])), [1 / 6, 1 / 4, 1 / 4, 1 / 4])
 
 
+def test_the_best_direction_at_random_is_one_that_a_fast_wave_follows():
+    rng = np.random.default_rng(0)
+    s, _ = orthonormal(rng.standard_normal((250, 5)))
+    direction = s.sum(axis=1) / np.sqrt(5)
+    target = np.sin(3 * direction) + 0.7 * rng.standard_normal(250)
+    found = s @ regression.best_at_random(s, target)
+    assert np.abs(np.corrcoef(found, direction)[0, 1]) > 0.85
+    assert np.abs(np.corrcoef(index_of(s, target, even=True), ranks(direction))[0, 1]) > 0.98
+
+
+def test_regressions_leave_of_other_functions_what_they_left_of_their_targets(given):
+    features, free, _, _ = given
+    targets = np.random.default_rng(2).standard_normal((N, 3))
+    found = regression.residuals(features, free, targets)[0]
+    np.testing.assert_allclose(found.left_of(targets + 4), found.values, atol=0.05 * targets.std())
+    np.testing.assert_allclose(found.left_of(free[:, :3]), 0, atol=1e-5)
+
+
 @pytest.mark.parametrize("turned", [1, -1])
 def test_a_jump_is_found_where_it_is(turned):
     rng = np.random.default_rng(0)
@@ -174,6 +192,27 @@ def test_the_statistic_is_the_sum_of_squared_means_of_products_and_its_weights_t
     assert statistic == pytest.approx(n * sum(product.mean() ** 2 for product in every))
     covariance = np.cov(every, bias=True) * np.sqrt(np.outer(ratios, ratios))
     np.testing.assert_allclose(weights, np.linalg.eigvalsh(covariance).clip(min=0), atol=1e-10)
+
+
+def test_what_errors_share_shortens_the_means_that_are_evidence():
+    rng = np.random.default_rng(0)
+    x, y, m = (rng.standard_normal((200, k)) for k in (3, 2, 1))
+    ones = np.ones((3, 2, 2))
+    statistic, weights = conditional._quadratic_form(x, y, m, ones)
+    found = conditional.moment_evidence(x, y, m, ones, "", shared=0.7)
+    assert found.statistic == pytest.approx(statistic)
+    assert found.pvalue == pytest.approx(shuffling.weighted_chi_square_tail((np.sqrt(statistic) - 0.7) ** 2, weights))
+    assert conditional.moment_evidence(x, y, m, ones, "", shared=1e3).pvalue == 1
+
+
+def test_what_two_sides_share_is_beyond_chance():
+    rng = np.random.default_rng(0)
+    f, g, m = (rng.standard_normal((400, k)) for k in (2, 3, 1))
+    alike = 0.2 * np.hstack([f, f[:, :1]])
+    shared = conditional.shared_length(f, alike, 1e-6 * m)
+    assert shared == pytest.approx(np.sqrt(400 * np.square(f.T @ alike / 400).sum()), rel=0.05)
+    assert conditional.shared_length(f, g, m) == 0
+    assert conditional.shared_length(0 * f, g, m) == 0
 
 
 def test_weights_that_independence_implies_are_products_of_energies():
@@ -215,7 +254,7 @@ def test_a_condition_regresses_each_side_once():
     one, determined = map(conditional.Side, tables[1:])
     assert given.left_of(one) is given.left_of(one)
     assert given.left_of(determined) is None  # it is part of S
-    np.testing.assert_allclose(np.square(given.left_of(one).values).mean(axis=0), 1 / np.arange(1, 7))
+    np.testing.assert_allclose(np.square(given.left_of(one).scaled.values).mean(axis=0), 1 / np.arange(1, 7))
 
 
 @pytest.mark.parametrize("width", [1, 3, 17])

@@ -60,10 +60,11 @@ def independence(
         found = _tested(*(data.frame[names] if names else None for names in sides.values()))
     names = {"a": sides["A"], "b": sides["B"], "given": sides["--given"]}
     numbers = {"pvalue": found.pvalue, "statistic": found.statistic, "method": found.method, "rows": len(data.frame)}
+    doubts = ["doubtful: regressions on what is given miss what A and B share of it"] if found.doubtful else []
     cells = [*(", ".join(side) for side in names.values()), found.method, number(found.pvalue, 3)]
     heads = ("A", "B", "given", "method", "p-value", "statistic", "rows")
     grid = Grid(heads, [[*cells, number(found.statistic), str(len(data.frame))]], words=4)
-    answer(names | {"kinds": data.kinds} | numbers, [grid], [*data.notes, *notes], as_json)
+    answer(names | {"kinds": data.kinds} | numbers, [grid], [*data.notes, *doubts, *notes], as_json)
 
 
 def _tested(x: Any, y: Any, given: Any) -> Evidence:

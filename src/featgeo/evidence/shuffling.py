@@ -180,15 +180,19 @@ class Evidence(Result):
         statistic: What the test measured; larger speaks against the hypothesis.
         pvalue: How often chance alone gives a statistic as large where the hypothesis holds.
         method: How it was measured and what it was compared with.
+        doubtful: Given S, whether regressions on it miss what X and Y share of it, as far as regressions of another
+            kind tell. The p-value allows for as much as these tell; more may be missed.
     """
 
     statistic: float
     pvalue: float
     method: str
+    doubtful: bool = False
 
     def card(self) -> Card:
         """All in one line."""
-        return Card([f"p = {self.pvalue:.3g} (statistic {self.statistic:.4g}; {self.method})"])
+        doubt = "; doubtful: regressions on S miss what X and Y share" if self.doubtful else ""
+        return Card([f"p = {self.pvalue:.3g} (statistic {self.statistic:.4g}; {self.method}{doubt})"])
 
 
 @dataclass(frozen=True, eq=False)

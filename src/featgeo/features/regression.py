@@ -49,6 +49,7 @@ from featgeo.features.scored import (
 )
 from featgeo.features.space import Space, normal_quantile
 from featgeo.features.spaces import SideBySide, SpanFunction, TableSpace, table_function
+from featgeo.features.trees import out_of_bag
 from featgeo.features.variables import Rows
 from featgeo.geometry.spans import COLLINEAR, AffineFeatures
 from featgeo.geometry.validation import Array
@@ -158,6 +159,7 @@ HARDLY = 0.05  # share of an eigenvector that a regression takes out; it bounds 
 STEPS = 5  # of Gauss and Newton, at most; it bounds the time
 NEGLIGIBLE = 1e-3  # share of an error, or of the energy of a step, with which steps end; it bounds the time
 ROUNDING = np.sqrt(np.finfo(np.float64).eps)  # relative to the largest: smaller directions of targets are that
+DIRECTION_ROWS = 1000  # by which random directions are compared; it bounds the time
 _TINY = 1e-12  # no division by zero
 
 
@@ -253,12 +255,16 @@ class Condition:
         return spanned(self.lines, *(number.along(waves=waves, powers=(2, 3)) for number in self.numbers))
 
     @cached_property
+    def positions(self) -> Array:
+        """Normal scores, and positions of symbols, (n, columns)."""
+        at = [column.scores if isinstance(column, Ranks) else column.codes for column in self.columns]
+        return np.column_stack(at).astype(np.float64)
+
+    @cached_property
     def kernel(self) -> Known:
         """Features of the kernel of its smooth functions, (n, m)."""
         chosen = landmarks(len(self.rows), self.seed)
-        at = [column.scores if isinstance(column, Ranks) else column.codes for column in self.columns]
-        spaces, points = tuple(column.space for column in self.columns), np.column_stack(at)[chosen].astype(np.float64)
-        space = LandmarkSpace(spaces, points, self.widths)
+        space = LandmarkSpace(tuple(column.space for column in self.columns), self.positions[chosen], self.widths)
         kernel = Known(space(self.rows), lambda: space)
         return kernel.mapped(landmark_features(kernel.values, chosen))
 
@@ -297,6 +303,13 @@ class Condition:
         affine = AffineFeatures(np.append(np.zeros(free.values.shape[1]), centre), weight, targets.mean(axis=0))
         return left, Known(targets - left.values, lambda: SpanFunction(side_by_side(free, smooth).space, affine))
 
+    def by_trees(self, targets: Array) -> Array:
+        """What trees of other rows say of targets of mean 0, (n, k), shrunk as far as it does not hold."""
+        said = out_of_bag(self.positions, targets)
+        said -= said.mean(axis=0)
+        holds = np.sum(said * targets, axis=0) / np.maximum(np.square(said).sum(axis=0), _TINY)
+        return said * holds.clip(0, 1)
+
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
@@ -315,6 +328,11 @@ class Residuals:
     taken: Array
     of_rows: Array
     error: float = 0.0
+
+    def left_of(self, functions: Array) -> Array:
+        """What the regressions leave of other functions, one for each target, (n, k)."""
+        taken_out = 1 - np.sqrt(1 - self.taken)
+        return functions - self.vectors @ (taken_out * (self.vectors.T @ functions)) / len(functions)
 
 
 def residuals(features: Array, free: Array, targets: Array) -> tuple[Residuals, Array]:
@@ -368,14 +386,15 @@ def index_of(terms: Known, target: Array, even: bool) -> Known:
     """Ranks along the combination of orthonormal terms, (n, d), that waves along it explain best.
 
     Gauss-Newton steps from the best straight fit, and, where rows suffice, from the direction of the strongest
-    curvature, which finds what is `even` along a line. (Curves are even themselves.)
+    curvature, which finds what is `even` along a line, and from the best of some random ones, which finds what is
+    faster than either shows. (Curves are even and fast themselves.)
     """
     z, (n, d), n_waves = terms.values, terms.values.shape, in_force.get().index_waves
     target = target - target.mean()
     starts = [z.T @ target]
     if even and n > 2 * d * d:
         energies, axes = np.linalg.eigh((z * target[:, None]).T @ z)
-        starts.append(axes[:, np.argmax(np.abs(energies))])
+        starts += [axes[:, np.argmax(np.abs(energies))], best_at_random(z, target)]
     best, least = np.zeros(d), np.inf
     for direction in starts:
         before = np.inf
@@ -403,6 +422,17 @@ def index_of(terms: Known, target: Array, even: bool) -> Known:
     line = terms.mapped(AffineFeatures(np.zeros(d), best[:, None], np.zeros(1)))
     ranks = mid_ranks(line.values[:, 0])
     return Known(ranks, lambda: RankSpace.fit(line.space, line.values[:, 0], ranks))
+
+
+def best_at_random(z: Array, target: Array) -> Array:
+    """The one of some random directions, (d,), along which waves explain most of a target, (n,)."""
+    options, rng = in_force.get(), np.random.default_rng(0)
+    some = rng.permutation(len(z))[:DIRECTION_ROWS]
+    ways = rng.standard_normal((z.shape[1], options.index_starts))
+    ways /= np.linalg.norm(ways, axis=0)
+    waves = wave_table(len(some), options.index_waves)[0][1::2]
+    told = waves.T @ target[some][np.argsort(z[some] @ ways, axis=0)]
+    return ways[:, np.argmax(np.square(told).sum(axis=0))]
 
 
 @lru_cache(maxsize=4)

@@ -222,15 +222,7 @@ class BaggedTrees(Fields):
             values: Columns of numbers, (n, d).
             targets: Shape (n, k).
         """
-        options, n = in_force.get(), len(values)
-        model = RandomForestRegressor(
-            options.bagged_trees,
-            min_samples_leaf=max(1, options.rows_a_function // 2),
-            max_features=options.bagged_columns,
-            max_samples=min(n, BAGGED_ROWS),
-            random_state=0,
-        ).fit(values, targets if targets.shape[1] > 1 else targets[:, 0])
-        trees = [one.tree_ for one in model.estimators_]
+        trees = [one.tree_ for one in _bagged(values, targets).estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees)])
         left, right = (
             np.concatenate([getattr(tree, side) + root for tree, root in zip(trees, roots, strict=False)])
@@ -256,6 +248,35 @@ class BaggedTrees(Fields):
         for leaves in self.trees.walked(inputs.numpy()):
             result += said[torch.from_numpy(leaves.astype(np.int64))]
         return result
+
+
+def _bagged(values: Array, targets: Array) -> RandomForestRegressor:
+    options = in_force.get()
+    return RandomForestRegressor(
+        options.bagged_trees,
+        min_samples_leaf=max(1, options.rows_a_function // 2),
+        max_features=options.bagged_columns,
+        max_samples=min(len(values), BAGGED_ROWS),
+        random_state=0,
+    ).fit(values, targets if targets.shape[1] > 1 else targets[:, 0])
+
+
+def out_of_bag(values: Array, targets: Array) -> Array:
+    """What deep trees that have not seen a row say of its targets, (n, k); 0 where all have seen it.
+
+    Args:
+        values: Columns of numbers, (n, d).
+        targets: Shape (n, k).
+    """
+    model, inputs = _bagged(values, targets), values.astype(np.float32)
+    said, count = np.zeros(targets.shape), np.zeros(len(values))
+    for tree, rows in zip(model.estimators_, model.estimators_samples_, strict=True):
+        others = np.ones(len(values), dtype=bool)
+        others[rows] = False
+        if others.any():
+            said[others] += tree.tree_.predict(inputs[others]).reshape(-1, targets.shape[1])
+            count += others
+    return said / np.maximum(count, 1)[:, None]
 
 
 MOST_POINTS = 1000  # of a curve, means of as many groups of neighbours along the index: bounds time
