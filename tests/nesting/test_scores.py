@@ -190,6 +190,18 @@ def test_second_derivatives_pass_the_finite_difference_check(unbiased, device):
     torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_second_derivatives_where_one_side_is_fixed_and_rows_are_every_other(device):
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        f, g = torch.randn((2, 20, 3), generator=torch.Generator().manual_seed(0)).to(device, dtype)
+        f.requires_grad_()
+        (slope,) = torch.autograd.grad(h_score(f[::2], g[::2]), f, create_graph=True)
+        found.append(torch.autograd.grad(slope.square().sum(), f)[0].double())
+    assert found[1].norm() > 0
+    torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-6)
+
+
 def test_a_validation_step_first_does_not_spoil_training():
     f, nesting = torch.randn(8, 3, requires_grad=True), Nesting([1, 1, 1], [1.0, 0.25, 0.125])
     for mode in ("joint", "sequential"):

@@ -239,12 +239,11 @@ class FusedScore(torch.autograd.Function):
 
         Args:
             ctx: What gradients need.
-            f: Features of x, (n, k).
-            g: Features of y, (n, k).
+            f: Features of x, (n, k), contiguous.
+            g: Features of y, (n, k), contiguous.
             how: Which score.
             plain: The same one, differentiable any number of times.
         """
-        f, g = f.contiguous(), g.contiguous()
         score, *kept = _forward(f, g, how)
         ctx.save_for_backward(f, g, *kept)
         ctx.how, ctx.plain = how, plain
@@ -253,11 +252,12 @@ class FusedScore(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, wanted: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """Gradients of f and g."""
-        if torch.is_grad_enabled():
-            f, g, *_ = ctx.saved_tensors
-            df, dg = torch.autograd.grad(ctx.plain(f, g), (f, g), wanted, create_graph=True)
-        else:
-            df, dg = _backward(wanted, ctx.saved_tensors, ctx.how)
+        if not torch.is_grad_enabled():
+            return *_backward(wanted, ctx.saved_tensors, ctx.how), None, None
+        sides = ctx.saved_tensors[:2]
+        varied = [z for z in sides if z.requires_grad]
+        slopes = iter(torch.autograd.grad(ctx.plain(*sides), varied, wanted, create_graph=True))
+        df, dg = (next(slopes) if z.requires_grad else None for z in sides)
         return df, dg, None, None
 
 

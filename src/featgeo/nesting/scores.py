@@ -97,7 +97,8 @@ def _score(
     fused = _kernels() if f.is_cuda and not torch.compiler.is_compiling() else None
     with _full_precision(f.device):
         if fused is not None and fused.serves(f, g) and _has_memory(f) and _has_memory(g):
-            return fused.FusedScore.apply(f, g, fused.How(*_vectors(levels, f.device), unbiased, is_joint), score)
+            how = fused.How(*_vectors(levels, f.device), unbiased, is_joint)
+            return fused.FusedScore.apply(f.contiguous(), g.contiguous(), how, score)
         return _finite(score(f, g))
 
 
@@ -241,8 +242,7 @@ def _new_weights(levels: Nesting | _OneLevel, dtype: torch.dtype, device: torch.
     """W, (k, k); the weight of each level, (l,); and for a, b that of the level that adds a, 0 where b comes later."""
     with torch.inference_mode(False):  # they are kept, and may be met first in validation, then in training
         level = torch.tensor(levels.weights, dtype=torch.float64)
-        level_of = torch.tensor([i for i, dim in enumerate(levels.dims) for _ in range(dim)])
-        first, second = level_of[:, None], level_of
+        first, second = _level_of(levels)[:, None], _level_of(levels)
         pair = level.flip(0).cumsum(0).flip(0)[torch.maximum(first, second)]
         owned = torch.where(first >= second, level[first], 0.0)
         return tuple(w.to(device, dtype) for w in (pair, level, owned))
@@ -251,12 +251,17 @@ def _new_weights(levels: Nesting | _OneLevel, dtype: torch.dtype, device: torch.
 _kept_weights = lru_cache(maxsize=32)(_new_weights)
 
 
+def _level_of(levels: Nesting | _OneLevel) -> torch.Tensor:
+    """Index of the level that adds each dimension, (k,)."""
+    return torch.tensor([i for i, dim in enumerate(levels.dims) for _ in range(dim)])
+
+
 @lru_cache(maxsize=32)
 def _vectors(levels: Nesting | _OneLevel, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """What `FusedScore` takes for weights and levels."""
     pair, _, owned = _new_weights(levels, torch.float32, torch.device("cpu"))
     with torch.inference_mode(False):
-        level_of = torch.tensor([i for i, dim in enumerate(levels.dims) for _ in range(dim)], dtype=torch.int32)
+        level_of = _level_of(levels).int()
         is_last = level_of.diff(append=level_of[-1:] + 1) > 0
         own = owned.diagonal()
         return torch.stack([pair.diagonal(), own, own * is_last]).to(device), level_of.to(device)
