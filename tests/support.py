@@ -12,11 +12,20 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
+from featgeo.assembly.links import Support
 from featgeo.features.space import Wrapped
 from featgeo.geometry.spans import LevelChoice, SpanModes, SpanProblem
 from featgeo.paper import cosine
 
 SEEDS = (0, 1, 2)
+
+
+def support_of_numbers(values: np.ndarray, features: Callable[[np.ndarray], np.ndarray]) -> Support:
+    """Neighbourhoods of numbers in any order, with features by positions among them."""
+    order = np.argsort(values)
+    return Support.of_numbers(values[order], lambda at: features(order[at]))
+
+
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy.stats import kstest
+from support import support_of_numbers
 
 import featgeo as fg
 from featgeo import Conditional
@@ -51,7 +52,7 @@ def _numbers(n: int, seed: int, atom: float) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("atom", [0.0, 0.4])
 def test_frequencies_are_true_on_new_rows(atom):
     y, f = _numbers(4000, 0, atom)
-    support = Support.of_numbers(y, lambda index: np.sign(y[index])[:, None])
+    support = support_of_numbers(y, lambda index: np.sign(y[index])[:, None])
     calibration = Calibration.fit(support, f, y)
     new, new_f = _numbers(4000, 1, atom)
     share = np.random.default_rng(7).random(4000)
@@ -64,7 +65,7 @@ def test_frequencies_are_true_on_new_rows(atom):
 
 def test_quantiles_probabilities_and_means_are_of_one_distribution():
     y, f = _numbers(3000, 0, 0.3)
-    support = Support.of_numbers(y, lambda index: np.sign(y[index])[:, None])
+    support = support_of_numbers(y, lambda index: np.sign(y[index])[:, None])
     calibration = Calibration.fit(support, f, y)
     given = Conditional(support, f[:5], None, calibration.link, calibration.recalibration)
     ends = support.ends[:, 1]
@@ -87,7 +88,7 @@ def test_maps_go_there_and_back():
 
 
 def test_few_rows_and_vectors_keep_the_formula():
-    support = Support.of_numbers(np.arange(100.0), lambda index: index[:, None] * 1.0)
+    support = support_of_numbers(np.arange(100.0), lambda index: index[:, None] * 1.0)
     few = Calibration.fit(support, np.zeros((49, 1)), np.arange(49.0))
     vectors = Support("rows", np.zeros((3, 2)), np.full(3, 1 / 3), np.zeros((3, 1)))
     for found in (few, Calibration.fit(vectors, np.zeros((200, 1)), np.zeros(200, dtype=int))):

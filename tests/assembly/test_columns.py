@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from support import support_of_numbers
 
 import featgeo as fg
 from featgeo.assembly.links import Support
@@ -70,7 +71,7 @@ def test_another_prior_holds_for_the_columns():
 
 def test_columns_that_are_known_better_are_drawn_as_they_come_together():
     values, given = _many()
-    own = [Support.of_numbers(np.exp(column), lambda some: np.zeros((len(some), 1))) for column in values.T]
+    own = [support_of_numbers(np.exp(column), lambda some: np.zeros((len(some), 1))) for column in values.T]
     levels = (rng.permutation(400) + 0.5) / 400
     columns = [fg.Conditional(support, np.zeros((3, 1))) for support in own]
     better = given.with_columns(columns, np.column_stack([levels, 1 - levels]))  # one is large where the other is small

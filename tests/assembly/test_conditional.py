@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import optimize
-from support import SEEDS, random_counts
+from support import SEEDS, random_counts, support_of_numbers
 
 from featgeo import Conditional, FiniteJoint
 from featgeo.assembly.calibration import calibrated_link
@@ -93,7 +93,7 @@ def test_negative_mass_is_reported():
 
 def _continuous() -> Conditional:
     values = np.random.default_rng(0).standard_normal(5000)
-    support = Support.of_numbers(values, lambda i: np.stack([values[i], values[i] ** 2 - 1], axis=1))
+    support = support_of_numbers(values, lambda i: np.stack([values[i], values[i] ** 2 - 1], axis=1))
     return Conditional(support, np.array([[0.0, 0.0], [0.4, 0.1], [-0.3, 0.2]]))
 
 
@@ -110,7 +110,7 @@ def test_quantiles_invert_the_distribution_function():
 
 def test_prior_mean_stays_what_it_is_where_nothing_is_known():
     values = np.random.default_rng(1).standard_normal(50_000)
-    support = Support.of_numbers(values, lambda i: values[i, None])
+    support = support_of_numbers(values, lambda i: values[i, None])
     assert support.m <= 1000
     assert Conditional(support, np.zeros((1, 1))).mean()[0] == pytest.approx(values.mean(), abs=1e-3)
     assert Conditional(support, np.zeros((1, 1))).quantile(0.9)[0] == pytest.approx(np.quantile(values, 0.9), abs=5e-3)
@@ -170,7 +170,7 @@ def test_calibration_keeps_the_theory_where_it_is_right():
 def test_recalibration_makes_frequencies_true():
     rng = np.random.default_rng(0)
     prior = rng.standard_normal(20_000)
-    support = Support.of_numbers(prior, lambda i: prior[i, None])
+    support = support_of_numbers(prior, lambda i: prior[i, None])
     too_narrow = 0.5 * rng.standard_normal(5000)  # values of Y less spread than the prior says
     before = Conditional(support, np.zeros((5000, 1)))
     fitted = Recalibration.fit(before.pit(too_narrow))
@@ -182,7 +182,7 @@ def test_recalibration_makes_frequencies_true():
 
 def test_the_mean_of_a_heavy_tailed_prior_is_exact():
     values = np.exp(2.5 * np.random.default_rng(0).standard_normal(100_000))
-    support = Support.of_numbers(values, lambda i: np.log(values[i])[:, None])
+    support = support_of_numbers(values, lambda i: np.log(values[i])[:, None])
     assert support.values @ support.mass == pytest.approx(values.mean(), rel=1e-12)
 
 

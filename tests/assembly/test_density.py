@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from support import support_of_numbers
 
 import featgeo as fg
 from featgeo.assembly.calibration import Calibration
@@ -18,7 +19,7 @@ def _values(seed: int = 0, zeros: bool = False) -> np.ndarray:
 
 def _conditional(zeros: bool = False, **options) -> fg.Conditional:
     values = _values(zeros=zeros)
-    support = Support.of_numbers(values, lambda i: np.stack([values[i], values[i] ** 2 - 1], axis=1))
+    support = support_of_numbers(values, lambda i: np.stack([values[i], values[i] ** 2 - 1], axis=1))
     return fg.Conditional(support, np.array([[0.0, 0.0], [0.4, 0.1], [-0.3, 0.2]]), **options)
 
 
@@ -118,7 +119,7 @@ def test_vectors_have_deviations_but_no_density():
 def test_numbers_of_any_size_have_densities():
     for size in (2.0**-900, 2.0**1000):
         values = _values() * size
-        support = Support.of_numbers(values, lambda i: np.zeros((len(i), 1)))
+        support = support_of_numbers(values, lambda i: np.zeros((len(i), 1)))
         given = fg.Conditional(support, np.zeros((1, 1)))
         same = _conditional()
         np.testing.assert_allclose(given.logpdf(0.3 * size) + np.log(size), same.logpdf(0.3)[:1], rtol=1e-6)
@@ -129,7 +130,7 @@ def test_numbers_of_any_size_have_densities():
 
 def test_a_value_takes_no_part_in_judging_itself():
     values = np.sort(np.random.default_rng(1).standard_normal(60))  # each a neighbourhood
-    support = Support.of_numbers(values, lambda i: np.zeros((len(i), 1)))
+    support = support_of_numbers(values, lambda i: np.zeros((len(i), 1)))
     kernels = Kernels.of(support, 0.05, 1.0)
     (without,) = kernels.without_own(values, support, np.broadcast_to(support.mass, (60, 60)))
     near = np.abs(values[:, None] - values) <= kernels.widths  # without the value curves reach over 5 rows and not 6
@@ -140,7 +141,7 @@ def test_a_value_takes_no_part_in_judging_itself():
 
 def test_held_out_rows_choose_the_smoothing():
     values = np.random.default_rng(2).standard_normal(2000)
-    support = Support.of_numbers(values, lambda i: np.zeros((len(i), 1)))
+    support = support_of_numbers(values, lambda i: np.zeros((len(i), 1)))
     prior = np.broadcast_to(support.mass, (2000, support.m))
     chosen = smoothed(prior, values, support, 1.0)
     fresh = np.random.default_rng(3).standard_normal(4000)[:, None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import norm
+from support import support_of_numbers
 
 from featgeo.assembly.calibration import Calibration, _least_mean_square, mixed_link
 from featgeo.assembly.conditional import Conditional
@@ -20,7 +21,7 @@ def law(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def support_of(y: np.ndarray) -> Support:
-    return Support.of_numbers(y, lambda at: np.zeros((len(at), 2)))
+    return support_of_numbers(y, lambda at: np.zeros((len(at), 2)))
 
 
 @pytest.mark.parametrize("by_rank", [False, True])
@@ -59,7 +60,7 @@ def test_held_out_rows_prefer_the_formula_where_it_is_the_law() -> None:
     rng = np.random.default_rng(5)
     x, y = rng.uniform(-1, 1, (2, 4 * N))
     x, y = np.stack([x, y])[:, rng.random(4 * N) * 2 < 1 + x * y]  # p(y|x) = (1 + x y) / 2
-    support = Support.of_numbers(y, lambda at: np.sqrt(3) * y[at, None])
+    support = support_of_numbers(y, lambda at: np.sqrt(3) * y[at, None])
     link = mixed_link(x[:, None] / np.sqrt(3), y, support)
     shares = link.shares if isinstance(link, MixedLink) else np.ones(1)
     assert isinstance(link.links[0] if isinstance(link, MixedLink) else link, LinearLink)
@@ -68,7 +69,7 @@ def test_held_out_rows_prefer_the_formula_where_it_is_the_law() -> None:
 
 def test_held_out_rows_prefer_a_mean_and_a_spread_where_modes_are_too_few() -> None:
     bell = np.random.default_rng(6).multivariate_normal([0, 0], [[1, 0.98], [0.98, 1]], N)
-    support = Support.of_numbers(bell[:, 1], lambda at: bell[at, 1:])
+    support = support_of_numbers(bell[:, 1], lambda at: bell[at, 1:])
     calibration = Calibration.fit(support, 0.98 * bell[:, :1], bell[:, 1])
     near = bell[np.abs(bell[:, 0]) < 2][:200, :1]
     given, plain = calibration.given(support, 0.98 * near), Conditional(support, 0.98 * near)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import support_of_numbers
 
 from featgeo import Conditional
 from featgeo.assembly import links as room
@@ -12,7 +13,7 @@ from featgeo.assembly.links import MAX_NUMBERS, Support
 
 def of(values: np.ndarray) -> tuple[Support, Conditional]:
     """The support of some numbers, and the distribution that says nothing of x."""
-    support = Support.of_numbers(values, lambda index: values[index, None] / np.abs(values).max())
+    support = support_of_numbers(values, lambda index: values[index, None] / np.abs(values).max())
     return support, Conditional(support, np.zeros((1, 1)))
 
 
@@ -79,7 +80,7 @@ def test_means_are_exact_and_the_ends_are_those_of_the_numbers(n):
 
 def test_g_is_the_mean_over_each_neighbourhood(monkeypatch):
     monkeypatch.setattr(room, "MAX_NUMBERS", 4)
-    support = Support.of_numbers(np.arange(80.0), lambda index: index[:, None].astype(float))
+    support = support_of_numbers(np.arange(80.0), lambda index: index[:, None].astype(float))
     wide = support.mass > 0.2
     np.testing.assert_allclose((support.g[:, 0] + 39.5)[wide], support.values[wide], atol=1.0)
     assert support.mass @ support.g[:, 0] == pytest.approx(0, abs=1e-12)
@@ -98,7 +99,7 @@ def test_numbers_of_any_size_are_the_same_but_for_their_scale(scale):
 def test_the_most_probable_number_is_where_the_density_is_highest():
     """The ratio is largest at the end, the density where many numbers lie: mle takes the first, map the second."""
     values = np.random.default_rng(0).standard_normal(40_000)
-    support = Support.of_numbers(values, lambda index: values[index, None])
+    support = support_of_numbers(values, lambda index: values[index, None])
     given = Conditional(support, np.array([[0.5]]))  # proportional to phi(y) (1 + y / 2): its mode solves y (2 + y) = 1
     assert given.map()[0] == pytest.approx(np.sqrt(2) - 1, abs=0.15)
     assert given.mle()[0] == pytest.approx(values.max(), rel=0.05)
@@ -113,7 +114,7 @@ def test_the_unit_is_a_power_of_two_near_the_largest_size(values, unit):
 
 def test_the_distribution_function_rises_evenly_through_the_topmost_neighbourhood():
     values = np.sort(np.random.default_rng(0).standard_normal(5 * MAX_NUMBERS))
-    support = Support.of_numbers(values, lambda rows: np.zeros((len(rows), 0)))
+    support = support_of_numbers(values, lambda rows: np.zeros((len(rows), 0)))
     low, high = support.ends[-1]
     assert high > low
     shares = np.array([0.0, 0.25, 0.5, 1.0])

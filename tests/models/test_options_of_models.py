@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import support_of_numbers
 
 import featgeo as fg
 from featgeo.assembly.calibration import Calibration, losses
@@ -31,7 +32,7 @@ def test_atoms_and_tails_of_numbers():
     values = np.concatenate([RNG.standard_normal(400), np.zeros(200)])
 
     def of_values() -> Support:
-        return Support.of_numbers(values, lambda index: values[index, None])
+        return support_of_numbers(values, lambda index: values[index, None])
 
     assert (np.diff(of_values().ends, axis=1) == 0).sum() == 1
     with fg.options(atom_rows=1000):

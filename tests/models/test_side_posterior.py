@@ -7,6 +7,7 @@ import pytest
 from scipy.special import ndtr
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from support import support_of_numbers
 
 from featgeo import Conditional, ConditionalDecomposition, load
 from featgeo.assembly.calibration import spread
@@ -206,6 +207,6 @@ def test_residuals_of_a_regressor_are_as_many_steps_of_equal_height():
     """P(y <= t | s) rises from 1 / 2r at the lowest of r residuals to 1 - 1 / 2r at the highest."""
     s = Variable.seen(np.zeros((1, 1)), "S").rows(np.zeros((1, 1)))
     model = WithResiduals(DummyRegressor().fit([[0.0]], [10.0]), np.array([-2.0, 0.0, 1.0, 3.0]))
-    support = Support.of_numbers(np.array([7.0, 9.0, 11.0, 15.0]), lambda rows: np.zeros((len(rows), 0)))
+    support = support_of_numbers(np.array([7.0, 9.0, 11.0, 15.0]), lambda rows: np.zeros((len(rows), 0)))
     mass = model.mass(s, support)[0]  # edges at 8, 10 and 13
     np.testing.assert_allclose(np.cumsum(mass), [1 / 8, 3 / 8, 7 / 8, 1])

@@ -43,6 +43,7 @@ from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
 from featgeo.tuning import in_force, under
+from featgeo.watch import bounded_threads
 
 CELLS = 4_000_000  # probabilities that a link is judged by, at most, for time: a row has one for each label
 FEWEST_JUDGING = 200  # rows that are always afforded, however many labels there are: bounds time
@@ -93,6 +94,11 @@ class Calibration:
             happened: What Y was there, (n,): for continuous numbers itself, else its position in the support.
             link: The one to keep; of labels the best when None.
         """
+        with bounded_threads():  # few rows judge
+            return cls._fit(support, f, happened, link)
+
+    @classmethod
+    def _fit(cls, support: Support, f: Array, happened: np.ndarray, link: Link | None) -> Calibration:
         enough, plain = (
             len(f) >= in_force.get().calibrating_rows and support.kind != "rows",
             LinearLink() if link is None else link,

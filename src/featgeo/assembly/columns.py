@@ -39,7 +39,7 @@ class Gathered:
         order = np.argsort(place, kind="stable")
         is_number = values.dtype.kind in "iuf"
         if is_number and len(distinct) > in_force.get().finite_values:  # such rows are a sample, all of one mass
-            support = Support.of_numbers(values.astype(np.float64), lambda some: np.empty((len(some), 0)), order)
+            support = Support.of_numbers(values[order].astype(np.float64), lambda some: np.empty((len(some), 0)))
             return cls(support, order, _starts(np.rint(support.mass * len(values))))
         mass: Array = np.bincount(place, rows.mass).astype(np.float64)
         support = Support("numbers" if is_number else "labels", distinct, mass, np.empty((len(mass), 0)))

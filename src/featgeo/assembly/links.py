@@ -87,18 +87,14 @@ class Support:
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of_numbers(
-        cls, values: Array, features: Callable[[np.ndarray], Array], order: np.ndarray | None = None
-    ) -> Support:
+    def of_numbers(cls, ordered: Array, features: Callable[[np.ndarray], Array]) -> Support:
         """Gather numbers into neighbourhoods.
 
         Args:
-            values: The numbers, (n,).
+            ordered: The numbers, from the smallest to the largest, (n,).
             features: From positions among them, (m,), to g there, (m, k).
-            order: Their positions from the smallest to the largest, (n,), where it is known.
         """
-        order = np.argsort(values) if order is None else order
-        ordered, n = values[order], len(values)
+        n = len(ordered)
         first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
         counts, few = np.diff(first, append=n), len(first) <= MAX_NUMBERS
         often = counts > in_force.get().atom_rows * (np.median(counts) if few else n / MAX_NUMBERS)
@@ -108,11 +104,11 @@ class Support:
         starts = starts[starts < n]
         sizes = np.diff([*starts, n])
         lowest, highest = ordered[starts], ordered[starts + sizes - 1]
-        unit = unit_of(values)
+        unit = unit_of(ordered[[0, -1]])
         means = np.where(lowest == highest, lowest, np.add.reduceat(ordered / unit, starts) / sizes * unit)
         # A few rows of each neighbourhood tell the mean of g over it.
         some = starts[:, None] + (np.linspace(0.1, 0.9, EVALUATED_EACH) * sizes[:, None]).astype(int)
-        g = features(order[some.ravel()]).reshape(len(starts), EVALUATED_EACH, -1).mean(axis=1)
+        g = features(some.ravel()).reshape(len(starts), EVALUATED_EACH, -1).mean(axis=1)
         atoms = (lowest == highest) & np.isin(lowest, ordered[first[often]])
         g -= np.average(g, axis=0, weights=sizes)
         return cls("numbers", means, sizes / n, g, _ends(lowest, highest, atoms), n)

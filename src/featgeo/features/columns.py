@@ -67,7 +67,23 @@ def missing_in(values: np.ndarray) -> np.ndarray:
     """Which values of an array stand for nothing, (n,)."""
     if values.dtype.kind == "O":
         return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
+    if values.dtype.kind == "f" and not math.isnan(_extremes(values)[1]):
+        return np.zeros(values.shape, dtype=bool)
     return np.asarray(values != values)
+
+
+def _extremes(numbers: Array) -> tuple[float, float]:
+    """The least and the largest of some numbers and 0; both NaN where one is missing."""
+    if numbers.size and numbers.dtype in (np.float32, np.float64) and _suits_torch(numbers):
+        low, high = torch.from_numpy(numbers).aminmax()  # by all threads
+        return min(float(low), 0.0), max(float(high), 0.0)
+    return float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0))
+
+
+def _suits_torch(array: np.ndarray) -> bool:
+    """Whether torch takes an array as it is."""
+    forwards = all(step >= 0 and step % array.itemsize == 0 for step in array.strides)
+    return forwards and array.flags.writeable and array.dtype.isnative
 
 
 def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
@@ -94,7 +110,8 @@ def units_of(values: np.ndarray, what: str) -> tuple[int, int]:
 
 def finite_size(numbers: Array, what: str) -> float:
     """The size of the largest number, where all are finite; NaN, which stands for a missing one, where there is any."""
-    size = float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
+    low, high = _extremes(numbers)
+    size = max(high, -low)
     if not math.isfinite(size) and np.isinf(numbers).any():
         raise ValueError(
             f"{what} holds infinite values (inf), or numbers beyond 1e308. Replace them by NaN where they mean "
@@ -264,10 +281,16 @@ def _as_array(array: Any, name: str) -> np.ndarray:
 
 def _together(column: np.ndarray) -> np.ndarray:
     """The same with its numbers beside each other in memory: they are read several times."""
-    plain_step = column.strides[0] > 0 and column.strides[0] % column.itemsize == 0
-    if not plain_step or not column.flags.writeable or column.dtype not in (np.float64, np.float32, np.int64):
-        return column  # torch takes no others
+    if column.dtype not in (np.float64, np.float32, np.int64) or not _suits_torch(column):
+        return column
     return torch.from_numpy(column).contiguous().numpy()  # by all threads
+
+
+def beside_each_other(columns: list[Array]) -> Array:
+    """Columns of numbers, (n,) each, as those of a table, (n, p), that lie together in memory."""
+    if not all(column.dtype == np.float64 and _suits_torch(column) for column in columns):
+        return np.stack(columns).T
+    return torch.stack([torch.from_numpy(column) for column in columns]).numpy().T  # by all threads
 
 
 def check_kind(values: Any, name: str) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from featgeo.features.devices import moved, on_host, rows_at_once
 from featgeo.geometry.validation import Array
 
 # Wichura's rational approximations of the normal quantile function (algorithm AS 241, 1988), numerator and denominator,
@@ -151,7 +152,6 @@ def _ratio(coefficients: tuple[tuple[float, ...], ...], x: Tensor) -> Tensor:
 
 
 ROWS_AT_ONCE = 8192  # bounds memory: a space may have many more features than are wanted of it
-GPU_ROWS_AT_ONCE = 2**18  # the same on a GPU, which takes as long for fewer
 
 
 class Fields(nn.Module):
@@ -208,7 +208,8 @@ class Space(Fields):
     def features(self, rows: Any) -> Tensor:
         """Values of the features that span it, (n, d), on the device of the space."""
         device, n = self.device, len(rows)
-        size = GPU_ROWS_AT_ONCE if device.type != "cpu" else ROWS_AT_ONCE if self.in_chunks else n
+        rows = moved(rows, device)
+        size = rows_at_once(device) if device.type != "cpu" else ROWS_AT_ONCE if self.in_chunks else n
         chunks = [rows] if n <= size else [rows.take(slice(at, at + size)) for at in range(0, n, size)]
         with torch.no_grad():
             values = [self.forward(part.on(device)) for part in chunks]
@@ -216,7 +217,7 @@ class Space(Fields):
 
     def __call__(self, rows: Any) -> Array:
         """Values of the features that span it, (n, d)."""
-        return self.features(rows).cpu().numpy()
+        return on_host(self.features(rows))
 
 
 class Wrapped(Space):

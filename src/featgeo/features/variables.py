@@ -36,6 +36,7 @@ from sklearn.utils import _safe_indexing
 from featgeo.features.columns import (
     Column,
     as_tensor,
+    beside_each_other,
     codes_of,
     column_of,
     columns_of,
@@ -186,7 +187,7 @@ class Variable:
                 numbers += numbers_of(column, raw[column.name], self.name)
         n = len(raw[read[0]].values)
         return Table(
-            np.stack(numbers).T if numbers else np.empty((n, 0)),
+            beside_each_other(numbers) if numbers else np.empty((n, 0)),
             np.stack(codes).T if codes else np.empty((n, 0), dtype=np.int64),
         )
 
@@ -266,9 +267,9 @@ class Rows:
         (column,) = self.variable.columns
         return column.as_came(self.table.numbers[:, 0])
 
-    def tables(self) -> tuple[Array, Array] | None:
-        """Numbers and codes of labels; None for images and sequences."""
-        return None if self.variable.is_tensor else (self.table.numbers, self.table.codes)
+    def tables(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Numbers and codes of labels on the device; None for images and sequences."""
+        return None if self.variable.is_tensor else (self.numbers, self.codes)
 
     def of(self, *names: str) -> Rows:
         """A single variable is all that there is on its side; see `Parts.of`."""
@@ -293,6 +294,8 @@ class Rows:
         part = Rows(self.variable, raw, self.device)
         if "tensor" in self.__dict__:
             part.__dict__["tensor"] = taken(self.tensor, index)
+        if isinstance(index, slice) and self.device.type != "cpu" and not self.variable.is_tensor:  # moved once for all
+            part.__dict__.update(numbers=self.numbers[index], codes=self.codes[index])
         return part._read(self.table.take(index)) if "table" in self.__dict__ else part
 
     def on(self, device: torch.device) -> Rows:
@@ -362,13 +365,13 @@ class Parts:
         """How many numbers and labels these rows hold."""
         return sum(rows.cells for rows in self.rows.values())
 
-    def tables(self) -> tuple[Array, Array] | None:
-        """All numbers and all codes of labels side by side; None where there are images or sequences."""
+    def tables(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The same of all variables side by side; None where there are images or sequences."""
         several = [rows.tables() for rows in self.rows.values()]
         if None in several:
             return None
         numbers, codes = zip(*(pair for pair in several if pair is not None), strict=True)
-        return np.hstack(numbers), np.hstack(codes)
+        return torch.hstack(numbers), torch.hstack(codes)
 
     def take(self, index: np.ndarray | slice) -> Parts:
         """Some of the rows."""
@@ -423,8 +426,9 @@ def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None)
     n_groups = n_rows if copies is None else int(copies.max(initial=-1)) + 1
     if n_groups < 2 * n_folds:  # folds of a single distinct row do not vary: equal rows are all that there is
         n_groups, copies = n_rows, None
-    in_turn = np.tile(np.arange(n_folds), -(-n_groups // n_folds))[:n_groups]
-    fold_of_group = np.random.default_rng(seed).permutation(in_turn)
+    each = np.arange(n_folds, dtype=np.min_scalar_type(n_folds))  # small: many rows are dealt sooner
+    in_turn = np.tile(each, -(-n_groups // n_folds))[:n_groups]
+    fold_of_group = np.random.default_rng(seed).permutation(in_turn).astype(np.int64)
     return fold_of_group if copies is None else fold_of_group[copies]
 
 
@@ -526,14 +530,16 @@ def are_within_an_error(best: Array, others: Array) -> np.ndarray:
     return np.asarray(loss.mean(axis=-1) <= error if folds else np.ones(loss.shape[:-1], dtype=bool))
 
 
-def equal_beside(tables: Sequence[Array]) -> np.ndarray | None:
+def equal_beside(tables: Sequence[Any]) -> np.ndarray | None:
     """Positions of rows, (n,), by the first of those that equal them; None where no two are equal.
 
     Args:
-        tables: Numbers and codes of each row, (n, d_i).
+        tables: Numbers and codes of each row, arrays or tensors, (n, d_i).
     """
-    keys = _keys(*tables)
-    ordered = np.sort(keys)  # far sooner than their order
+    on_device = _keys(*tables)
+    keys = on_device.cpu().numpy()
+    # Sorting takes far less time than their order does; on a CPU it is NumPy that sorts soonest.
+    ordered = torch.from_numpy(np.sort(keys)) if on_device.device.type == "cpu" else on_device.sort().values
     if (ordered[1:] != ordered[:-1]).all():
         return None
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
@@ -552,7 +558,7 @@ def copies_of(x: Array, y: Array, codes: np.ndarray | None = None) -> np.ndarray
     if not continuous:
         return np.arange(len(x))
     known = x if codes is None else np.hstack([x, codes])
-    x_key, row_key = _keys(known), _keys(known, y)
+    x_key, row_key = _keys(known).numpy(), _keys(known, y).numpy()
     _, x_place, x_count = np.unique(x_key, return_inverse=True, return_counts=True)
     if len(x_count) == len(x):
         return np.arange(len(x))
@@ -574,8 +580,8 @@ def _is_continuous(column: Array) -> bool:
 
 def _are_determined(numbers: list[Array], codes: np.ndarray, n_distinct: int) -> bool:
     """Whether numbers take hardly a value that the labels of a row do not tell, of labels that different rows share."""
-    n_labels = len(np.unique(_keys(codes)))
-    values = (len(np.unique(_keys(np.column_stack([codes, column])))) for column in numbers)
+    n_labels = len(np.unique(_keys(codes).numpy()))
+    values = (len(np.unique(_keys(codes, column[:, None]).numpy())) for column in numbers)
     return 2 * n_labels < n_distinct and all(n - n_labels < np.sqrt(len(codes)) for n in values)
 
 
@@ -585,17 +591,19 @@ def _log_share(column: Array) -> Array:
     return np.asarray(np.log(counts / len(column))[place])
 
 
-def _keys(*tables: np.ndarray) -> np.ndarray:
+def _keys(*tables: Any) -> torch.Tensor:
     """A number of 64 bits for each row of some tables side by side, (n,).
 
     It is equal for equal rows and else different but for a chance of 2^-64.
     """
-    keys = torch.zeros(len(tables[0]), dtype=torch.int64)
+    keys = torch.zeros(len(tables[0]), dtype=torch.int64, device=getattr(tables[0], "device", None))
     for column in (column for table in tables for column in table.T):
-        number = torch.tensor(column, dtype=torch.float64).add_(0.0)  # no -0
+        is_tensor = isinstance(column, torch.Tensor)
+        copied = column.to(torch.float64, copy=True) if is_tensor else torch.tensor(column, dtype=torch.float64)
+        number = copied.add_(0.0)  # no -0
         bits = number.masked_fill_(number.isnan(), torch.nan).view(torch.int64)  # and one NaN
         keys ^= bits
         keys ^= (keys >> 32).bitwise_and_(2**32 - 1)
         keys *= _MIX
         keys ^= (keys >> 29).bitwise_and_(2**35 - 1)
-    return keys.numpy()
+    return keys

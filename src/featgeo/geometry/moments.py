@@ -257,25 +257,26 @@ def _presence(names: Sequence[str], n_rows: int, present: Mapping[str, Any]) -> 
     return masks
 
 
-def rows_of(features: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
-    """Some of the rows, by positions in order."""
+def rows_of(features: torch.Tensor, rows: Any) -> torch.Tensor:
+    """Some of the rows, by positions in order, an array or a tensor."""
     import torch
 
     if len(rows) == len(features):
         return features
-    return features.index_select(0, torch.from_numpy(rows).to(features.device))  # sooner than indexing
+    return features.index_select(0, torch.as_tensor(rows, device=features.device))  # sooner than indexing
 
 
 def _complete(blocks: Mapping[str, torch.Tensor], weights: Array | None = None) -> Moments:
     """Moments of rows that carry every block: one centred product of all columns together."""
     import torch
 
-    for name, block in blocks.items():
-        check_finite(block, name)
     device = next((block.device for block in blocks.values() if block.device.type != "cpu"), torch.device("cpu"))
     centred = torch.cat([block.to(device) for block in blocks.values()], dim=1)  # a copy
-    row_weights = centred.new_ones(len(centred)) if weights is None else torch.from_numpy(weights).to(device)
-    total, share = float(row_weights.sum()), row_weights / row_weights.sum()
+    if weights is None:
+        total, share = float(len(centred)), centred.new_full((len(centred),), 1 / len(centred))
+    else:
+        row_weights = torch.from_numpy(weights).to(device)
+        total, share = float(row_weights.sum()), row_weights / row_weights.sum()
     mean = share @ centred
     centred -= mean
     correction = share @ centred  # the rounding of the first mean
@@ -283,6 +284,8 @@ def _complete(blocks: Mapping[str, torch.Tensor], weights: Array | None = None) 
     weighted = centred if weights is None else centred * row_weights[:, None]
     means, scatter = torch.stack([mean, correction]).cpu().numpy(), (weighted.T @ centred).cpu().numpy()
     if not (np.isfinite(total) and np.isfinite(scatter).all()):
+        for name, block in blocks.items():
+            check_finite(block, name)
         raise ValueError("The moments are more than a float can hold. Scale the features or the weights down.")
     dims = {name: int(block.shape[1]) for name, block in blocks.items()}
     ends = dict(zip(dims, np.cumsum(list(dims.values())), strict=True))

@@ -19,11 +19,13 @@ from itertools import product
 from typing import Any, cast
 
 import numpy as np
+import torch
 from scipy.optimize import nnls
 
+from featgeo.features.devices import moved, rows_at_once
 from featgeo.features.labels import rows_of_some_labels, told_apart
 from featgeo.features.recipes import MEANS, TABLE, Recipe, is_finite, recipes
-from featgeo.features.space import GPU_ROWS_AT_ONCE, Space
+from featgeo.features.space import Space
 from featgeo.features.spaces import Encoding, SideBySide, SpanFunction, TableSpace, in_reach
 from featgeo.features.trees import OF_ALL, IndexRegressor, MetricRegressor, RegressorSpace, as_matrix, trees
 from featgeo.features.variables import Candidate, Parts, Rows, cross_fitted, is_within_an_error, preferred
@@ -150,9 +152,9 @@ class Bank:
         if isinstance(data, Stream):
             chunks: Iterable[Pairs] = data.chunks()
         else:
-            on_cpu = self.task.plan.device == "cpu"
-            size = len(data) if any(key in self.own for key in keys) else CHUNK_ROWS if on_cpu else GPU_ROWS_AT_ONCE
-            chunks = data.chunks(size)
+            device = torch.device(self.task.plan.device)
+            at_once = CHUNK_ROWS if device.type == "cpu" else rows_at_once(device)
+            chunks = moved(data, device).chunks(len(data) if any(key in self.own for key in keys) else at_once)
         features = ({" ".join(key): self._values(key, chunk) for key in keys} for chunk in chunks)
         more = Folds.from_chunks(features, self.n_folds, self.task.plan.seed, self.fold_of_row)
         self.folds = self.folds.joined(more) if self.folds.parts else more
@@ -164,7 +166,7 @@ class Bank:
         if key in self._kept:
             return self._kept[key]
         values = self.spaces[key].features(self.task.side(key[0], chunk))
-        if chunk is self.task.data and values.numel() <= KEPT_CELLS:
+        if isinstance(self.task.data, Pairs) and len(chunk) == len(self.task.data) and values.numel() <= KEPT_CELLS:
             self._kept[key] = values
         return values
 

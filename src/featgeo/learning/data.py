@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
+import torch
 
 from featgeo.features.columns import UNKNOWN, rows_of, stacked, taken
+from featgeo.features.devices import moved
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Parts, Rows, Variable, copies_of, deal, equal_beside
 from featgeo.geometry.validation import check_same_rows
 
+CPU = torch.device("cpu")
 CHUNK_ROWS = 65_536  # rows at a time: bounds memory
 MOST_LATE_LABELS = 10_000  # rows that are kept beside the first ones: bounds memory
 
@@ -25,6 +28,7 @@ class Pairs:
 
     x: Rows | Parts
     y: Rows | Parts
+    _there: dict[torch.device, Pairs] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         check_same_rows(X=self.x, Y=self.y)
@@ -62,6 +66,14 @@ class Pairs:
         """Some of the rows."""
         return Pairs(self.x.take(index), self.y.take(index))
 
+    def on(self, device: torch.device) -> Pairs:
+        """The same rows on a device; kept, as they are read often."""
+        if device == self.x.device == self.y.device:
+            return self
+        if device not in self._there:
+            self._there[device] = Pairs(self.x.on(device), self.y.on(device))
+        return self._there[device]
+
     def folds(self, n_folds: int, seed: int) -> np.ndarray:
         """A fold for each row, (n,), at random; copies of a row fall into the same one.
 
@@ -70,18 +82,24 @@ class Pairs:
         x, y = self.x.tables(), self.y.tables()
         if x is None or y is None or self._order is None:
             return deal(len(self), n_folds, seed)
-        return deal(len(self), n_folds, seed, copies_of(x[0], np.hstack(y), x[1]))
+        return deal(len(self), n_folds, seed, copies_of(x[0].numpy(), torch.hstack(y).numpy(), x[1].numpy()))
 
-    def in_order(self) -> Pairs:
+    def in_order(self, device: torch.device = CPU) -> Pairs:
         """The same rows, equal ones beside each other: so it does not matter where a row that counts twice comes again.
 
         Images and sequences stay as they came.
+
+        Args:
+            device: Where rows are compared, if they fit there.
         """
-        return self if self._order is None else self.take(self._order)
+        order = moved(self, device)._order
+        return self if order is None else self.take(order)
 
     @cached_property
     def _order(self) -> np.ndarray | None:
         """Positions that put equal rows beside each other, (n,); None where no two are equal."""
+        for there in self._there.values():  # a GPU is sooner
+            return there._order
         x, y = self.x.tables(), self.y.tables()
         return None if x is None or y is None else equal_beside([*x, *y])
 
@@ -120,7 +138,7 @@ class Incomplete:
             if tables is None:
                 return self
             values = np.full((len(self), sum(table.shape[1] for table in tables)), np.nan)
-            values[there] = np.hstack(tables)[self.where[name][there]]
+            values[there] = torch.hstack(tables).numpy()[self.where[name][there]]
             columns.append(values)
         order = equal_beside(columns)
         if order is None:

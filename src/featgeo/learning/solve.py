@@ -18,6 +18,7 @@ from itertools import groupby, product
 from typing import Any
 
 import numpy as np
+import torch
 
 from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.incomplete import FilledIn, span_problem
@@ -174,8 +175,10 @@ class Folds:
             dealt = np.concatenate([known, (start + rng.permutation(n - len(known))) % n_folds])
             start += n
             blocks = {name: as_features(z, name, finite=False) for name, z in features.items()}
+            devices = [z.device for z in blocks.values() if z.device.type != "cpu"]
+            fold_there = torch.from_numpy(dealt).to(devices[0] if devices else "cpu")
             for fold, total in enumerate(totals):
-                index = np.flatnonzero(dealt == fold)
+                index = (fold_there == fold).nonzero()[:, 0]
                 if len(index):
                     total.append(Moments.from_features({name: rows_of(z, index) for name, z in blocks.items()}))
         return cls(tuple(Patterns.merged(total) for total in totals if total))

@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from scipy.stats import t as student
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -27,6 +28,7 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.links import MAX_ROWS, LinearLink, Support
 from featgeo.card import Card
 from featgeo.features.columns import UNKNOWN
+from featgeo.features.devices import in_order, on_host
 from featgeo.features.recipes import is_finite
 from featgeo.features.spaces import FeatureFunction, check_not_constant
 from featgeo.features.variables import Parts, Rows, Variable, distinct, symbol_keys
@@ -59,8 +61,9 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     kind = kinds.get(variable.columns[0].kind, "rows") if len(variable.columns) == 1 else "rows"
     names = variable.came or tuple(column.name for column in variable.columns) if kind == "rows" else ()
     if kind == "numbers" and not (is_finite(rows) if finite is None else finite):
-        order = None if rows.device.type == "cpu" else rows.numbers[:, 0].argsort().cpu().numpy()  # a GPU sorts sooner
-        return Support.of_numbers(rows.single_numbers, lambda positions: g(rows.take(positions)), order)
+        numbers, order = in_order(rows.numbers[:, 0])
+        ordered = variable.columns[0].as_came(on_host(numbers))
+        return Support.of_numbers(ordered, lambda at: g(rows.take(order[torch.from_numpy(at)].cpu().numpy())))
     if kind != "rows" or (not variable.is_tensor and is_finite(rows)):
         first, _, counts = distinct(symbol_keys(rows.table))
         kept = rows.take(first)

@@ -17,6 +17,7 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import Link, Recalibration, Support
 from featgeo.features.columns import counted, shape_of
+from featgeo.features.devices import moved
 from featgeo.features.given import given_recipe
 from featgeo.features.variables import Parts, Rows, Variable
 from featgeo.geometry.validation import Array, check_choice, check_flag, check_same_rows, seed_of
@@ -124,12 +125,13 @@ class ModalDecomposition(TransformerMixin, Decomposition):
                 "columns of X."
             )
         X, y, Z = counted(sample_weight, X=X, Y=y, Z=Z)
-        seed, data = plan.seed, self._stream(X) if y is None else self._pairs(X, y, Z)
+        seed, device = plan.seed, torch.device(plan.device)
+        data = self._stream(X) if y is None else self._pairs(X, y, Z).in_order(device)
         head = data.head if isinstance(data, Stream) else data
         head.check_y()
         check_varying(X=head.x.of("x"), Y=head.y.of("y"))
         self.learned_ = self._upwards(learn(data, self._setting(), plan), head.y.of("y"))
-        self.support_ = self._support(head.y.of("y").on(torch.device(plan.device)), seed)
+        self.support_ = self._support(moved(head, device).y.of("y"), seed)
         self._calibrate(head.y.of("y"))
         self.told_x_, self.told_y_, self.information_ = head.x.of("x"), head.y.of("y"), self._by_counts(head)
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
@@ -337,7 +339,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     def _calibrated(self, rows: Any, prior: Any) -> Conditional:
         """The calibrated distributions of rows, by the model's own modes and what is told of Y itself."""
         mean, main = self.learned_.mean, self._main
-        f = main.f(rows) * main.sigma if mean is None else mean.beside(main.f)(rows) * np.append(1.0, main.sigma)
+        f = main.f(rows) if mean is None else mean.beside(main.f)(rows)
+        f *= main.sigma if mean is None else np.append(1.0, main.sigma)  # in place, as there may be many rows
         return self.calibration_.given(self._read_support, f, prior)
 
     def leakage(self, X: Any, Z: Any = None, about: Any = None) -> Leakage:
@@ -402,7 +405,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         values = self._seen_y(y)
         if Z is not None:
             self.z_variable_ = Variable.seen(Z, "Z")
-        return Pairs(self._x_side(X, Z), self.y_variable_.rows(values)).in_order()
+        return Pairs(self._x_side(X, Z), self.y_variable_.rows(values))
 
     def _setting(self) -> Setting:
         with_z = hasattr(self, "z_variable_")
