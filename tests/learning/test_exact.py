@@ -37,7 +37,7 @@ def learned(sample):
     x, y, fold_of_row = sample
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "deal", lambda *_, **__: fold_of_row)
-        patch.setattr(Pairs, "in_order", lambda self: self)
+        patch.setattr(Pairs, "in_order", lambda self, *_: self)
         return ModalDecomposition(3, solver="exact", random_state=0).fit(x, y).learned_
 
 

@@ -19,7 +19,7 @@ def table() -> tuple[np.ndarray, np.ndarray, ModalDecomposition]:
     joint = rng.dirichlet(np.ones(20)).reshape(5, 4)
     x, y = np.divmod(rng.choice(20, 1500, p=joint.ravel()), 4)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pairs, "in_order", lambda self: self)  # rows stay where they are, for the test to find them
+        patch.setattr(Pairs, "in_order", lambda self, *_: self)  # rows stay where they are, for the test to find them
         return x, y, ModalDecomposition(3, random_state=0).fit(x, y)
 
 

@@ -461,18 +461,21 @@ def jumps_of(terms: Known, lines: Known, along: Sequence[Known], target: Array) 
     fewest = max(1, in_force.get().ample_count)  # on either side of a jump: means of fewer are not nearly normal
     weight[: fewest - 1] = weight[n - fewest :] = 0
     orders = np.array([np.argsort(one.values) for one in along])
+    ordered = [one.values[order] for one, order in zip(along, orders, strict=True)]
+    edges = np.array([np.where(np.isnan(at[1:]), at[:-1], (at[:-1] + at[1:]) / 2) for at in ordered])
+    weights = np.where(np.isnan(edges), 0, weight)  # rows that miss are alike
     noise = np.square(_left(bases[0], target)).mean()
     for _ in range(in_force.get().most_jumps if len(orders) else 0):
         rest = _left(bases[1], target)
-        gains = np.square(np.cumsum(rest[orders], axis=1)[:, :-1]) * weight
+        gains = np.square(np.cumsum(rest[orders], axis=1)[:, :-1]) * weights
         which, where = map(int, np.unravel_index(np.argmax(gains), gains.shape))
         beyond = np.ones((n, 1))
         beyond[orders[which, : where + 1]] = 0
         new = _left(bases[0], beyond[:, 0])
         if (new @ target) ** 2 / max(float(new @ new), _TINY) < 2 * np.log(n * len(orders)) * noise:
             break
-        edge = float(np.nanmean(along[which].values[orders[which, where : where + 2]]))
-        found.append(replace(along[which].along(jump=edge), values=beyond))  # ties in the order in which they came
+        jump = along[which].along(jump=float(edges[which, where]))
+        found.append(replace(jump, values=beyond))  # ties in the order in which they came
         bases = [orthonormal(np.hstack([basis, beyond]))[0] for basis in bases]
     return found
 

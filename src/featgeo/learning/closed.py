@@ -22,10 +22,9 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 
-from featgeo.features.devices import moved, rows_at_once
 from featgeo.features.labels import rows_of_some_labels, told_apart
 from featgeo.features.recipes import MEANS, TABLE, Recipe, is_finite, recipes
-from featgeo.features.space import Space
+from featgeo.features.space import Space, moved, rows_at_once
 from featgeo.features.spaces import Encoding, SideBySide, SpanFunction, TableSpace, in_reach
 from featgeo.features.trees import OF_ALL, IndexRegressor, MetricRegressor, RegressorSpace, as_matrix, trees
 from featgeo.features.variables import Candidate, Parts, Rows, cross_fitted, is_within_an_error, preferred

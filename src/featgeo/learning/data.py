@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from featgeo.features.columns import UNKNOWN, rows_of, stacked, taken
-from featgeo.features.devices import moved
 from featgeo.features.recipes import is_finite
+from featgeo.features.space import moved
 from featgeo.features.variables import Parts, Rows, Variable, copies_of, deal, equal_beside
 from featgeo.geometry.validation import check_same_rows
 

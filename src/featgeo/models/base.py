@@ -28,8 +28,8 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.links import MAX_ROWS, LinearLink, Support
 from featgeo.card import Card
 from featgeo.features.columns import UNKNOWN
-from featgeo.features.devices import in_order, on_host
 from featgeo.features.recipes import is_finite
+from featgeo.features.space import on_host
 from featgeo.features.spaces import FeatureFunction, check_not_constant
 from featgeo.features.variables import Parts, Rows, Variable, distinct, symbol_keys
 from featgeo.geometry.validation import Array, check_count, check_same_rows
@@ -61,7 +61,7 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     kind = kinds.get(variable.columns[0].kind, "rows") if len(variable.columns) == 1 else "rows"
     names = variable.came or tuple(column.name for column in variable.columns) if kind == "rows" else ()
     if kind == "numbers" and not (is_finite(rows) if finite is None else finite):
-        numbers, order = in_order(rows.numbers[:, 0])
+        numbers, order = _in_order(rows.numbers[:, 0])
         ordered = variable.columns[0].as_came(on_host(numbers))
         return Support.of_numbers(ordered, lambda at: g(rows.take(order[torch.from_numpy(at)].cpu().numpy())))
     if kind != "rows" or (not variable.is_tensor and is_finite(rows)):
@@ -73,6 +73,14 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     features, n = g(rows), len(rows)
     centred = features - features.mean(axis=0)
     return Support("rows", np.asarray(rows.raw), np.full(n, 1 / n), centred, names=names)
+
+
+def _in_order(numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers from the smallest to the largest, (n,), and where each of them was; on a CPU NumPy sorts soonest."""
+    if numbers.device.type != "cpu":
+        return tuple(numbers.sort())  # type: ignore[return-value]
+    order = torch.from_numpy(np.argsort(numbers.numpy()))
+    return numbers[order], order
 
 
 def happened(y: Rows, support: Support) -> np.ndarray:

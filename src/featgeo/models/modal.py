@@ -17,8 +17,8 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import Link, Recalibration, Support
 from featgeo.features.columns import counted, shape_of
-from featgeo.features.devices import moved
 from featgeo.features.given import given_recipe
+from featgeo.features.space import moved
 from featgeo.features.variables import Parts, Rows, Variable
 from featgeo.geometry.validation import Array, check_choice, check_flag, check_same_rows, seed_of
 from featgeo.learning.data import Pairs, Stream, some_rows
