@@ -15,6 +15,7 @@ from support import DEVICES
 from featgeo import ModalDecomposition
 from featgeo.features import networks
 from featgeo.features.combined import NetworkSpace, PartSpace, ProductSpace
+from featgeo.features.devices import on_device, on_host
 from featgeo.features.regression import CentredSpace
 from featgeo.features.spaces import (
     Encoding,
@@ -122,3 +123,13 @@ def test_an_estimator_computes_where_it_is_told_and_refuses_what_is_not_there():
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="device='cuda' needs a GPU that torch can see"):
             ModalDecomposition(1, device="cuda").fit(x, x)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("n_rows", [7, 3_000_001])
+def test_rows_come_back_from_a_gpu_as_they_went(n_rows):
+    values = np.random.default_rng(0).standard_normal((n_rows, 3))
+    for laid_out in (values, np.asfortranarray(values), values[::2]):
+        there = on_device(laid_out, torch.device("cuda"))
+        assert there.is_cuda
+        np.testing.assert_array_equal(on_host(there), laid_out)

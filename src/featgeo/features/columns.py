@@ -283,7 +283,7 @@ def _together(column: np.ndarray) -> np.ndarray:
     """The same with its numbers beside each other in memory: they are read several times."""
     if column.dtype not in (np.float64, np.float32, np.int64) or not _suits_torch(column):
         return column
-    return torch.from_numpy(column).contiguous().numpy()  # by all threads
+    return torch.from_numpy(column).contiguous().numpy()  # by all threads; torch transposes whole tables by one
 
 
 def beside_each_other(columns: list[Array]) -> Array:

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from featgeo.features.devices import moved, on_host, rows_at_once
 from featgeo.geometry.validation import Array
 
 # Wichura's rational approximations of the normal quantile function (algorithm AS 241, 1988), numerator and denominator,
@@ -151,40 +152,6 @@ def _ratio(coefficients: tuple[tuple[float, ...], ...], x: Tensor) -> Tensor:
 
 
 ROWS_AT_ONCE = 8192  # bounds memory: a space may have many more features than are wanted of it
-MOST_ROWS_AT_ONCE = 2**20  # on a GPU, which takes as long for fewer
-BYTES_A_ROW = 2**16  # of a GPU, that evaluating a row may take: a thousand features in eight copies
-SHARE_OF_FREE = 4  # rows take no more than a quarter of the memory that a GPU has free
-
-
-def free_memory(device: torch.device) -> float:
-    """How many bytes of a device can be had; nobody knows of others than GPUs."""
-    if device.type != "cuda":
-        return float("inf")
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # for tensors to come
-    return float(torch.cuda.mem_get_info(device)[0] + kept)
-
-
-def rows_at_once(device: torch.device) -> int:
-    """How many rows are evaluated at a time on a device other than the CPU."""
-    return int(max(ROWS_AT_ONCE, min(MOST_ROWS_AT_ONCE, free_memory(device) / BYTES_A_ROW)))
-
-
-def moved(rows: Any, device: torch.device) -> Any:
-    """The same rows (`Rows`, `Parts`, `Pairs`) on a device where there is room for all of them; else as they are.
-
-    All of them move at once, and are then read as often as wanted. Where they do not fit, some at a time do, and the
-    features of more would not fit either.
-    """
-    needed = SHARE_OF_FREE * rows.cells * torch.float64.itemsize
-    return rows if device.type == "cpu" or needed > free_memory(device) else rows.on(device)
-
-
-def on_host(values: Tensor) -> Array:
-    """Values on any device as an array."""
-    if values.device.type == "cpu":
-        return values.numpy()
-    # Memory that was written to before takes copies several times as fast.
-    return torch.empty(values.shape, dtype=values.dtype).fill_(0).copy_(values).numpy()
 
 
 class Fields(nn.Module):
@@ -241,8 +208,9 @@ class Space(Fields):
     def features(self, rows: Any) -> Tensor:
         """Values of the features that span it, (n, d), on the device of the space."""
         device, n = self.device, len(rows)
-        rows = moved(rows, device)
-        size = rows_at_once(device) if device.type != "cpu" else ROWS_AT_ONCE if self.in_chunks else n
+        size = ROWS_AT_ONCE if self.in_chunks or device.type != "cpu" else n
+        if n > size and device.type != "cpu":
+            rows, size = moved(rows, device), rows_at_once(device)
         chunks = [rows] if n <= size else [rows.take(slice(at, at + size)) for at in range(0, n, size)]
         with torch.no_grad():
             values = [self.forward(part.on(device)) for part in chunks]
@@ -250,7 +218,8 @@ class Space(Fields):
 
     def __call__(self, rows: Any) -> Array:
         """Values of the features that span it, (n, d)."""
-        return on_host(self.features(rows))
+        values = self.features(rows)
+        return values.numpy() if values.device.type == "cpu" else on_host(values)
 
 
 class Wrapped(Space):

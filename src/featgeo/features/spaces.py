@@ -490,6 +490,11 @@ class SpanFunction(Space):
         """The first k of the features."""
         return replace(self, affine=self.affine.first(k))
 
+    def scaled(self, factors: Array | float) -> SpanFunction:
+        """The features, each times a factor, (k,)."""
+        affine = replace(self.affine, weight=self.affine.weight * factors, offset=self.affine.offset * factors)
+        return replace(self, affine=affine)
+
 
 @saved
 @dataclass(eq=False, repr=False)

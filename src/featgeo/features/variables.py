@@ -47,6 +47,7 @@ from featgeo.features.columns import (
     shape_of,
     taken,
 )
+from featgeo.features.devices import on_device
 from featgeo.geometry.validation import Array, check_same_rows, n_rows_in
 from featgeo.schema import saved
 from featgeo.tuning import in_force
@@ -233,12 +234,15 @@ class Rows:
     @cached_property
     def numbers(self) -> torch.Tensor:
         """The numbers on the device, (n, p)."""
-        return torch.as_tensor(self.table.numbers, device=self.device)
+        return self._there(self.table.numbers)
 
     @cached_property
     def codes(self) -> torch.Tensor:
         """The codes of labels on the device, (n, q)."""
-        return torch.as_tensor(self.table.codes, device=self.device)
+        return self._there(self.table.codes)
+
+    def _there(self, values: np.ndarray) -> torch.Tensor:
+        return torch.as_tensor(values) if self.device.type == "cpu" else on_device(values, self.device)
 
     @cached_property
     def tensor(self) -> torch.Tensor:

@@ -22,9 +22,10 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 
+from featgeo.features.devices import rows_at_once
 from featgeo.features.labels import rows_of_some_labels, told_apart
 from featgeo.features.recipes import MEANS, TABLE, Recipe, is_finite, recipes
-from featgeo.features.space import Space, moved, rows_at_once
+from featgeo.features.space import Space
 from featgeo.features.spaces import Encoding, SideBySide, SpanFunction, TableSpace, in_reach
 from featgeo.features.trees import OF_ALL, IndexRegressor, MetricRegressor, RegressorSpace, as_matrix, trees
 from featgeo.features.variables import Candidate, Parts, Rows, cross_fitted, is_within_an_error, preferred
@@ -153,7 +154,7 @@ class Bank:
         else:
             device = torch.device(self.task.plan.device)
             at_once = CHUNK_ROWS if device.type == "cpu" else rows_at_once(device)
-            chunks = moved(data, device).chunks(len(data) if any(key in self.own for key in keys) else at_once)
+            chunks = data.there(device).chunks(len(data) if any(key in self.own for key in keys) else at_once)
         features = ({" ".join(key): self._values(key, chunk) for key in keys} for chunk in chunks)
         more = Folds.from_chunks(features, self.n_folds, self.task.plan.seed, self.fold_of_row)
         self.folds = self.folds.joined(more) if self.folds.parts else more

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from featgeo.features.columns import UNKNOWN, rows_of, stacked, taken
+from featgeo.features.devices import moved
 from featgeo.features.recipes import is_finite
-from featgeo.features.space import moved
 from featgeo.features.variables import Parts, Rows, Variable, copies_of, deal, equal_beside
 from featgeo.geometry.validation import check_same_rows
 
@@ -74,6 +74,10 @@ class Pairs:
             self._there[device] = Pairs(self.x.on(device), self.y.on(device))
         return self._there[device]
 
+    def there(self, device: torch.device) -> Pairs:
+        """The same rows where they are computed with, if they fit there."""
+        return self if device.type == "cpu" else moved(self, device)
+
     def folds(self, n_folds: int, seed: int) -> np.ndarray:
         """A fold for each row, (n,), at random; copies of a row fall into the same one.
 
@@ -92,7 +96,7 @@ class Pairs:
         Args:
             device: Where rows are compared, if they fit there.
         """
-        order = moved(self, device)._order
+        order = self.there(device)._order
         return self if order is None else self.take(order)
 
     @cached_property

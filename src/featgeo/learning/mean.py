@@ -10,7 +10,6 @@ not negative and that rows left out prefer (Breiman's stacking).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -78,6 +77,4 @@ def _told_by(bank: Bank, kind: str, t: Array) -> tuple[SpanFunction, Array]:
     names = {x_name: kind, y_name: ITSELF}
     mode = bank.learned(names).components[-1]
     sign = np.sign(mode.g(bank.task.every.y).T @ t).ravel()  # the only function of Y is t, up to its sign
-    affine = mode.f.affine
-    scaled = replace(affine, weight=affine.weight * mode.sigma * sign, offset=affine.offset * mode.sigma * sign)
-    return replace(mode.f, affine=scaled), bank.unseen(names) * sign
+    return mode.f.scaled(mode.sigma * sign), bank.unseen(names) * sign

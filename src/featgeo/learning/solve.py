@@ -176,7 +176,8 @@ class Folds:
             start += n
             blocks = {name: as_features(z, name, finite=False) for name, z in features.items()}
             devices = [z.device for z in blocks.values() if z.device.type != "cpu"]
-            fold_there = torch.from_numpy(dealt).to(devices[0] if devices else "cpu")
+            few_bits = torch.from_numpy(dealt.astype(np.min_scalar_type(n_folds)))  # travel sooner
+            fold_there = few_bits.to(devices[0] if devices else "cpu")
             for fold, total in enumerate(totals):
                 index = (fold_there == fold).nonzero()[:, 0]
                 if len(index):

@@ -13,7 +13,7 @@ import os
 import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -28,8 +28,8 @@ from featgeo.assembly import Conditional
 from featgeo.assembly.links import MAX_ROWS, LinearLink, Support
 from featgeo.card import Card
 from featgeo.features.columns import UNKNOWN
+from featgeo.features.devices import on_host
 from featgeo.features.recipes import is_finite
-from featgeo.features.space import on_host
 from featgeo.features.spaces import FeatureFunction, check_not_constant
 from featgeo.features.variables import Parts, Rows, Variable, distinct, symbol_keys
 from featgeo.geometry.validation import Array, check_count, check_same_rows
@@ -62,8 +62,7 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     names = variable.came or tuple(column.name for column in variable.columns) if kind == "rows" else ()
     if kind == "numbers" and not (is_finite(rows) if finite is None else finite):
         numbers, order = _in_order(rows.numbers[:, 0])
-        ordered = variable.columns[0].as_came(on_host(numbers))
-        return Support.of_numbers(ordered, lambda at: g(rows.take(order[torch.from_numpy(at)].cpu().numpy())))
+        return Support.of_numbers(variable.columns[0].as_came(numbers), lambda at: g(rows.take(order(at))))
     if kind != "rows" or (not variable.is_tensor and is_finite(rows)):
         first, _, counts = distinct(symbol_keys(rows.table))
         kept = rows.take(first)
@@ -75,12 +74,13 @@ def support_of(variable: Variable, rows: Rows, g: FeatureFunction, seed: int, fi
     return Support("rows", np.asarray(rows.raw), np.full(n, 1 / n), centred, names=names)
 
 
-def _in_order(numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Numbers from the smallest to the largest, (n,), and where each of them was; on a CPU NumPy sorts soonest."""
+def _in_order(numbers: torch.Tensor) -> tuple[Array, Callable[[np.ndarray], np.ndarray]]:
+    """Numbers from the smallest to the largest, (n,), and from positions among them to where these were."""
     if numbers.device.type != "cpu":
-        return tuple(numbers.sort())  # type: ignore[return-value]
-    order = torch.from_numpy(np.argsort(numbers.numpy()))
-    return numbers[order], order
+        ordered, there = numbers.sort()
+        return on_host(ordered), lambda at: there[torch.from_numpy(at)].cpu().numpy()
+    here = np.argsort(numbers.numpy())  # sooner than torch
+    return numbers.numpy()[here], lambda at: here[at]
 
 
 def happened(y: Rows, support: Support) -> np.ndarray:

@@ -18,7 +18,6 @@ from featgeo.assembly.calibration import Calibration
 from featgeo.assembly.links import Link, Recalibration, Support
 from featgeo.features.columns import counted, shape_of
 from featgeo.features.given import given_recipe
-from featgeo.features.space import moved
 from featgeo.features.variables import Parts, Rows, Variable
 from featgeo.geometry.validation import Array, check_choice, check_flag, check_same_rows, seed_of
 from featgeo.learning.data import Pairs, Stream, some_rows
@@ -131,7 +130,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         head.check_y()
         check_varying(X=head.x.of("x"), Y=head.y.of("y"))
         self.learned_ = self._upwards(learn(data, self._setting(), plan), head.y.of("y"))
-        self.support_ = self._support(moved(head, device).y.of("y"), seed)
+        self.support_ = self._support(head.there(device).y.of("y"), seed)
         self._calibrate(head.y.of("y"))
         self.told_x_, self.told_y_, self.information_ = head.x.of("x"), head.y.of("y"), self._by_counts(head)
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
@@ -338,10 +337,9 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def _calibrated(self, rows: Any, prior: Any) -> Conditional:
         """The calibrated distributions of rows, by the model's own modes and what is told of Y itself."""
-        mean, main = self.learned_.mean, self._main
-        f = main.f(rows) if mean is None else mean.beside(main.f)(rows)
-        f *= main.sigma if mean is None else np.append(1.0, main.sigma)  # in place, as there may be many rows
-        return self.calibration_.given(self._read_support, f, prior)
+        mean, f = self.learned_.mean, self._main.f.scaled(self._main.sigma)
+        told = f if mean is None else mean.beside(f)
+        return self.calibration_.given(self._read_support, told(rows), prior)
 
     def leakage(self, X: Any, Z: Any = None, about: Any = None) -> Leakage:
         """How much the features tell about Z, linearly and in any way, on rows that were not fitted to.
