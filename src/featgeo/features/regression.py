@@ -455,6 +455,8 @@ def jumps_of(terms: Known, lines: Known, along: Sequence[Known], target: Array) 
     Jumps are sought in what lines leave of the target, where they are sharp, and taken where they explain what all
     terms so far do not, more than the largest of as many chance jumps would.
     """
+    if not along:
+        return []
     n, bases, found = len(target), [terms.values, lines.values], []
     before = np.arange(1, n)
     weight = n / (before * (n - before))
@@ -465,7 +467,7 @@ def jumps_of(terms: Known, lines: Known, along: Sequence[Known], target: Array) 
     edges = np.array([np.where(np.isnan(at[1:]), at[:-1], (at[:-1] + at[1:]) / 2) for at in ordered])
     weights = np.where(np.isnan(edges), 0, weight)  # rows that miss are alike
     noise = np.square(_left(bases[0], target)).mean()
-    for _ in range(in_force.get().most_jumps if len(orders) else 0):
+    for _ in range(in_force.get().most_jumps):
         rest = _left(bases[1], target)
         gains = np.square(np.cumsum(rest[orders], axis=1)[:, :-1]) * weights
         which, where = map(int, np.unravel_index(np.argmax(gains), gains.shape))

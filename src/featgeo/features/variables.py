@@ -540,12 +540,12 @@ def equal_beside(tables: Sequence[Any]) -> np.ndarray | None:
     Args:
         tables: Numbers and codes of each row, arrays or tensors, (n, d_i).
     """
-    on_device = _keys(*tables)
-    keys = on_device.cpu().numpy()
+    keys = _keys(*tables)
     # Sorting takes far less time than their order does; on a CPU it is NumPy that sorts soonest.
-    ordered = torch.from_numpy(np.sort(keys)) if on_device.device.type == "cpu" else on_device.sort().values
+    ordered = torch.from_numpy(np.sort(keys.numpy())) if keys.device.type == "cpu" else keys.sort().values
     if (ordered[1:] != ordered[:-1]).all():
         return None
+    keys = keys.cpu().numpy()
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     return np.argsort(first[place], kind="stable")
 

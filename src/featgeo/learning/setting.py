@@ -185,8 +185,8 @@ class Plan:
         device = check_choice(estimator.device, "device", ("auto", "cpu", "cuda"))
         if device == "cuda" and not torch.cuda.is_available():
             raise ValueError("device='cuda' needs a GPU that torch can see, and there is none. Use 'auto', or 'cpu'.")
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
+        if device != "cpu":  # by number, as tensors tell theirs: else what is there would seem to be elsewhere
+            device = f"cuda:{torch.cuda.current_device()}" if torch.cuda.is_available() else "cpu"
         return cls(cast("Solver", solver), seed_of(estimator.random_state), training, ridge, device=device)
 
     def ridges(self, weak: bool = False) -> tuple[float, ...]:
