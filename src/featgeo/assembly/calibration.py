@@ -94,22 +94,16 @@ class Calibration:
             happened: What Y was there, (n,): for continuous numbers itself, else its position in the support.
             link: The one to keep; of labels the best when None.
         """
+        enough = len(f) >= in_force.get().calibrating_rows and support.kind != "rows"
+        plain = LinearLink() if link is None else link
         with bounded_threads():  # few rows judge
-            return cls._fit(support, f, happened, link)
-
-    @classmethod
-    def _fit(cls, support: Support, f: Array, happened: np.ndarray, link: Link | None) -> Calibration:
-        enough, plain = (
-            len(f) >= in_force.get().calibrating_rows and support.kind != "rows",
-            LinearLink() if link is None else link,
-        )
-        if enough and support.continuous:
+            if not (enough and support.continuous):
+                return cls(calibrated_link(f, happened, support) if enough and link is None else plain)
             plain = plain if link is not None else mixed_link(f, happened, support)
             right = Recalibration.fit(Conditional(support, f, link=plain).pit(happened, spread(happened)))
             some = judging(happened, support)
             mass = Conditional(support, f[some], None, plain, right).proba()
             return cls(plain, right, smoothed(mass, happened[some], support, unit_of(support.values)))
-        return cls(calibrated_link(f, happened, support) if enough and link is None else plain)
 
     def given(self, support: Support, f: Any, prior: Any = None) -> Conditional:
         """The distributions of rows with these features, (n, k), each times its singular value."""

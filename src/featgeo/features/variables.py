@@ -413,6 +413,7 @@ def _side_by_side(parts: list[Rows]) -> Rows:
 
 
 _MIX = 0x9E3779B97F4A7C15 - 2**64  # odd, with irregular bits: products with it spread over all 64
+DEALT_ROWS = 2**20  # that are shuffled; more are dealt like these, over and over: bounds time
 HEAD_ROWS = 4096  # columns that are continuous, tables that are too rich, mostly show it early: bounds time
 
 
@@ -430,9 +431,8 @@ def deal(n_rows: int, n_folds: int, seed: int, copies: np.ndarray | None = None)
     n_groups = n_rows if copies is None else int(copies.max(initial=-1)) + 1
     if n_groups < 2 * n_folds:  # folds of a single distinct row do not vary: equal rows are all that there is
         n_groups, copies = n_rows, None
-    each = np.arange(n_folds, dtype=np.min_scalar_type(n_folds))  # small: many rows are dealt sooner
-    in_turn = np.tile(each, -(-n_groups // n_folds))[:n_groups]
-    fold_of_group = np.random.default_rng(seed).permutation(in_turn).astype(np.int64)
+    in_turn = np.tile(np.arange(n_folds), -(-n_groups // n_folds))[: min(n_groups, DEALT_ROWS)]
+    fold_of_group = np.resize(np.random.default_rng(seed).permutation(in_turn), n_groups)
     return fold_of_group if copies is None else fold_of_group[copies]
 
 
@@ -545,8 +545,7 @@ def equal_beside(tables: Sequence[Any]) -> np.ndarray | None:
     ordered = torch.from_numpy(np.sort(keys.numpy())) if keys.device.type == "cpu" else keys.sort().values
     if (ordered[1:] != ordered[:-1]).all():
         return None
-    keys = keys.cpu().numpy()
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, place = np.unique(keys.cpu().numpy(), return_index=True, return_inverse=True)
     return np.argsort(first[place], kind="stable")
 
 

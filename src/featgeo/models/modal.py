@@ -331,7 +331,7 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         prior = self._prior if prior is None else prior
         if calibrated and not aligned:
             return self._calibrated(rows, prior)
-        f = np.hstack([part.f(rows) * part.sigma for part in parts])
+        f = np.hstack([part.f.scaled(part.sigma)(rows) for part in parts])
         calibration = self.aligned_calibration_ if calibrated else Calibration()
         return calibration.given(self.support_ if aligned else self._own_support, f, prior)
 
