@@ -13,7 +13,7 @@ from numpy.polynomial.hermite_e import hermeval
 from scipy import sparse
 
 from featgeo.features.spaces import Encoding, KernelSpace, SplineSpace, TableSpace
-from featgeo.features.variables import Variable
+from featgeo.features.variables import Rows, Variable
 
 
 def _frame() -> pd.DataFrame:
@@ -166,3 +166,12 @@ def test_smooth_splines_span_the_same_and_vary_most_along_hermite_polynomials():
     for degree, least in ((1, 0.999), (2, 0.99), (3, 0.97)):
         function = scaled @ directions[:, -degree]
         assert abs(np.corrcoef(function, hermeval(z, np.eye(4)[degree]))[0, 1]) > least
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_what_was_read_stays_as_it_was_when_the_array_changes(columns):
+    values = np.arange(12.0).reshape(-1, columns)
+    before, rows = values.copy(), Rows.seen(values, "X")
+    values[:] = -1
+    np.testing.assert_array_equal(rows.table.numbers, before)
+    assert rows.table.numbers.T.flags.c_contiguous  # most is done by columns

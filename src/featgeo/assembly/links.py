@@ -94,13 +94,18 @@ class Support:
             ordered: The numbers, from the smallest to the largest, (n,).
             features: From positions among them, (m,), to g there, (m, k).
         """
-        n = len(ordered)
-        first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        counts, few = np.diff(first, append=n), len(first) <= MAX_NUMBERS
-        often = counts > in_force.get().atom_rows * (np.median(counts) if few else n / MAX_NUMBERS)
+        n, begins = len(ordered), ordered[1:] != ordered[:-1]
+        if np.count_nonzero(begins) < MAX_NUMBERS:
+            ranks = np.flatnonzero(np.concatenate([[True], begins]))
+            counts = np.diff(ranks, append=n)
+            first = ranks[counts > in_force.get().atom_rows * np.median(counts)]
+        else:
+            ranks = np.searchsorted(ordered, ordered[_ranks(n)])
+            further = int(in_force.get().atom_rows * n / MAX_NUMBERS)  # a value that comes more often is still there
+            first = np.searchsorted(ordered, np.unique(ordered[further:][ordered[further:] == ordered[: n - further]]))
         # No value is split, and atoms, each of which holds a rank, end where they do.
-        ranks = first if few else np.searchsorted(ordered, ordered[_ranks(n)])
-        starts = np.unique(np.concatenate([ranks, (first + counts)[often]]))
+        ends = np.searchsorted(ordered, ordered[first], side="right")
+        starts = np.unique(np.concatenate([ranks, ends]))
         starts = starts[starts < n]
         sizes = np.diff([*starts, n])
         lowest, highest = ordered[starts], ordered[starts + sizes - 1]
@@ -109,7 +114,7 @@ class Support:
         # A few rows of each neighbourhood tell the mean of g over it.
         some = starts[:, None] + (np.linspace(0.1, 0.9, EVALUATED_EACH) * sizes[:, None]).astype(int)
         g = features(some.ravel()).reshape(len(starts), EVALUATED_EACH, -1).mean(axis=1)
-        atoms = (lowest == highest) & np.isin(lowest, ordered[first[often]])
+        atoms = (lowest == highest) & np.isin(lowest, ordered[first])
         g -= np.average(g, axis=0, weights=sizes)
         return cls("numbers", means, sizes / n, g, _ends(lowest, highest, atoms), n)
 

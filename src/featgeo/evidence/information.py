@@ -18,7 +18,7 @@ import numpy as np
 from featgeo.evidence.shuffling import checked, read_rows
 from featgeo.features.recipes import is_finite
 from featgeo.features.regression import Condition
-from featgeo.features.variables import Parts, Rows, Variable
+from featgeo.features.variables import Parts, Rows
 from featgeo.geometry.validation import Array, seed_of
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
@@ -124,7 +124,7 @@ def _by_modes(component: Component, unseen: Unseen, y: Rows, seed: int) -> Told:
 
 
 def _as_rows(values: Array) -> Rows:
-    return Variable.seen(values, "modes").rows(values)
+    return Rows.seen(values, "modes")
 
 
 def _new(values: Array, seed: int) -> list[int]:

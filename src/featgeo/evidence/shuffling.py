@@ -37,7 +37,7 @@ from scipy.optimize import brentq
 from featgeo.card import Card
 from featgeo.features.columns import counted
 from featgeo.features.spaces import check_not_constant
-from featgeo.features.variables import Rows, Variable
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array, as_real, check_same_rows, check_whole, generator_of
 from featgeo.records import Result
 from featgeo.tuning import in_force
@@ -46,7 +46,7 @@ from featgeo.tuning import in_force
 def read_rows(sample_weight: Any = None, **variables: Any) -> tuple[Rows, ...]:
     """Rows of each variable, as many of all, each as often as it counts; once when `sample_weight` is None."""
     variables = dict(zip(variables, counted(sample_weight, **variables), strict=True))
-    every = {name: Variable.seen(values, name).rows(values) for name, values in variables.items()}
+    every = {name: Rows.seen(values, name) for name, values in variables.items()}
     check_same_rows(**every)
     return tuple(every.values())
 

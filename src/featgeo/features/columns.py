@@ -183,11 +183,13 @@ class RawColumn:
         values: Of a numpy dtype of numbers, texts, dates (in microseconds) or time spans; or objects.
         categories: Those that it is declared to hold, in order; None where it is not declared to hold any.
         zoned: For dates, whether they came with a time zone; they are then in universal time.
+        block: All columns beside each other, (p, n), where this is a row of a copy of them; nobody else writes to it.
     """
 
     values: np.ndarray
     categories: tuple[Any, ...] | None = None
     zoned: bool = False
+    block: Array | None = None
 
 
 def is_frame(values: Any) -> bool:
@@ -222,7 +224,7 @@ def columns_of(values: Any, name: str) -> tuple[dict[str, RawColumn], bool]:
     else:
         values = _as_array(values, name)
         table = values[:, None] if values.ndim == 1 else values
-        columns = {str(j): _of_array(_together(table[:, j]), f"Column '{j}' of {name}") for j in range(table.shape[1])}
+        columns = _by_column(table, name)
     if not columns:
         raise ValueError(f"{name} has 0 feature(s) (shape=({len(values)}, 0)) while a minimum of 1 is required.")
     if len(values) == 0:
@@ -279,18 +281,34 @@ def _as_array(array: Any, name: str) -> np.ndarray:
     return array if array.dtype.kind != "T" else array.astype(object)
 
 
-def _together(column: np.ndarray) -> np.ndarray:
-    """The same with its numbers beside each other in memory: they are read several times."""
-    if column.dtype not in (np.float64, np.float32, np.int64) or not _suits_torch(column):
-        return column
-    return torch.from_numpy(column).contiguous().numpy()  # by all threads; torch transposes whole tables by one
+def _by_column(table: np.ndarray, name: str) -> dict[str, RawColumn]:
+    """The columns of an array, (n, p); numbers are copied, each beside each other in memory: they are read often."""
+    if table.dtype not in (np.float64, np.float32, np.int64) or not _suits_torch(table):
+        return {str(j): _of_array(column, f"Column '{j}' of {name}") for j, column in enumerate(table.T)}
+    columns = torch.from_numpy(table).T
+    block = torch.empty(columns.shape, dtype=columns.dtype)
+    for place, column in zip(block, columns, strict=True):  # by all threads; torch transposes whole tables by one
+        place.copy_(column)
+    return {str(j): RawColumn(column, block=block.numpy()) for j, column in enumerate(block.numpy())}
 
 
-def beside_each_other(columns: list[Array]) -> Array:
-    """Columns of numbers, (n,) each, as those of a table, (n, p), that lie together in memory."""
+def beside_each_other(columns: list[Array], block: Array | None = None) -> Array:
+    """Columns of numbers, (n,) each, as those of a table, (n, p), that lie together in memory.
+
+    Args:
+        columns: The columns.
+        block: Where they may lie together already, (p, n).
+    """
+    if block is not None and len(block) == len(columns) and all(map(_is_same, columns, block)):
+        return block.T
     if not all(column.dtype == np.float64 and _suits_torch(column) for column in columns):
         return np.stack(columns).T
     return torch.stack([torch.from_numpy(column) for column in columns]).numpy().T  # by all threads
+
+
+def _is_same(array: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays are the same place in memory."""
+    return array.__array_interface__ == other.__array_interface__
 
 
 def check_kind(values: Any, name: str) -> None:

@@ -35,6 +35,7 @@ from sklearn.utils import _safe_indexing
 
 from featgeo.features.columns import (
     Column,
+    RawColumn,
     as_tensor,
     beside_each_other,
     codes_of,
@@ -98,15 +99,11 @@ class Variable:
     @classmethod
     def seen(cls, values: Any, name: str) -> Variable:
         """Learn the columns, or the shape, of a variable."""
-        values = rows_of(values, name)
-        shape = shape_of(values, name)
-        if sparse.issparse(values):
-            finite_size(values.data, name)
-            return cls(name, shape=tuple(shape[1:]), is_sparse=True)
-        if len(shape) > 2:
-            as_tensor(values, name)
-            return cls(name, shape=tuple(shape[1:]))
-        raw, named = columns_of(values, name)
+        return Rows.seen(values, name).variable
+
+    @classmethod
+    def of_columns(cls, raw: Mapping[str, RawColumn], named: bool, name: str) -> Variable:
+        """Learn the columns of a table."""
         columns = tuple(column_of(key, column, name) for key, column in raw.items())
         aside = identifiers(columns, raw, name)
         read = tuple(column for i, column in enumerate(columns) if i not in aside)
@@ -163,9 +160,13 @@ class Variable:
             )
         return Rows(self, rows)
 
-    def read(self, values: Any) -> Table:
-        """The columns of the given rows as numbers and codes."""
-        raw, named = columns_of(values, self.name)
+    def read(self, raw: Mapping[str, RawColumn], named: bool) -> Table:
+        """The columns of the given rows as numbers and codes.
+
+        Args:
+            raw: The columns, by name.
+            named: Whether they came with names.
+        """
         read = [column.name for column in self.columns]
         came, aside = self.came or read, set(self.came) - set(read)
         if not (self.named and named):
@@ -188,7 +189,7 @@ class Variable:
                 numbers += numbers_of(column, raw[column.name], self.name)
         n = len(raw[read[0]].values)
         return Table(
-            beside_each_other(numbers) if numbers else np.empty((n, 0)),
+            beside_each_other(numbers, raw[read[0]].block) if numbers else np.empty((n, 0)),
             np.stack(codes).T if codes else np.empty((n, 0), dtype=np.int64),
         )
 
@@ -208,6 +209,21 @@ class Rows:
     raw: Any
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     memo: dict[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def seen(cls, values: Any, name: str) -> Rows:
+        """Rows, from which the columns or the shape of their variable are learned; both by reading them once."""
+        values = rows_of(values, name)
+        shape = shape_of(values, name)
+        if sparse.issparse(values):
+            finite_size(values.data, name)
+            return cls(Variable(name, shape=tuple(shape[1:]), is_sparse=True), values)
+        if len(shape) > 2:
+            as_tensor(values, name)
+            return cls(Variable(name, shape=tuple(shape[1:])), values)
+        raw, named = columns_of(values, name)
+        variable = Variable.of_columns(raw, named, name)
+        return cls(variable, values)._read(variable.read(raw, named))
 
     def __len__(self) -> int:
         if self.variable.is_sparse:
@@ -229,7 +245,9 @@ class Rows:
                 f"{self.variable.name} has rows of shape {self.variable.shape}, which only networks read. Use the "
                 "space 'image' or 'sequence', a torch module, or flatten the rows."
             )
-        return self.raw if isinstance(self.raw, Table) else self.variable.read(self.raw)
+        if isinstance(self.raw, Table):
+            return self.raw
+        return self.variable.read(*columns_of(self.raw, self.variable.name))
 
     @cached_property
     def numbers(self) -> torch.Tensor:

@@ -210,10 +210,12 @@ class Stream:
         if not self._head:
             raise ValueError("The stream of batches is empty. Pass an iterable of (x, y) batches.")
         x, y = stacked([x for x, _ in self._head], "X"), stacked([y for _, y in self._head], "Y")
-        self.x_variable, self.y_variable = Variable.seen(x, "X"), Variable.seen(y, "Y")
+        x_rows, y_rows = Rows.seen(x, "X"), Rows.seen(y, "Y")
+        self.head = Pairs(x_rows, y_rows)
+        self.x_variable, self.y_variable = x_rows.variable, y_rows.variable
         if self.x_variable.labels and self._repeatable and rows >= head_rows:
             x, y = self._with_all_labels(x, y)
-        self.head = Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
+            self.head = Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
         self._used = False
 
     def _with_all_labels(self, x: Any, y: Any) -> tuple[Any, Any]:
@@ -284,7 +286,7 @@ class Stream:
 
 def _first_rows(x: Any) -> np.ndarray:
     """Positions of rows that between them show every label, (m,)."""
-    codes = Variable.seen(x, "X").rows(x).table.codes
+    codes = Rows.seen(x, "X").table.codes
     firsts = [np.unique(column, return_index=True)[1] for column in codes.T]
     return np.unique(np.concatenate(firsts))
 

@@ -119,10 +119,9 @@ class ConditionalDecomposition(Decomposition):
         """
         plan = self._begin()
         X, y, S = counted(sample_weight, X=X, Y=y, S=S)
-        self.x_variable_, self.y_variable_, self.s_variable_ = (
-            Variable.seen(values, name) for values, name in ((X, "X"), (y, "Y"), (S, "S"))
-        )
-        data = Pairs(self.x_variable_.rows(X), self._side(S, y)).in_order()
+        x, y_rows, s_rows = (Rows.seen(values, name) for values, name in ((X, "X"), (y, "Y"), (S, "S")))
+        self.x_variable_, self.y_variable_, self.s_variable_ = x.variable, y_rows.variable, s_rows.variable
+        data = Pairs(x, Parts({"s": s_rows, "y": y_rows})).in_order()
         data.check_y()
         y_rows, s_rows = data.y.of("y"), data.y.of("s")
         check_varying(X=data.x.of("x"), Y=y_rows, S=s_rows)

@@ -26,7 +26,7 @@ import numpy as np
 from featgeo.card import Card
 from featgeo.features.columns import check_unique_names, present, rows_of, shape_of, stacked, taken
 from featgeo.features.combined import as_columns
-from featgeo.features.variables import Variable
+from featgeo.features.variables import Rows
 from featgeo.geometry.validation import n_rows_in
 from featgeo.learning.data import Incomplete, Pairs
 from featgeo.learning.solve import Search, solve
@@ -116,7 +116,7 @@ def read_rows(datasets: Sequence[Mapping[str, Any]], masks: Mapping[str, Any]) -
                 + ("Pass rows of Y." if name == "y" else "Leave it out.")
             )
         values, there = stacked(pieces, shown(name)), np.concatenate(has)
-        rows[name] = Variable.seen(values, shown(name)).rows(values)
+        rows[name] = Rows.seen(values, shown(name))
         where[name] = np.where(there, np.cumsum(there) - 1, -1)
     check_varying(**{shown(name): part for name, part in rows.items()})
     Pairs(rows["y"], rows["y"]).check_y()

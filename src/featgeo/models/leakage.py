@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from featgeo.card import Card
 from featgeo.features.spaces import Encoding
-from featgeo.features.variables import Variable, in_turn
+from featgeo.features.variables import Rows, in_turn
 from featgeo.geometry.validation import Array, as_features, check_same_rows, seed_of
 from featgeo.learning.data import Pairs
 from featgeo.learning.learn import learn
@@ -92,7 +92,7 @@ def leakage(features: Any, Z: Any, random_state: Any = 0) -> Leakage:
     seed, values = seed_of(random_state), as_features(features, "features").cpu().numpy()
     if values.shape[1] == 0:
         return Leakage(0.0, 0.0, 0.0, 0.0, 0.0)  # no features tell nothing
-    x, z = (Variable.seen(part, name).rows(part) for part, name in ((values, "features"), (Z, "Z")))
+    x, z = (Rows.seen(part, name) for part, name in ((values, "features"), (Z, "Z")))
     check_same_rows(features=x, Z=z)
     data = Pairs(x, z)
     fold_of_row, fewest = data.folds(in_force.get().folds, seed), 4 * in_force.get().folds

@@ -397,13 +397,16 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         return np.array([f"f{i + 1}" for i in range(self.n_modes_)], dtype=object)
 
     def _pairs(self, X: Any, y: Any, Z: Any) -> Pairs:
-        self.x_variable_ = Variable.seen(X, "X")
+        x = Rows.seen(X, "X")
+        self.x_variable_ = x.variable
         if not self.x_variable_.is_tensor and len(shape_of(X, "X")) != 1:
             validate_data(self, X, skip_check_array=True)  # scikit-learn's `n_features_in_` and `feature_names_in_`
-        values = self._seen_y(y)
-        if Z is not None:
-            self.z_variable_ = Variable.seen(Z, "Z")
-        return Pairs(self._x_side(X, Z), self.y_variable_.rows(values))
+        rows = self._seen_y(y)
+        if Z is None:
+            return Pairs(x, rows)
+        z = Rows.seen(Z, "Z")
+        self.z_variable_ = z.variable
+        return Pairs(Parts({"x": x, "z": z}), rows)
 
     def _setting(self) -> Setting:
         with_z = hasattr(self, "z_variable_")
@@ -457,11 +460,11 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         """What the engine sees as Y."""
         return y
 
-    def _seen_y(self, y: Any) -> Any:
-        """The same, for the first time: what Y is is learned from it."""
-        values = self._as_y(y)
-        self.y_variable_ = Variable.seen(values, "Y")
-        return values
+    def _seen_y(self, y: Any) -> Rows:
+        """The same as rows, for the first time: what Y is is learned from them."""
+        rows = Rows.seen(self._as_y(y), "Y")
+        self.y_variable_ = rows.variable
+        return rows
 
     def _support(self, rows: Rows, seed: int) -> Support:
         return support_of(self.y_variable_, rows, self._g, seed)

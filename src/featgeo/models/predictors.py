@@ -156,7 +156,7 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
             raise ValueError(f"The fit never saw the label {unknown[0]!r}. Its labels are {self.classes_}.")
         return labels
 
-    def _seen_y(self, y: Any) -> Any:
+    def _seen_y(self, y: Any) -> Rows:
         """Whatever they are, numbers too, labels have no order."""
         labels = _labels(y)
         check_classification_targets(labels)
@@ -168,7 +168,7 @@ class FeatureClassifier(ClassifierMixin, _Predictor):
         if self.class_weight is not None:
             self.class_prior_ = _weighted(self.classes_, counts, self.class_weight)
         self.y_variable_ = Variable("Y", (Column("y", "label", tuple(self.classes_.tolist())),))
-        return labels
+        return self.y_variable_.rows(labels)
 
     def _support(self, rows: Rows, seed: int) -> Support:
         return replace(super()._support(rows, seed), values=self.classes_)
@@ -263,15 +263,15 @@ class FeatureRegressor(RegressorMixin, _Predictor):
         columns, _ = columns_of(rows_of(y, "y"), "y")
         return np.column_stack([_numbers(part.values, f"Column {name!r} of y") for name, part in columns.items()])
 
-    def _seen_y(self, y: Any) -> Any:
+    def _seen_y(self, y: Any) -> Rows:
         """Columns of a frame keep their names."""
-        values = super()._seen_y(y)
-        if values.ndim > 1:
-            named = zip(self.y_variable_.columns, columns_of(rows_of(y, "y"), "y")[0], strict=True)
-            self.y_variable_ = replace(
-                self.y_variable_, columns=tuple(replace(column, name=name) for column, name in named)
-            )
-        return values
+        rows = super()._seen_y(y)
+        if len(rows.variable.columns) == 1:
+            return rows
+        named = zip(rows.variable.columns, columns_of(rows_of(y, "y"), "y")[0], strict=True)
+        columns = tuple(replace(column, name=name) for column, name in named)
+        self.y_variable_ = replace(rows.variable, columns=columns)
+        return self.y_variable_.rows(rows.raw)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
