@@ -249,10 +249,16 @@ def _solved(
 
 
 def _confirmed(folds: Folds, of: Mapping[str, Group]) -> tuple[Confirmed, ...]:
-    """What held-out rows confirm of how sources depend on each other: few rows may have two of them."""
+    """What held-out rows confirm of how sources depend on each other, where few rows have two of them.
+
+    Where as many rows show that as show what either says of y, it is no more of noise than the rest.
+    """
     blocks = [tuple(name for name in of if of[name] == group) for group in dict.fromkeys(of.values())]
-    options, found = in_force.get(), []
+    options, weight, found = in_force.get(), folds.whole.all.weight, []
     for pair in combinations(blocks, 2):
+        (a, *_), (b, *_) = pair
+        if weight(a, b) >= max(weight(a, "y"), weight(b, "y")):
+            continue
         # Rows of several kinds take the metric for known: a ridge changes no score there, and the least is enough.
         solution = solve(folds, [pair], [Search((0, *options.mode_counts), options.ridges[:1])])
         found.append(Confirmed(pair, solution.choices[0], solution.amplitudes(0)))
