@@ -12,7 +12,7 @@ for each set of rows, however many others it is paired with.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -284,8 +284,8 @@ def wanted(rows: Any, space: Space, others: Any, pilot: Sequence[tuple[Array, Ar
     return told_apart(rows, space(others), found, most)
 
 
-def left_over(rows: Rows, residuals: Array, seed: int) -> tuple[float, float]:
-    """What small trees grown on one half of the rows know of what is left over on the other.
+def left_over(rows: Rows, residuals: Array, seed: int) -> Iterator[tuple[float, float]]:
+    """What small trees grown on one half of the rows know of what is left over on the other, target by target.
 
     Trees see interactions, bumps and jumps alike.
 
@@ -294,31 +294,30 @@ def left_over(rows: Rows, residuals: Array, seed: int) -> tuple[float, float]:
         residuals: What is left of each target, (n, k).
         seed: Of the halves.
 
-    Returns:
-        How clear it is: the correlation of what they predict with what is left, in standard errors, for the target
-        where it is largest. And how much: what the best multiples of all predictions would add to the H-score.
+    Yields:
+        How clear it is: the correlation of what they predict with what is left, in standard errors. And how much: what
+        the best multiple of the prediction would add to the H-score.
     """
     order = np.random.default_rng(seed).permutation(len(rows))[: 2 * PROBE_ROWS]
     inputs, left = as_matrix(rows).numpy()[order], (residuals - residuals.mean(axis=0))[order]
-    if 0 in (inputs.shape[1], left.shape[1]):  # labels only, too many to be split as sets; or nothing left to look at
-        return 0.0, 0.0
-
-    def without(out: np.ndarray) -> list[Any]:
-        grown = np.delete(np.arange(len(order)), out)
-        return [trees(rows, seed, **GLANCE).fit(inputs[grown], target[grown]) for target in left.T]
-
+    if inputs.shape[1] == 0:  # labels only, too many to be split as sets
+        return
     halves = np.arange(len(order)) >= len(order) // 2
-    _, told = cross_fitted(halves, without, lambda grown, at: np.stack([one.predict(inputs[at]) for one in grown], 1))
-    products, energies = told * left, np.square(told).mean(axis=0)
-    spread, known = products.std(axis=0) / np.sqrt(len(products)), products.mean(axis=0).clip(min=0)
-    clear = np.divide(known, spread, out=np.zeros(len(spread)), where=spread > 0)
-    added = np.divide(known**2, 2 * energies, out=np.zeros(len(energies)), where=energies > 0)
-    return float(clear.max(initial=0.0)), float(added.sum())
+    for target in left.T:
+
+        def without(out: np.ndarray, target: Array = target) -> Any:
+            grown = np.delete(np.arange(len(order)), out)
+            return trees(rows, seed, **GLANCE).fit(inputs[grown], target[grown])
+
+        _, told = cross_fitted(halves, without, lambda grown, at: grown.predict(inputs[at]))
+        products, energy = told * target, float(np.square(told).mean())
+        spread, known = float(products.std()) / np.sqrt(len(products)), max(float(products.mean()), 0.0)
+        yield (known / spread if spread > 0 else 0.0), (known**2 / (2 * energy) if energy > 0 else 0.0)
 
 
 def clearness(rows: Rows, residuals: Array, seed: int) -> float:
     """How clearly small trees know something of what is left over (`left_over`), however little it is."""
-    return left_over(rows, residuals, seed)[0]
+    return max((clear for clear, _ in left_over(rows, residuals, seed)), default=0.0)
 
 
 SELECTION_ROWS = 2048  # rows that choose between spaces of one kind: bounds time
@@ -480,9 +479,12 @@ def _is_more(bank: Bank, names: Names) -> bool:
     sought = np.hstack([g for g, is_free in zip(of_level, free, strict=True) if is_free])
     if len(of_level) > 1:  # of a function of one level, modes of the others tell as well
         told = told @ (np.hstack(of_level).T @ sought) / len(seen)
-    clear, added = left_over(rows.take(seen), sought - told, task.plan.seed)
-    options = in_force.get()
-    return clear > options.doubt_errors and added > options.worth_more * bank.solve(names).held_out_score
+    options, clear, added = in_force.get(), 0.0, 0.0
+    for more_clear, more in left_over(rows.take(seen), sought - told, task.plan.seed):
+        clear, added = max(clear, more_clear), added + more
+        if clear > options.doubt_errors and added > options.worth_more * bank.solve(names).held_out_score:
+            return True
+    return False
 
 
 # --- given spaces
