@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from featgeo import FeatureRegressor, ModalDecomposition, load
+from featgeo import FeatureRegressor, FitWarning, ModalDecomposition, load
 from featgeo.features.spaces import SharedSpaces, SplineSpace
 
 
@@ -94,3 +94,13 @@ def test_spaces_that_functions_share_are_evaluated_once() -> None:
         values = both(new)
     assert len(evaluated) == 1
     np.testing.assert_allclose(values, np.hstack([mean.f(new), main.f(new)]), atol=1e-10)
+
+
+def test_where_held_out_rows_confirm_no_mode_the_warning_says_that_means_are_told_all_the_same() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(24, 2))
+    mean = x @ [1.0, 0.7]
+    with pytest.warns(FitWarning, match=r"confirm no mode: `given` is told by E\[Y\|x\] alone"):
+        model = FeatureRegressor(random_state=0).fit(x, mean + 0.8 * rng.normal(size=24))
+    assert model.n_modes_ == 0
+    assert np.corrcoef(model.given(x).mean(), mean)[0, 1] > 0.9

@@ -133,7 +133,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         self.support_ = self._support(head.there(device).y.of("y"), seed)
         self._calibrate(head.y.of("y"))
         self.told_x_, self.told_y_, self.information_ = head.x.of("x"), head.y.of("y"), self._by_counts(head)
-        warn_of_doubts(self.components_.values(), "`given` is the distribution of Y over all rows")
+        known = "the distribution of Y over all rows" if self.learned_.mean is None else "told by E[Y|x] alone"
+        warn_of_doubts(self.components_.values(), f"`given` is {known}")
         self.report_ = diagnose(self.learned_, self.components_, self._own_support, head, seed)
         sample = head.sample(PANEL_ROWS, seed)
         self.panels_ = panel(sample.x, self._main.f, seed), panel(sample.y, self._main.g, seed)
