@@ -7,16 +7,22 @@ PAGE := src/featgeo/report/explore
 # One thread: the matrices of the tests are small, and default threading is far slower on a busy machine.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test page
+.PHONY: demo test lint tests page
 demo: .venv/ready
 	$(BIN)/featgeo demo --output build/demo
 	$(BIN)/featgeo reproduce --fresh --output build/demo/paper
 
+# What is read (one thread) beside what is run, which waits for processes of its own now and then.
 test: .venv/ready $(PAGE)/node_modules
+	$(MAKE) --no-print-directory --jobs 2 lint tests
+
+lint: .venv/ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+tests: .venv/ready $(PAGE)/node_modules
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 # The page of `featgeo explore`, from its sources; needs Node. What it writes is committed: users need none.
