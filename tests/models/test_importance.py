@@ -155,3 +155,20 @@ def test_columns_of_sources_are_told_apart():
     own, none, of_s = told.totals[:, 2]
     assert min(own, of_s) > 0.1
     assert abs(none) < 0.05
+
+
+def test_effects_are_means_of_all_rows_none_over_a_few_that_ties_leave():
+    rng = np.random.default_rng(40_006)
+    tied = np.where(rng.random(600) < 0.6, 4.0, rng.uniform(2, 8, 600)).round(2)
+    x = pd.DataFrame({"tied": np.where(rng.random(600) < 0.1, np.nan, tied), "noise": rng.standard_normal(600)})
+    y = np.where(np.isnan(x["tied"]), 0.0, x["tied"]) + rng.standard_normal(600)
+    figure = (
+        fg.ModalDecomposition(1, x_space="spline", y_space="spline", random_state=0).fit(x, y).plot("effects", x, y)
+    )
+    drawn = next(axes for axes in figure.axes if axes.get_xlabel() == "tied" and axes.lines)
+    places = drawn.lines[0].get_xdata()
+    steps = np.abs(x["tied"].dropna().to_numpy()[:, None] - places).argmin(axis=1)
+    assert np.bincount(steps, minlength=len(places)).min() >= 600 / 60
+    assert len(places) >= 5
+    (band,) = drawn.collections
+    assert band.get_paths()[0].contains_points(np.column_stack(drawn.lines[0].get_data())[1:-1]).all()

@@ -211,7 +211,7 @@ class Projections:
 
 def effects_of(
     x: Rows, importance: Importance, modes: Component, given: Conditional, support: Support
-) -> tuple[list[str], list[tuple[str, np.ndarray, Array, Array]]]:
+) -> tuple[list[str], list[tuple[str, np.ndarray, Array, Array, Array]]]:
     """What a figure of effects shows: means along the columns that matter.
 
     Args:
@@ -223,7 +223,7 @@ def effects_of(
 
     Returns:
         What is averaged, and for each column its name, places or labels (m,), their shares of the rows (m,), and the
-        means there (m, what is averaged).
+        means there with their standard errors (m, what is averaged).
     """
     f = modes.f(x)
     titles, values = [f"$f_{{{i + 1}}}$" for i in range(min(f.shape[1], SHOWN_MODES))], f[:, :SHOWN_MODES]
@@ -237,7 +237,7 @@ def effects_of(
     return titles, [_along(x, int(i), values) for i in shown[:SHOWN_EFFECTS]]
 
 
-def _along(x: Rows, position: int, values: Array) -> tuple[str, np.ndarray, Array, Array]:
+def _along(x: Rows, position: int, values: Array) -> tuple[str, np.ndarray, Array, Array, Array]:
     """Means of values, (n, c), along a column: over steps of equal mass of a number, for each frequent label."""
     column, table = x.variable.columns[position], x.select([position]).table
     if column.kind == "label":
@@ -247,12 +247,26 @@ def _along(x: Rows, position: int, values: Array) -> tuple[str, np.ndarray, Arra
         groups, at = [code == i for i in sorted(kept)], names[sorted(kept)]
     else:
         number = table.numbers[:, 0]
-        edges = np.unique(np.nanquantile(number, np.linspace(0, 1, STEPS + 1)))
-        step = np.clip(np.searchsorted(edges, number, side="right") - 1, 0, max(len(edges) - 2, 0))
-        groups = [part for part in ((step == i) & ~np.isnan(number) for i in range(len(edges))) if part.any()]
+        step = np.where(np.isnan(number), -1, _steps(number))
+        groups = [step == i for i in np.unique(step[step >= 0])]
         at = column.as_came(np.array([number[part].mean() for part in groups]))
     shares = np.array([part.mean() for part in groups])
-    return column.name, np.asarray(at), shares, np.stack([values[part].mean(axis=0) for part in groups])
+    means, errors = zip(*(_mean_and_error(values[part], axis=0) for part in groups), strict=True)
+    return column.name, np.asarray(at), shares, np.stack(means), np.stack(errors)
+
+
+def _steps(number: Array) -> np.ndarray:
+    """The step that each of some numbers is in, (n,): steps of about equal mass, none of much less than others.
+
+    Values that many rows share leave rests between them, of which a mean would tell nothing.
+    """
+    edges = np.unique(np.nanquantile(number, np.linspace(0, 1, STEPS + 1)))[:-1]
+    known = np.sort(number[~np.isnan(number)])
+    rows, kept = len(known) / (2 * STEPS), [0]
+    for i, start in enumerate(np.searchsorted(known, edges)):
+        if i and start - kept[-1] >= rows and len(known) - start >= rows:
+            kept.append(int(start))
+    return np.searchsorted(known[kept], number, side="right") - 1
 
 
 def _functions(x: Rows) -> Array:

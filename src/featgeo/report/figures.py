@@ -321,34 +321,49 @@ def importance(names: Sequence[str], totals: NDArray[Any]) -> Figure:
 
 
 @styled
-def effects(titles: Sequence[str], columns: Sequence[tuple[str, NDArray[Any], NDArray[Any], NDArray[Any]]]) -> Figure:
-    """Means of functions along columns, over how many rows there are: a row of panels for each column.
+def effects(
+    titles: Sequence[str],
+    columns: Sequence[tuple[str, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]],
+) -> Figure:
+    """Means of functions along columns, with two standard errors, over how many rows there are: a row for each column.
 
     Args:
         titles: What is averaged, (c,).
-        columns: For each its name, places in order or labels (m,), their shares of the rows (m,), the means (m, c).
+        columns: For each its name, places in order or labels (m,), their shares of the rows (m,), the means and their
+            standard errors, (m, c) each.
     """
     figure = new_figure(2.4 * len(titles), 2.3 * len(columns))
     first: dict[int, Any] = {}  # all columns on one scale
-    for row, (name, at, shares, means) in enumerate(columns):
+    for row, (name, at, shares, means, errors) in enumerate(columns):
         numbers = at.dtype.kind in "biuf"
         place = _along(at)
         for i, title in enumerate(titles):
             cell = len(columns), len(titles), row * len(titles) + i + 1
             axes = figure.add_subplot(*cell, xlabel=name, sharey=first.get(i))
             first.setdefault(i, axes)
-            behind = axes.twinx()
-            width = np.gradient(place.astype(float)) if len(place) > 1 else np.ones(1)
-            behind.bar(
-                place, shares / width if numbers else shares, width=width if numbers else 0.8, color=LINE, alpha=0.4
-            )
-            behind.set(yticks=[], zorder=0)
-            behind.spines["right"].set_visible(False)
+            _behind(axes, place, shares, numbers)
             axes.set(zorder=1, title=title if row == 0 else "")
-            axes.plot(place, means[:, i], "-" if numbers else "o", color=BLUE)
-            if not numbers:
+            if numbers:
+                near = means[:, i] - 2 * errors[:, i], means[:, i] + 2 * errors[:, i]
+                axes.fill_between(place, *near, color=BLUE, alpha=0.2, linewidth=0)
+                axes.plot(place, means[:, i], "-", color=BLUE)
+            else:
+                axes.errorbar(place, means[:, i], yerr=2 * errors[:, i], fmt="o", color=BLUE)
                 _ticks(axes, at)
     return figure
+
+
+def _behind(axes: Any, place: NDArray[Any], shares: NDArray[Any], numbers: bool) -> None:
+    """How many rows there are at each place: bars that touch, by their areas, where places are numbers."""
+    behind = axes.twinx()
+    if numbers and len(place) > 1:
+        between = (place[1:] + place[:-1]) / 2
+        ends = np.concatenate([[2 * place[0] - between[0]], between, [2 * place[-1] - between[-1]]])
+        behind.stairs(shares / np.diff(ends), ends, fill=True, color=LINE, alpha=0.4)
+    else:
+        behind.bar(place, shares, width=0.8, color=LINE, alpha=0.4)
+    behind.set(yticks=[], zorder=0, ylim=(0, None))
+    behind.spines["right"].set_visible(False)
 
 
 def _along(at: NDArray[Any]) -> NDArray[Any]:
