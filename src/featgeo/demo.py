@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_diabetes
@@ -11,7 +12,7 @@ from featgeo import datasets
 from featgeo.explore import explore
 from featgeo.files import make_folder, write_whole
 from featgeo.geometry import FiniteJoint
-from featgeo.models import ModalDecomposition
+from featgeo.models import FeatureRegressor, ModalDecomposition
 from featgeo.report import figures
 from featgeo.report.contents import Section
 from featgeo.report.html import write_page
@@ -24,24 +25,24 @@ INTRODUCTION = (
 )
 
 
-# What scikit-learn's table calls s1, s2, ... in its description.
-BLOOD = {
+# What scikit-learn's table calls bmi, s1, s2, ... in its description.
+NAMES = {
+    "bmi": "body mass",
+    "bp": "blood pressure",
     "s1": "cholesterol",
     "s2": "LDL",
     "s3": "HDL",
     "s4": "cholesterol / HDL",
     "s5": "log triglycerides",
     "s6": "glucose",
+    "target": "progression",
 }
 
 
 def explore_patients(folder: Path) -> Path:
     """Write a page of all dependences between what is known of 442 patients with diabetes, and return its path."""
-    frame = load_diabetes(as_frame=True, scaled=False).frame.rename(
-        columns={**BLOOD, "bmi": "body mass", "bp": "blood pressure", "target": "progression"}
-    )
     # The table says 1 and 2, and not which is which.
-    found = explore(frame, target="progression", given=["age", "sex"], types={"sex": "label"})
+    found = explore(_patients(), target="progression", given=["age", "sex"], types={"sex": "label"})
     page = make_folder(folder) / "explore.html"
     write_whole(page, found.to_html("Diabetes: what depends on what in 442 patients"))
     return page
@@ -49,7 +50,7 @@ def explore_patients(folder: Path) -> Path:
 
 def demonstrate(folder: Path) -> Path:
     """Write the page into a folder and return its path."""
-    sections, page = [hair_and_eyes(), titanic(), diabetes()], folder / "index.html"
+    sections, page = [hair_and_eyes(), titanic(), diabetes(), measurements()], folder / "index.html"
     pictures = {f"{section.slug}.svg": section.figure for section in sections}
     title = "What depends on what, and how"
     write_page(page, "page.html.j2", pictures, title=title, introduction=INTRODUCTION, sections=sections)
@@ -174,6 +175,41 @@ print(model.report())
 given = model.given([20, 25, 30, 35])
 given.mean(), given.interval(0.8), given.mean(lambda y: y > 200)
 model.plot()"""
+
+
+def measurements() -> Section:
+    """Which of ten measurements matter for the progression of diabetes, and how it goes along them."""
+    X = _patients()
+    model = FeatureRegressor(random_state=0).fit(X, X.pop("progression"))
+    found = model.importance()
+    leading = [found.columns[i] for i in found.order[:2]]
+    rows = [[found.columns[i], *(f"{value:.3f}" for value in found.totals[i])] for i in found.order]
+    return Section(
+        slug="effects",
+        title="Which measurements matter",
+        lead=[
+            f"All ten at once, on patients that had no part in the fit. Most is told by {leading[0]} alone, then by "
+            f"{leading[1]}. A column that adds nothing may still tell: others tell the same.",
+            "The figure shows the modes and the expected progression along the columns that matter, with two standard "
+            "errors, over how many patients there are.",
+        ],
+        figure=figures.svg(model.plot("effects")),
+        alt="The first two modes and the expected progression along the columns that matter most.",
+        columns=["column", "alone", "(s.e.)", "added to all others", "(s.e.)"],
+        rows=rows,
+        code=MEASUREMENTS_CODE,
+    )
+
+
+MEASUREMENTS_CODE = """\
+X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+model = fg.FeatureRegressor(random_state=0).fit(X, y)
+model.importance()
+model.plot("effects")"""
+
+
+def _patients() -> Any:
+    return load_diabetes(as_frame=True, scaled=False).frame.rename(columns=NAMES)
 
 
 def _signed(values: np.ndarray) -> list[str]:

@@ -23,7 +23,7 @@ def page(tmp_path_factory):
 def test_page_needs_no_other_file_and_every_figure_has_a_description(page):
     folder, reader = page
     images = reader.all("img")
-    assert len(images) == 3
+    assert len(images) == 4
     for image in images:
         assert image["src"].startswith("data:image/svg+xml;base64,")
         assert len(image["alt"]) > 20
