@@ -164,6 +164,15 @@ class Source:
                 f"A table needs rows, and {self._tables[0][0]} has {len(self.names)} columns and none. Check it."
             )
 
+    def check_typed(self) -> None:
+        """Refuse files of text, which do not say what their columns are."""
+        for what, table in self._tables:
+            if isinstance(table, _Unchanged) and not table.is_typed:
+                raise ValueError(
+                    f"Columns must say what they hold, and {what} is a file of text. Write it as Parquet, read it by "
+                    "`pandas.read_csv`, or explore it by `fg.explore`, which decides from all rows."
+                )
+
     def close(self) -> None:
         """Remove the temporary file, if there is one; nothing can be read any more."""
         if self._spool is not None:
@@ -379,6 +388,11 @@ class _Unchanged:
 
     def __init__(self, path: str, table: Table, status: os.stat_result) -> None:
         self._path, self._table, self._status = path, table, status
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the file says what its columns are."""
+        return not isinstance(self._table, DelimitedFile)
 
     @property
     def n_bytes(self) -> int:

@@ -144,7 +144,7 @@ class PandasFrame:
         kind = infer_dtype(column, skipna=True)
         known = {"integer": pa.float64(), "floating": pa.float64(), "mixed-integer-float": pa.float64()}
         known |= {"decimal": pa.float64(), "boolean": pa.bool_(), "string": pa.string(), "empty": pa.null()}
-        known |= {"datetime": pa.timestamp("us"), "date": pa.timestamp("us")}
+        known |= {"datetime": pa.timestamp("us"), "date": pa.date32()}
         if kind in known:
             return known[kind]
         first = next((value for value in column if isinstance(value, list | dict | tuple | set | bytes)), None)
