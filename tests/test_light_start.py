@@ -40,9 +40,9 @@ def test_public_names_are_what_type_checkers_take_them_for():
 
 
 def test_explore_can_be_called_whatever_was_imported_of_its_room_before():
-    code = "import featgeo.explore.reading, featgeo; featgeo.Exploration; featgeo.explore(None)"
+    code = "import featgeo.explore.sketch, featgeo; featgeo.Exploration; featgeo.explore(None)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)  # noqa: S603
-    assert "TypeError: A table must be a pandas, polars or Arrow frame" in run.stderr
+    assert "TypeError: A table must be a pandas, polars, Arrow or Dask frame" in run.stderr
 
 
 def test_other_names_are_refused():

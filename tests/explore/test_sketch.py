@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from featgeo.explore import delimited, reading, tallies
 from featgeo.explore import sketch as sketches
+from featgeo.explore import tallies
 from featgeo.explore.cells import Cells
-from featgeo.explore.reading import open_source
 from featgeo.explore.sketch import sketch, typed
 from featgeo.explore.values import Repeated
+from featgeo.reading import delimited, tables
+from featgeo.reading.source import open_source
 
 
 def column_of(values, **options):
@@ -26,7 +27,7 @@ def column_of(values, **options):
 
 @pytest.fixture
 def _small_batches(monkeypatch):
-    monkeypatch.setattr(reading, "BATCH_ROWS", 7)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 7)
 
 
 KINDS = {
@@ -188,7 +189,7 @@ def mixed_table(n, seed=0):
 
 
 def test_moments_are_those_of_the_whole_column(monkeypatch):
-    monkeypatch.setattr(reading, "BATCH_ROWS", 997)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 997)
     frame = mixed_table(10_000)
     found = sketch(open_source(frame)).columns
     assert_allclose([found["number"].mean, found["number"].std], [frame.number.mean(), frame.number.std()], rtol=1e-12)
@@ -209,7 +210,7 @@ def test_infinite_numbers_are_kept_and_counted():
 
 @pytest.mark.parametrize("batch_rows", [1_000, 65_536])
 def test_a_sample_is_of_the_same_rows_in_all_columns_however_they_are_batched(batch_rows, monkeypatch):
-    monkeypatch.setattr(reading, "BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(tables, "BATCH_ROWS", batch_rows)
     monkeypatch.setattr(sketches, "SAMPLE_ROWS", 4_096)
     frame = mixed_table(30_000)
     found = sketch(open_source(frame), random_state=3)
@@ -246,7 +247,7 @@ def test_all_rows_are_the_sample_of_few():
 
 def test_frequent_labels_are_never_lost_among_many(monkeypatch):
     monkeypatch.setattr(tallies, "MOST_VALUES", 50)
-    monkeypatch.setattr(reading, "BATCH_ROWS", 100)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 100)
     rng = np.random.default_rng(0)
     values = np.array([f"id {i}" for i in range(5_000)], object)
     for label, share in (("often", 0.1), ("sometimes", 0.05)):

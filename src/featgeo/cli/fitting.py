@@ -54,7 +54,7 @@ def fit(
     check_can_be_written(output)
     with working("fit") as notes:
         from featgeo.cli.tables import loaded
-        from featgeo.explore.reading import open_source
+        from featgeo.reading.source import open_source
 
         with open_source(file, columns=roles.columns, encoding=encoding, delimiter=delimiter) as source:
             data = loaded(source, roles.types, rows, SEED)

@@ -53,7 +53,7 @@ def independence(
 
     with working("test") as notes:
         from featgeo.cli.tables import loaded
-        from featgeo.explore.reading import open_source
+        from featgeo.reading.source import open_source
 
         with open_source(file, columns=columns, encoding=encoding, delimiter=delimiter) as source:
             data = loaded(source, kinds)

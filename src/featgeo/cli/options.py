@@ -41,7 +41,7 @@ def _names_in(file: str) -> tuple[str, ...]:
 
     with suppress(ImportError, OSError, ValueError):  # whatever is wrong is said by the command itself
         if os.path.isfile(file):
-            from featgeo.explore.reading import open_source
+            from featgeo.reading.source import open_source
 
             open_source(file, columns=first).close()
     return tuple(names)

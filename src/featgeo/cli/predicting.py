@@ -43,7 +43,7 @@ def predict(
     _check_output(output, file, str(model), as_json)
     with working("predict") as notes:
         check_is_there(model)
-        from featgeo.explore.reading import open_source, status_of
+        from featgeo.reading.source import open_source, status_of
 
         if file != "-":
             status_of(file)

@@ -15,13 +15,13 @@ import pandas as pd  # type: ignore[import-untyped]
 from featgeo.cli.options import check_known
 from featgeo.cli.scores import LabelScore, NumberScore
 from featgeo.cli.tables import AsTheModelKnows
-from featgeo.explore.arrow import csv, pa, parquet
 from featgeo.features.columns import Column
 from featgeo.files import writing_whole
+from featgeo.reading.arrow import csv, pa, parquet
 from featgeo.watch import tell
 
 if TYPE_CHECKING:
-    from featgeo.explore.reading import Source
+    from featgeo.reading.source import Source
 
 PREDICTION = "prediction"
 CELLS_AT_ONCE = 4_000_000  # probabilities of rows that are computed together: bounds memory

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
-from featgeo.explore.arrow import pa
-from featgeo.explore.sketch import ColumnSketch, Sketch, sketch
+from featgeo.explore.seen import ColumnSketch
+from featgeo.explore.sketch import Sketch, sketch
 from featgeo.explore.values import ISO, ISO_ZONED, Missing, as_plain, codes_of, dates_of, labels_of, numbers_of
+from featgeo.reading.arrow import pa
 from featgeo.watch import tell
 
 if TYPE_CHECKING:
-    from featgeo.explore.reading import Source
     from featgeo.features.columns import Column
+    from featgeo.reading.source import Source
 
 MOST_CELLS = 200_000_000  # bounds memory: 1.6 GB as they are read, and a fit takes several times that
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +30,43 @@ SHORT = 2**15  # places that 16 bits number
 MOST_ROWS = 2**32 - 1  # that a count holds
 _SUMS = ("tables", "values", "new_labels")  # what adds up
 _MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is to be counted: the attributes of `Counts` that are settled before any row is."""
+
+    columns: tuple[Cells, ...]
+    groups: tuple[tuple[int, ...], ...]
+    folds: int
+    by_number: bool
+    centre: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, columns: tuple[Cells, ...], n_rows: int, by_number: bool, centre: Array, scale: Array) -> Plan:
+        """Which columns to count together.
+
+        Args:
+            columns: The cells of each column.
+            n_rows: About how many rows there will be: tables that are larger than what is counted in them waste time.
+            by_number: Whether the fold of a row follows from its number.
+            centre: Of number columns, (q,).
+            scale: The same.
+        """
+        folds = in_force.get().folds
+        most = min(GROUP_CELLS, int(np.sqrt(n_rows / folds) / 3) + 1)  # tables have far fewer cells than there are rows
+        groups: list[list[int]] = []
+        sizes: list[int] = []
+        for i in sorted(range(len(columns)), key=lambda i: -columns[i].size):
+            fits = next((g for g, size in enumerate(sizes) if size * columns[i].size <= most), None)
+            if fits is None:
+                groups.append([i])
+                sizes.append(columns[i].size)
+            else:
+                groups[fits].append(i)
+                sizes[fits] *= columns[i].size
+        return cls(columns, tuple(tuple(group) for group in groups), folds, by_number, centre, scale)
 
 
 @saved
@@ -71,40 +108,22 @@ class Counts:
             raise ValueError(f"Counts of {p} columns do not fit together: {', '.join(wrong) or 'groups'}.")
 
     @classmethod
-    def empty(cls, columns: tuple[Cells, ...], n_rows: int, by_number: bool, centre: Array, scale: Array) -> Counts:
-        """Of no rows yet.
-
-        Args:
-            columns: The cells of each column.
-            n_rows: About how many rows there will be: tables that are larger than what is counted in them waste time.
-            by_number: Whether the fold of a row follows from its number.
-            centre: Of number columns, (q,).
-            scale: The same.
-        """
-        folds = in_force.get().folds
-        most = min(GROUP_CELLS, int(np.sqrt(n_rows / folds) / 3) + 1)  # tables have far fewer cells than there are rows
-        groups: list[list[int]] = []
-        sizes: list[int] = []
-        for i in sorted(range(len(columns)), key=lambda i: -columns[i].size):
-            fits = next((g for g, size in enumerate(sizes) if size * columns[i].size <= most), None)
-            if fits is None:
-                groups.append([i])
-                sizes.append(columns[i].size)
-            else:
-                groups[fits].append(i)
-                sizes[fits] *= columns[i].size
+    def empty(cls, plan: Plan) -> Counts:
+        """Of no rows yet."""
+        sizes = [math.prod(plan.columns[i].size for i in group) for group in plan.groups]
         n_cells = sum(sizes) + sum(a * b for i, a in enumerate(sizes) for b in sizes[i + 1 :])
+        q = len(plan.centre)
         return cls(
-            columns,
-            tuple(tuple(group) for group in groups),
-            folds,
-            by_number,
-            np.zeros(folds * n_cells, dtype=np.uint32),
-            np.zeros((4, len(centre), len(centre))),
-            centre,
-            scale,
-            np.zeros(len(columns), dtype=np.int64),
+            tables=np.zeros(plan.folds * n_cells, dtype=np.uint32),
+            values=np.zeros((4, q, q)),
+            new_labels=np.zeros(len(plan.columns), dtype=np.int64),
+            **vars(plan),
         )
+
+    @property
+    def plan(self) -> Plan:
+        """How these were counted."""
+        return Plan(**{field.name: getattr(self, field.name) for field in fields(Plan)})
 
     @cached_property
     def _sizes(self) -> list[int]:
@@ -282,10 +301,6 @@ class Counts:
         return {
             (i, j): float(ratio[a, b].clip(-1, 1)) for a, i in enumerate(there) for b, j in enumerate(there) if a != b
         }
-
-    def emptied(self) -> Counts:
-        """The same tables, of no rows."""
-        return replace(self, **{name: np.zeros_like(getattr(self, name)) for name in _SUMS})
 
     def merged(self, other: Counts) -> Counts:
         """Of the rows of both, which must be counted in the same cells."""

@@ -10,7 +10,6 @@ from typing import Any, TypedDict, Unpack
 from featgeo.explore.cells import Cells
 from featgeo.explore.edges import aligned
 from featgeo.explore.exploration import AboutColumn, Exploration
-from featgeo.explore.reading import open_source
 from featgeo.explore.second_pass import (
     Coder,
     are_rows_apart,
@@ -20,8 +19,10 @@ from featgeo.explore.second_pass import (
     sample_batch,
     why_aside,
 )
-from featgeo.explore.sketch import ColumnSketch, Sketch, sketch
+from featgeo.explore.seen import ColumnSketch
+from featgeo.explore.sketch import Sketch, sketch
 from featgeo.explore.three_way import Interactions
+from featgeo.reading.source import open_source
 from featgeo.tuning import in_force
 from featgeo.watch import Watch, bounded_threads
 
@@ -54,8 +55,9 @@ def explore(
     """Find what depends on what in a table.
 
     Args:
-        data: A data frame of pandas, polars or Arrow; a path to a CSV, TSV or Parquet file, a folder of Parquet files,
-            or a list of paths; an Arrow reader; "-" for standard input. Files may be larger than memory.
+        data: A data frame of pandas, polars, Arrow or Dask; a path to a CSV, TSV or Parquet file, a folder of Parquet
+            files, or a list of paths; an Arrow reader; "-" for standard input. Files may be larger than memory. Where
+            `distributed` has a Client, its workers read partitions, and the files of folders and lists.
         target: A column that others are ranked by.
         given: Columns whose functions are projected out.
         columns: Those to look at; all when None.
@@ -81,7 +83,7 @@ def explore(
         _check_columns(target, given, found.columns, coder.columns)
         named = target or (like.target_name if like else "")
         three_way = _three_way(coder, found, named, like) if named else None
-        counts = counted(coder, source, found, like.counts if like else None, three_way)
+        counts, three_way = counted(coder, source, found, like.counts if like else None, three_way)
     about = tuple(_about(column, coder.columns) for column in found.columns.values())
     given_names = like.given_names if like else _listed(given)
     return Exploration(about, counts, named, given_names, coder.joint, rate, *repeated_rows(found), three_way)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from featgeo.explore.cells import OTHERS, Cells, JointCells, date_parts, label_cells, number_cells
-from featgeo.explore.counting import Counts, content_hash, number_hash
-from featgeo.explore.reading import Source
-from featgeo.explore.sketch import ColumnSketch, Sketch
+from featgeo.explore.counting import Counts, Plan, content_hash, number_hash
+from featgeo.explore.seen import ColumnSketch
+from featgeo.explore.sketch import Sketch
 from featgeo.explore.three_way import Interactions
 from featgeo.explore.values import Repeated
 from featgeo.features.dates import DATE_PARTS
+from featgeo.reading.source import Part, Source
 from featgeo.tuning import in_force
 from featgeo.watch import tell
 
@@ -132,6 +132,11 @@ class Coder:
         joint = JointCells.of(self.columns, members, self.cells(sample_batch(sketch)), sketch.n_rows)
         return replace(self, columns=(*self.columns, joint.column()), joint=joint)
 
+    @property
+    def numbers(self) -> list[Cells]:
+        """Columns of numbers and dates, without parts of these."""
+        return [column for column in self.columns if column.kind != "label" and not column.parent]
+
     @cached_property
     def _known(self) -> dict[int, frozenset[str]]:
         """Labels that were seen when the cells were made, of columns where all are kept."""
@@ -153,7 +158,7 @@ class Coder:
 
     def hashes(self, batch: Mapping[str, Any], cells: list[np.ndarray]) -> np.ndarray:
         """What each row holds as a number, (n,)."""
-        numbers = [batch[column.name] for column in self.columns if column.kind != "label" and not column.parent]
+        numbers = [batch[column.name] for column in self.numbers]
         labels = [own for column, own in zip(self.columns, cells, strict=True) if column.kind == "label"]
         return content_hash(numbers, labels)
 
@@ -200,7 +205,7 @@ def repeated_rows(sketch: Sketch) -> tuple[int, int]:
 
 def counted(
     coder: Coder, source: Source, sketch: Sketch, like: Counts | None = None, three_way: Interactions | None = None
-) -> Counts:
+) -> tuple[Counts, Interactions | None]:
     """Count all rows of a table.
 
     Args:
@@ -208,40 +213,73 @@ def counted(
         source: The table.
         sketch: What the first pass says of it.
         like: Earlier counts, whose tables these are to be like.
-        three_way: Sums for interactions, to which all rows are added.
+        three_way: Sums for interactions, of no rows yet.
+
+    Returns:
+        The counts, and the sums for interactions of all rows.
     """
-    numbers = [column for column in coder.columns if column.kind != "label" and not column.parent]
-    if like is None:
-        centre = np.array([sketch.columns[column.name].mean for column in numbers])
-        scale = np.array([sketch.columns[column.name].std for column in numbers])
-        reach = [np.abs([sketch.columns[one.name].minimum, sketch.columns[one.name].maximum]).max() for one in numbers]
-        scale = np.where(np.isfinite(scale), scale, reach)  # squares of the largest are infinite
-        scale = np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
-        counts = Counts.empty(coder.columns, sketch.n_rows, coder.by_number, np.nan_to_num(centre), scale)
-    else:
-        counts = like.emptied()
+    plan = _plan(coder, sketch) if like is None else like.plan
     if not coder.columns:
-        return counts
-    waiting: list[list[np.ndarray]] = []
-    at_once = min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(coder.columns))
-    first = 0
-    for batch in sketch.typed_batches(source):
-        cells = coder.cells(batch)
+        return Counts.empty(plan), three_way
+    read = sketch if source.is_read_here else sketch.bare
+    found = source.reduced(_SecondPass(coder, read, plan, three_way, like is not None), _Counted.merged)
+    return found.counts, found.three_way
+
+
+def _plan(coder: Coder, sketch: Sketch) -> Plan:
+    numbers = [sketch.columns[column.name] for column in coder.numbers]
+    centre = np.array([column.mean for column in numbers])
+    scale = np.array([column.std for column in numbers])
+    reach = [np.abs([column.minimum, column.maximum]).max() for column in numbers]
+    scale = np.where(np.isfinite(scale), scale, reach)  # squares of the largest are infinite
+    scale = np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
+    return Plan.of(coder.columns, sketch.n_rows, coder.by_number, np.nan_to_num(centre), scale)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """What the second pass says of some rows."""
+
+    counts: Counts
+    three_way: Interactions | None
+
+    def merged(self, other: _Counted) -> _Counted:
+        """The same of both."""
+        both = self.three_way.merged(other.three_way) if self.three_way and other.three_way else None
+        return _Counted(self.counts.merged(other.counts), both)
+
+
+@dataclass(frozen=True, eq=False)
+class _SecondPass:
+    """One pass over a part of a table, which counts its rows."""
+
+    coder: Coder
+    sketch: Sketch
+    plan: Plan
+    three_way: Interactions | None
+    has_earlier: bool
+
+    def __call__(self, part: Part) -> _Counted:
+        coder, counts = self.coder, Counts.empty(self.plan)
+        three_way = self.three_way.emptied() if self.three_way else None
+        waiting: list[list[np.ndarray]] = []
+        at_once, n_rows = min(ROWS_AT_ONCE, CELLS_AT_ONCE // len(coder.columns)), 0
         # Rows are numbered in each file anew, so that files explored one by one add up to all of them together.
-        number = first - source.starts[bisect_right(source.starts, first) - 1]
-        folds = coder.folds(batch, cells, number, counts.folds)
-        waiting.append([*counts.grouped(cells), folds])
-        if three_way is not None:
-            three_way.add(cells, folds)
-        if like is not None:
-            np.add(counts.new_labels, coder.new_labels(batch), out=counts.new_labels)
-        if numbers:
-            counts.add_values([np.asarray(batch[column.name]) for column in numbers])
-        first += len(folds)
-        if sum(len(part[-1]) for part in waiting) >= at_once:
+        for number, batch in self.sketch.typed_part(part):
+            cells = coder.cells(batch)
+            folds = coder.folds(batch, cells, number, counts.folds)
+            waiting.append([*counts.grouped(cells), folds])
+            if three_way is not None:
+                three_way.add(cells, folds)
+            if self.has_earlier:
+                np.add(counts.new_labels, coder.new_labels(batch), out=counts.new_labels)
+            if coder.numbers:
+                counts.add_values([np.asarray(batch[column.name]) for column in coder.numbers])
+            n_rows += len(folds)
+            if sum(len(held[-1]) for held in waiting) >= at_once:
+                counts.add(waiting)
+                waiting = []
+            tell(f"second pass, {n_rows:,} rows{part.called} counted")
+        if waiting:
             counts.add(waiting)
-            waiting = []
-        tell(f"second pass, {first:,} rows counted")
-    if waiting:
-        counts.add(waiting)
-    return counts
+        return _Counted(counts, three_way)

@@ -11,103 +11,78 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from featgeo.explore.arrow import pa, pc
-from featgeo.explore.reading import Source
-from featgeo.explore.tallies import LabelTally, NumberTally, Sampler
-from featgeo.explore.values import (
-    DATE_FORMS,
-    ISO,
-    ISO_ZONED,
-    Missing,
-    Numbers,
-    Repeated,
-    as_plain,
-    codes_of,
-    dates_of,
-    joined,
-    labels_of,
-    may_be_dates,
-    may_be_numbers,
-    numbers_of,
-)
-from featgeo.geometry.validation import Array
-from featgeo.tuning import in_force
+from featgeo.explore.seen import ColumnSketch, SeenColumn
+from featgeo.explore.tallies import Sampler
+from featgeo.explore.values import Missing, as_plain, codes_of, dates_of, labels_of, numbers_of
+from featgeo.reading.source import Part, Source
 from featgeo.watch import tell
 
-Kind = Literal["number", "label", "date"]
 KINDS = ("number", "label", "date", "skip")
 SAMPLE_ROWS = 65_536  # quantiles of so many rows are off by less than 0.2 % of the rows
 SAMPLE_CELLS = 1 << 25  # bounds the memory of samples: tables of more than 512 columns have smaller ones
 LEAST_SAMPLE = 4_096
 KEPT_BYTES = 1 << 27  # values that are kept for the second pass, if all of them fit: 16 million numbers
-ALL_EXACT = 2**53  # whole numbers below are floats, each its own
-EXAMPLES = 3  # of words among numbers
-LONGEST_EXAMPLE = 80  # characters
 
 
-@dataclass(frozen=True)
-class ColumnSketch:
-    """What the first pass says of a column.
+Batches = list[tuple[int, dict[str, Any]]]  # with the number of the first row in its table
+
+
+class _Kept:
+    """Batches of a source as the first pass read them, part by part, as long as all of them fit.
 
     Attributes:
-        name: Of the column.
-        kind: "number", "label" or "date".
-        original: Its type as it was handed in, for reports.
-        n_rows: Of the table.
-        n_missing: Rows without a value, those that could not be read as asked included.
-        sample: Its values in the rows of the sample, (m,): float64, or what NumPy takes for it (`Repeated`), NaN where
-            missing, dates in microseconds since 1970; of labels places in the order of `labels`, -1 where missing, one
-            beyond all of them for those that are too rare to be there.
-        labels: Labels with their counts, the most frequent first; empty for numbers and dates.
-        labels_exact: Whether all labels are there, with their exact counts.
-        labels_error: By how much counts are too small, at most; 0 where they are exact.
-        n_distinct: Distinct values; where `distinct_exact` is False, there are at least so many.
-        distinct_exact: Whether that is their number.
-        n_words: Values that are no numbers (or no dates), of a column that mostly holds them or was said to.
-        examples: Some of them, with the number of their row (from 0).
-        whole: Whether all numbers are whole.
-        minimum: Of numbers and dates; NaN for labels.
-        maximum: The same.
-        mean: Of those that are finite.
-        std: Of those that are finite, over n - 1.
-        n_infinite: Infinite numbers: they are kept, as the largest or smallest.
-        form: How dates are written, where they were text.
+        source: The table.
+        parts: Of each part, by its place: numbers (n,), or ids (n,) and the texts they refer to; None if too many.
     """
 
-    name: str
-    kind: Kind
-    original: str
-    n_rows: int
-    n_missing: int
-    sample: Array | Repeated
-    labels: Mapping[str, int] = field(default_factory=dict)
-    labels_exact: bool = True
-    labels_error: int = 0
-    n_distinct: int = 0
-    distinct_exact: bool = True
-    n_words: int = 0
-    examples: tuple[tuple[int, str], ...] = ()
-    whole: bool = False
-    minimum: float = np.nan
-    maximum: float = np.nan
-    mean: float = np.nan
-    std: float = np.nan
-    n_infinite: int = 0
-    form: str = DATE_FORMS[0]
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.parts: dict[int, Batches] | None = {}
+        self._n_bytes = 0
 
+    def hold(self, part: Part, row: int, values: dict[str, Any], n_label_bytes: int) -> None:
+        """Keep what was read of a batch; texts of its part, of so many bytes, are held beside it."""
+        self._n_bytes += sum(value.nbytes for value in values.values())
+        if self.parts is None or self._n_bytes + n_label_bytes > KEPT_BYTES:
+            self.parts = None
+            return
+        self.parts.setdefault(part.place, []).append((row, values))
 
-@dataclass(frozen=True)
-class _Kept:
-    """Batches of a source as the first pass read them: numbers (n,), or ids (n,) and the texts they refer to."""
+    def name(self, part: Part, columns: Mapping[str, SeenColumn]) -> None:
+        """Put the texts of a part beside its ids, now that all of it was read."""
+        if self.parts is None or any(column.labels.error for column in columns.values()):
+            self.parts = None
+            return
+        texts = {name: column.labels.texts.to_pylist() for name, column in columns.items() if column.way == "label"}
+        self._n_bytes += sum(columns[name].labels.nbytes for name in texts)
+        for _, values in self.parts.get(part.place, []):
+            values |= {name: (_ids(values[name]), own) for name, own in texts.items()}
 
-    source: Source
-    batches: tuple[dict[str, Any], ...]
+    def replace(self, later: _Kept) -> None:
+        """Take columns from a pass that read them again."""
+        if self.parts is None or later.parts is None:
+            self.parts = None
+            return
+        for place, batches in self.parts.items():
+            others = later.parts[place]
+            if [_length(values) for _, values in batches] != [_length(values) for _, values in others]:
+                self.parts = None  # a row that no block held made later batches longer than those of the first pass
+                return
+            for (_, values), (_, more) in zip(batches, others, strict=True):
+                values |= more
+
+    def settle(self, columns: Mapping[str, ColumnSketch]) -> None:
+        """Say of parts without a value of a column that they hold none of its labels."""
+        labels = [name for name, column in columns.items() if column.kind == "label"]
+        for _, values in (batch for batches in (self.parts or {}).values() for batch in batches):
+            values |= {name: (_ids(values[name]), []) for name in labels if not isinstance(values[name], tuple)}
 
 
 @dataclass(frozen=True)
@@ -127,6 +102,12 @@ class Sketch:
     missing_values: tuple[str, ...] = ()
     _kept: _Kept | None = field(default=None, repr=False)
 
+    @property
+    def bare(self) -> Sketch:
+        """What is needed to read the table again, and nothing else."""
+        bare = {name: replace(column, sample=np.empty(0), labels={}) for name, column in self.columns.items()}
+        return Sketch(bare, self.n_rows, np.empty(0, np.int64), self.missing_values)
+
     def typed_batches(self, source: Source, unread: Counter[str] | None = None) -> Iterator[dict[str, Any]]:
         """All rows as `typed` gives them: from memory where the first pass could keep those of this source.
 
@@ -135,17 +116,27 @@ class Sketch:
             unread: Counts, by column, of values that are no numbers or no dates; it is added to.
 
         Yields:
-            What `typed` returns. From memory, the texts of a column are one and the same list in all batches.
+            What `typed` returns. From memory, the texts of a column are one and the same list in a part.
         """
-        if self._kept is not None and self._kept.source is source:
-            for kept in self._kept.batches:
-                yield dict(kept)
-            if unread is not None:
-                unread.update({name: column.n_words for name, column in self.columns.items() if column.kind != "label"})
+        for part in source.parts:
+            for _, batch in self.typed_part(part, unread):
+                yield batch
+        if self._is_kept(source.parts[0]) and unread is not None:
+            unread.update({name: column.n_words for name, column in self.columns.items() if column.kind != "label"})
+
+    def typed_part(self, part: Part, unread: Counter[str] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The rows of one part of a source, and the number of the first row of each batch in its table."""
+        if self._is_kept(part):
+            for row, kept in self._kept.parts.get(part.place, []):  # type: ignore[union-attr]
+                yield row, dict(kept)
             return
         numbers = [name for name, column in self.columns.items() if column.kind == "number"]
-        for batch in source.batches(tuple(self.columns), numbers):
-            yield typed(batch, self, unread)
+        for row, batch in part.batches(tuple(self.columns), numbers):
+            yield row, typed(batch, self, unread)
+
+    def _is_kept(self, part: Part) -> bool:
+        kept = self._kept
+        return kept is not None and kept.parts is not None and any(part is own for own in kept.source.parts)
 
 
 def sketch(
@@ -174,22 +165,24 @@ def sketch(
     asked = _checked(types or {}, source)
     missing = _missing(tuple(missing_values))
     wanted = [name for name in source.names if asked.get(name) != "skip"]
-    columns = {name: _Column(name, source.types[name], missing, asked.get(name)) for name in wanted}
+    columns = {name: SeenColumn(name, source.types[name], missing, asked.get(name)) for name in wanted}
     size = int(np.clip(SAMPLE_CELLS // len(wanted), LEAST_SAMPLE, SAMPLE_ROWS))
-    first = _Pass(source, columns, Sampler(size, random_state), keep)
-    late = {name: column.again() for name, column in columns.items() if column.is_stale()}
+    kept, again = (_Kept(source) if keep and source.is_read_here else None for _ in range(2))
+    first = source.reduced(_FirstPass(columns, size, random_state, kept), _Seen.merged)
+    source.check_rows(first.sampler.n_rows)
+    late = {name: column.again() for name, column in first.columns.items() if column.is_stale()}
     if late:
-        first.replace(_Pass(source, late, Sampler(size, random_state), keep))
+        later = source.reduced(_FirstPass(late, size, random_state, again), _Seen.merged)
+        for name, column in later.columns.items():
+            column.recall(first.columns[name])
+        first.columns |= later.columns
+        if kept is not None and again is not None:
+            kept.replace(again)
     n_rows = first.sampler.n_rows
     sketches = {name: column.result(n_rows) for name, column in first.columns.items()}
-    kept = first.kept_batches()
-    return Sketch(
-        sketches,
-        n_rows,
-        first.sampler.rows,
-        tuple(missing_values),
-        None if kept is None else _Kept(source, kept),
-    )
+    if kept is not None:
+        kept.settle(sketches)
+    return Sketch(sketches, n_rows, first.sampler.rows, tuple(missing_values), kept)
 
 
 def typed(batch: Any, sketch: Sketch, unread: Counter[str] | None = None) -> dict[str, Any]:
@@ -225,8 +218,9 @@ def _missing(more: tuple[str, ...]) -> Missing:
     return Missing(more)
 
 
-def _lengths(batches: list[dict[str, Any]]) -> list[int]:
-    return [len(next(iter(parts.values()))) for parts in batches]
+def _length(values: dict[str, Any]) -> int:
+    first = next(iter(values.values()))
+    return len(first[0] if isinstance(first, tuple) else first)
 
 
 def _ids(part: Any) -> np.ndarray:
@@ -250,310 +244,60 @@ def _checked(types: Mapping[str, str], source: Source) -> dict[str, str]:
     return dict(types)
 
 
-class _Pass:
-    """One pass over a table: columns fill up, and batches are kept as long as all of them fit."""
+@dataclass(eq=False)
+class _Seen:
+    """What one pass says of some rows."""
 
-    def __init__(self, source: Source, columns: dict[str, _Column], sampler: Sampler, keep: bool) -> None:
-        self.columns, self.sampler = columns, sampler
-        self._kept: list[dict[str, Any]] | None = [] if keep else None
-        held = 0
-        numeric = [column.name for column in columns.values() if column.way == "number"]
-        for batch in source.batches(tuple(columns), numeric):
-            start = sampler.n_rows
-            picked = sampler.pick(batch.num_rows)
-            parts = {}
-            for column, array in zip(columns.values(), batch.columns, strict=True):
-                parts[column.name] = column.add(array, start, picked)
-            self._thin(sampler.thin())
-            tell(f"first pass, {sampler.n_rows:,} rows read")
-            if self._kept is not None:
-                self._kept.append(parts)
-                held += sum(part.nbytes for part in parts.values())
-                if held + sum(column.labels.nbytes for column in columns.values()) > KEPT_BYTES:
-                    self._kept = None
-        self._thin(sampler.thin(end=True))
+    columns: dict[str, SeenColumn]
+    sampler: Sampler
 
-    def _thin(self, stay: np.ndarray | None) -> None:
+    def merged(self, other: _Seen) -> _Seen:
+        """The same of these rows and of those after them."""
+        n_rows = self.sampler.n_rows
+        columns = {name: column.merged(other.columns[name], n_rows) for name, column in self.columns.items()}
+        both = _Seen(columns, self.sampler.merged(other.sampler))
+        both.thin(end=True)
+        return both
+
+    def thin(self, end: bool = False) -> None:
+        """Keep as many rows of the sample as it may have, now and then or in the end."""
+        stay = self.sampler.thin(end)
         if stay is not None:
             for column in self.columns.values():
                 column.thin(stay)
 
-    def replace(self, later: _Pass) -> None:
-        """Take columns from a pass that read them again."""
-        self.columns |= later.columns
-        if self._kept is None or later._kept is None or _lengths(self._kept) != _lengths(later._kept):
-            self._kept = None  # a row that no block held made later batches longer than those of the first pass
-            return
-        for parts, others in zip(self._kept, later._kept, strict=True):
-            parts |= others
 
-    def kept_batches(self) -> tuple[dict[str, Any], ...] | None:
-        """Batches that were kept: numbers, and ids of labels with the list of all labels."""
-        if self._kept is None or any(column.labels.error for column in self.columns.values()):
-            return None
-        texts = {
-            name: column.labels.texts.to_pylist() for name, column in self.columns.items() if column.way == "label"
-        }
-        return tuple(
-            {name: (_ids(part), texts[name]) if name in texts else part for name, part in parts.items()}
-            for parts in self._kept
-        )
+@dataclass(frozen=True, eq=False)
+class _FirstPass:
+    """One pass over a part of a table: columns fill up, and batches are kept.
 
-
-class _Column:
-    """A column while it is read: what it may still be, and what was seen of it.
-
-    Args:
-        name: Of the column.
-        kind: Its Arrow type as handed in.
-        missing: What stands for a missing value.
-        asked: The kind that the user says it is of; None to infer it.
-        forms: Ways in which its dates may be written.
+    Attributes:
+        columns: That have seen nothing yet.
+        size: Rows of the sample, at most.
+        seed: Of the sample.
+        kept: Where batches are kept; None for nowhere.
     """
 
-    def __init__(
-        self,
-        name: str,
-        kind: Any,
-        missing: Missing,
-        asked: str | None = None,
-        forms: tuple[str, ...] = DATE_FORMS,
-    ) -> None:
-        self.name, self._kind, self._missing, self._asked, self._forms = name, kind, missing, asked, forms
-        self._is_text = pa.types.is_null(kind) or _is_text(kind)
-        self.way: Kind = asked or _way(kind)  # type: ignore[assignment]
-        self._inferred = self._is_text and asked is None
-        self._turned: tuple[Kind, tuple[str, ...]] | None = None
-        self._digits = _Digits() if self._inferred else None
-        self._n_words = 0
-        self._examples: list[tuple[int, str]] = []
-        self._read_in: dict[str, int] = {}
-        self.numbers, self.labels = NumberTally(), LabelTally(missing)
-        self._sample: list[np.ndarray | Repeated] = []
+    columns: dict[str, SeenColumn]
+    size: int
+    seed: int
+    kept: _Kept | None
 
-    def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray | Repeated:
-        """Add a batch whose first row has number `start`; returns what is kept of it: values, or ids of labels."""
-        array = as_plain(array)
-        if self.way == "number" and not may_be_numbers(array):
-            array = labels_of(array)  # each text that is different is looked at once, whatever it turns out to be
-        part = None
-        if self.way == "number":
-            part = self._add_numbers(array, start)
-        if self.way == "date" and part is None:
-            part = self._add_dates(array, start)
-        if part is None:
-            part = self._add_labels(array)
-        self._sample.append(part[picked])
-        if self.labels.is_full:
-            renamed = self.labels.trim()
-            self._sample = [renamed[np.asarray(ids)] for ids in self._sample]
-        return part
-
-    def thin(self, stay: np.ndarray) -> None:
-        """Keep some of the rows of the sample."""
-        self._sample = [joined(self._sample)[stay]]
-
-    def _add_numbers(self, array: Any, start: int) -> Array | Repeated | None:
-        values, unread = numbers_of(array, self._missing)
-        if unread is not None:
-            self._note(array, unread, start)
-            if self._inferred:
-                if self.numbers.count:
-                    self._turned = ("label", DATE_FORMS)
-                none = not self.numbers.count and np.isnan(values).all()
-                self._turn_to("date" if none and may_be_dates(array, self._missing) else "label")
-                return None
-        if self._digits is not None:
-            self._digits.add(array, self._missing)
-        self.numbers.add(values)
-        return values
-
-    def _turn_to(self, way: Kind) -> None:
-        """Read it as something else from now on; rows before this batch had no value, or it is read again."""
-        self.way = way
-        if way == "date":
-            self._n_words, self._examples = 0, []  # no numbers, and so no words among them
-        else:
-            self._sample = [np.full(len(part), -1, np.int32) for part in self._sample]
-
-    def _add_dates(self, array: Any, start: int) -> Array | Repeated | None:
-        """Read dates in the form that fits; others that fit all values so far, too, are not forgotten."""
-        read = self._readings(array)
-        seen = {form: int((~np.isnan(values)).sum()) for form, (values, _) in read.items()}
-        if self._inferred:
-            fitting = tuple(form for form, (_, unread) in read.items() if unread is None)
-            if not fitting or (self.numbers.count and fitting[0] != self._forms[0]):
-                if self.numbers.count:
-                    self._turned = ("date", fitting) if fitting else ("label", DATE_FORMS)
-                self._turn_to("label")
-                return None
-            self._forms = fitting if any(seen.values()) else self._forms
-        elif any(seen.values()) and not self.numbers.count:
-            self._forms = tuple(sorted(read, key=lambda form: -seen[form]))
-        for form, count in seen.items():
-            self._read_in[form] = self._read_in.get(form, 0) + count
-        values, unread = read[self._forms[0]]
-        if unread is not None:
-            self._note(array, unread, start)
-        self.numbers.add(values)
-        return values
-
-    def _readings(self, array: Any) -> dict[str, Numbers]:
-        """What a batch says in each form that is left; where one of ISO's reads all of it, no other reads any."""
-        found: dict[str, Numbers] = {}
-        for form in self._forms:
-            found[form] = dates_of(array, form, self._missing)
-            if found[form].unread is None and form in (ISO, ISO_ZONED):
-                break
-        return found
-
-    def _add_labels(self, array: Any) -> np.ndarray:
-        labels = labels_of(array)
-        return self.labels.add(codes_of(labels), labels.dictionary)
-
-    def _note(self, array: Any, unread: np.ndarray, start: int) -> None:
-        """Count values that are no numbers, or no dates, and keep some as examples."""
-        self._n_words += int(unread.sum())
-        for row in np.flatnonzero(unread)[: EXAMPLES - len(self._examples)]:
-            self._examples.append((start + int(row), str(array[int(row)].as_py())[:LONGEST_EXAMPLE]))
-
-    def is_stale(self) -> bool:
-        """Whether what was kept of it is not what it turned out to be."""
-        if self.way == "number" and self._asked is None and (self._has_digits_of_names() or self._are_large_names()):
-            self._turned = ("label", DATE_FORMS)
-        if self.way == "date" and self._is_text:
-            best = max(self._read_in, key=lambda form: self._read_in[form], default=self._forms[0])
-            if self._inferred and len(self._forms) > 1 and self.numbers.count:
-                self._turned = ("label", DATE_FORMS)  # 3/4 may be in March or in April, and no row tells
-            elif self._read_in.get(best, 0) > self._read_in.get(self._forms[0], 0):
-                self._turned = ("date", (best,))
-        return self._turned is not None
-
-    def _has_digits_of_names(self) -> bool:
-        return self._digits is not None and self._digits.are_names()
-
-    def _are_large_names(self) -> bool:
-        """Whether few whole numbers are so large that floats may be the same for several: names, told apart as texts.
-
-        Of many, as of times in nanoseconds, it is the order that counts, and floats have it.
-        """
-        tally = self.numbers
-        if not tally.count or not tally.whole or pa.types.is_floating(self._kind):
-            return False
-        is_large = ALL_EXACT <= max(-tally.minimum, tally.maximum) < np.inf
-        return is_large and tally.n_distinct <= in_force.get().finite_values
-
-    def again(self) -> _Column:
-        """The same column, to be read once more as what it turned out to be."""
-        way, forms = self._turned or (self.way, self._forms)
-        column = _Column(self.name, self._kind, self._missing, self._asked, forms)
-        column.way, column._inferred, column._digits = way, False, None
-        if way == "label":
-            column._examples, column._n_words = self._examples, self._n_words
-        return column
-
-    def result(self, n_rows: int) -> ColumnSketch:
-        """What was seen of it."""
-        sample = joined(self._sample)
-        common: dict[str, Any] = {
-            "name": self.name,
-            "original": "text" if self._is_text else str(self._kind),
-            "n_rows": n_rows,
-        }
-        if self.way == "label":
-            return ColumnSketch(
-                kind="label", n_missing=n_rows - self.labels.count, **common, **self._labelled(np.asarray(sample))
-            )
-        tally = self.numbers
-        if self._n_words and not tally.count:
-            row, text = self._examples[0]
-            raise ValueError(
-                f"Column {self.name!r} was said to hold {self.way}s, and none of its {self._n_words:,} values is one: "
-                f"row {row:,} holds {text!r}. Say 'label', or leave it out of `types`."
-            )
-        return ColumnSketch(
-            kind=self.way,
-            n_missing=n_rows - tally.count,
-            sample=sample,
-            n_distinct=tally.n_distinct,
-            distinct_exact=tally.distinct_exact,
-            n_words=self._n_words,
-            examples=tuple(self._examples),
-            whole=tally.whole and tally.count > 0,
-            minimum=tally.minimum if tally.count else np.nan,
-            maximum=tally.maximum if tally.count else np.nan,
-            mean=tally.mean,
-            std=tally.std,
-            n_infinite=tally.n_infinite,
-            form=self._forms[0],
-            **common,
-        )
-
-    def _labelled(self, sample: np.ndarray) -> dict[str, Any]:
-        """Labels, the most frequent first, and how many of them are words among numbers."""
-        tally = self.labels
-        order = np.argsort(-tally.counts, kind="stable")[: int((tally.counts > 0).sum())]
-        texts = tally.texts.take(pa.array(order))
-        # Ids -2 and -1 are those that were forgotten, and missing ones.
-        ranks = np.full(len(tally.texts) + 2, len(order), dtype=np.min_scalar_type(-len(order) - 1))
-        ranks[order], ranks[-1] = np.arange(len(order)), -1
-        n_words = self._count_words(texts, tally.counts[order]) if self._examples else 0
-        return {
-            "sample": ranks.take(sample),
-            "labels": dict(zip(texts.to_pylist(), tally.counts[order].tolist(), strict=True)),
-            "labels_exact": tally.error == 0,
-            "labels_error": tally.error,
-            "n_distinct": tally.n_distinct,
-            "distinct_exact": tally.error == 0,
-            "n_words": n_words,
-            "examples": tuple(self._examples) if n_words else (),
-        }
-
-    def _count_words(self, texts: Any, counts: np.ndarray) -> int:
-        """Values that are no numbers, where most are; else 0: it is a column of labels, and some look like numbers."""
-        unread = numbers_of(texts, self._missing).unread
-        words = 0 if unread is None else int(counts[unread].sum())
-        words = max(words, self._n_words)
-        return words if 2 * words < counts.sum() else 0
-
-
-class _Digits:
-    """Texts of digits that are all of one length, some with a leading zero: names such as zip codes, no numbers."""
-
-    def __init__(self) -> None:
-        self._length: int | None = None
-        self._may_be, self._has_zero = True, False
-
-    def add(self, array: Any, missing: Missing) -> None:
-        """Look at texts that are numbers, or missing."""
-        if not self._may_be or pa.types.is_null(array.type):
-            return
-        if pa.types.is_floating(array.type):  # texts of several lengths came as numbers
-            self._may_be = False
-            return
-        texts = array
-        if pa.types.is_dictionary(array.type):
-            texts = array.dictionary.filter(missing.out_of(array.dictionary).is_valid())
-        lengths = pc.min_max(pc.binary_length(texts)).as_py()
-        if lengths["min"] is None:
-            return
-        self._length = self._length or lengths["min"]
-        self._may_be = lengths["min"] == lengths["max"] == self._length and self._length > 1
-        if self._may_be and pc.any(pc.starts_with(texts, "0")).as_py():
-            self._has_zero = True
-            self._may_be = bool(pc.all(pc.utf8_is_digit(texts)).as_py())
-
-    def are_names(self) -> bool:
-        """Whether all texts are digits of one length, and some begin with 0."""
-        return self._may_be and self._has_zero
-
-
-def _is_text(kind: Any) -> bool:
-    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
-
-
-def _way(kind: Any) -> Kind:
-    """As what a column of a type is read; texts begin as numbers, and turn."""
-    if pa.types.is_boolean(kind) or pa.types.is_dictionary(kind):
-        return "label"
-    return "date" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else "number"
+    def __call__(self, part: Part) -> _Seen:
+        seen = _Seen(deepcopy(self.columns), Sampler(self.size, self.seed, part.place))
+        columns, sampler = seen.columns, seen.sampler
+        numeric = [column.name for column in columns.values() if column.way == "number"]
+        for row, batch in part.batches(tuple(columns), numeric):
+            start = sampler.n_rows
+            picked = sampler.pick(batch.num_rows)
+            values = {}
+            for column, array in zip(columns.values(), batch.columns, strict=True):
+                values[column.name] = column.add(array, start, picked)
+            seen.thin()
+            tell(f"first pass, {sampler.n_rows:,} rows{part.called} read")
+            if self.kept is not None:
+                self.kept.hold(part, row, values, sum(column.labels.nbytes for column in columns.values()))
+        seen.thin(end=True)
+        if self.kept is not None:
+            self.kept.name(part, columns)
+        return seen

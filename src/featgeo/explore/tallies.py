@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
 
-from featgeo.explore.arrow import pa, pc
 from featgeo.explore.values import Missing, Repeated, rows_of
 from featgeo.geometry.validation import Array
+from featgeo.reading.arrow import pa, pc
 
+STREAM_ROWS = 2**40  # that a stream has, at most
 MOST_VALUES = 100_000  # distinct values of a column that are told apart exactly, at least: bounds memory
 LABEL_BYTES = 1 << 25  # of the texts of a column that are held at a time: bounds memory where labels are long
 
@@ -20,14 +22,15 @@ class Sampler:
     Args:
         size: Rows of the sample, at most.
         seed: Of the hash.
+        place: Of the stream among others that it is merged with: rows with the same number are not of one hash.
 
     Attributes:
         n_rows: Rows that went by.
         rows: Numbers of the rows that are held, int64, sorted: up to twice `size` between two calls of `thin`.
     """
 
-    def __init__(self, size: int, seed: int) -> None:
-        self._size, self._seed = size, np.uint64(seed % 2**64)
+    def __init__(self, size: int, seed: int, place: int = 0) -> None:
+        self._size, self._seed, self._place = size, np.uint64(seed % 2**64), np.int64(place * STREAM_ROWS)
         self._limit = np.uint64(2**64 - 1)
         self._hashes = np.empty(0, np.uint64)
         self.rows = np.empty(0, np.int64)
@@ -37,7 +40,7 @@ class Sampler:
         """Which of the next `count` rows are in the sample so far."""
         rows = np.arange(self.n_rows, self.n_rows + count, dtype=np.int64)
         self.n_rows += count
-        hashes = _hashed(rows, self._seed)
+        hashes = _hashed(rows + self._place, self._seed)
         chosen: np.ndarray | slice = slice(None)
         if self._limit < np.uint64(2**64 - 1):
             chosen = np.flatnonzero(hashes <= self._limit)
@@ -53,6 +56,14 @@ class Sampler:
         stay = np.flatnonzero(self._hashes <= self._limit)
         self._hashes, self.rows = self._hashes[stay], self.rows[stay]
         return stay
+
+    def merged(self, other: Sampler) -> Sampler:
+        """The sample of both streams, the other's rows after these; `thin` it."""
+        both = copy(self)
+        both.n_rows = self.n_rows + other.n_rows
+        both.rows = np.append(self.rows, self.n_rows + other.rows)
+        both._hashes = np.append(self._hashes, other._hashes)
+        return both
 
 
 def _hashed(rows: np.ndarray, seed: np.uint64) -> np.ndarray:
@@ -129,12 +140,33 @@ class NumberTally:
         with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers near the largest are infinite
             known = known - self._origin
             mean = float(np.average(known, weights=rows))
-            apart = mean - self._mean
-            total = self._finite + count
-            own = count * float(np.average((known - mean) ** 2, weights=rows))
-            self._scatter += own + apart * apart * (self._finite / total) * count
-            self._mean += apart * (count / total)
+            self._pool(count, mean, count * float(np.average((known - mean) ** 2, weights=rows)))
+
+    def _pool(self, count: int, mean: float, scatter: float) -> None:
+        """Add the moments of some values, counted from the same first value."""
+        apart = mean - self._mean
+        total = self._finite + count
+        self._scatter += scatter + apart * apart * (self._finite / total) * count
+        self._mean += apart * (count / total)
         self._finite = total
+
+    def merged(self, other: NumberTally) -> NumberTally:
+        """Of the values of both."""
+        both = copy(self if self._finite else other)
+        both.count, both.n_infinite = self.count + other.count, self.n_infinite + other.n_infinite
+        both.minimum, both.maximum = min(self.minimum, other.minimum), max(self.maximum, other.maximum)
+        both.whole = self.whole and other.whole
+        both._n_distinct = max(self.n_distinct, other.n_distinct)
+        both.distinct_exact = self.distinct_exact and other.distinct_exact
+        both._values = self._values if both.distinct_exact else pa.array([], pa.float64())
+        both._pending, both._n_pending = [], 0
+        if both.distinct_exact and len(other._values):
+            both._pending = [other._values.to_numpy(zero_copy_only=False)]
+            both._merge()
+        if self._finite and other._finite:
+            with np.errstate(over="ignore", invalid="ignore"):
+                both._pool(other._finite, other._origin - self._origin + other._mean, other._scatter)
+        return both
 
     @property
     def mean(self) -> float:
@@ -187,6 +219,21 @@ class LabelTally:
         self.counts += rows
         self.count += int(rows.sum())
         return result
+
+    def merged(self, other: LabelTally) -> tuple[LabelTally, np.ndarray]:
+        """Of the labels of both, and what the other's ids become, those of -2 and -1 included."""
+        both = copy(self)
+        both.counts = self.counts.copy()
+        both.count, both.error = self.count + other.count, self.error + other.error
+        both._distinct = max(self._distinct, other._distinct)
+        places = pc.index_in(other.texts, value_set=both.texts)
+        if places.null_count:
+            both._learn(other.texts.filter(places.is_null()))
+            places = pc.index_in(other.texts, value_set=both.texts)
+        ids = both._ids[places.to_numpy(zero_copy_only=False)]
+        there = ids >= 0
+        both.counts[ids[there]] += other.counts[there]
+        return both, np.append(ids, np.array([-2, -1], np.int32))
 
     def _learn(self, new: Any) -> None:
         """Give ids to texts that were not seen before."""

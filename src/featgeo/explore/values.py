@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featgeo.explore.arrow import pa, pc
-from featgeo.explore.delimited import MISSING
 from featgeo.geometry.validation import Array
+from featgeo.reading.arrow import pa, pc
+from featgeo.reading.delimited import MISSING
 
 ISO, ISO_ZONED = "ISO 8601", "ISO 8601 with a zone"
 DATE_FORMS = (ISO, ISO_ZONED, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")  # any of them fits all dates of a column

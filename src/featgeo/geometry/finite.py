@@ -184,8 +184,35 @@ class FiniteJoint(Shown):
         lengths = {name: codes.shape for name, (_, codes) in coded.items()}
         if len({*lengths.values()}) != 1 or any(len(shape) != 1 for shape in lengths.values()):
             raise ValueError(f"Samples must be columns of the same length, got shapes {lengths}. Align their rows.")
+        return cls._of_labels(coded)
+
+    @classmethod
+    def from_rows(cls, rows: Any, columns: Sequence[str] | None = None) -> FiniteJoint:
+        """Count the rows of a table of any size: `FiniteJoint.from_rows("people/", ["hair", "eye"])`.
+
+        What `from_samples` gives for its columns; the rows need not fit in memory. Where `distributed` has a Client,
+        its workers count partitions, and the files of a folder.
+
+        Args:
+            rows: A frame of pandas, polars, Arrow or Dask; a Parquet or Arrow file, a folder of such files, or a list.
+            columns: The variables; all columns of the table when None. They stay in its order.
+        """
+        from featgeo.reading.combinations import combinations
+        from featgeo.reading.source import open_source
+
+        with open_source(rows, columns=columns) as source:
+            source.check_typed()
+            values, counts = combinations(source)
+        return cls._of_labels({name: _coded(column, name) for name, column in values.items()}, counts)
+
+    @classmethod
+    def _of_labels(
+        cls, coded: Mapping[str, tuple[np.ndarray, np.ndarray]], counts: np.ndarray | None = None
+    ) -> FiniteJoint:
+        """From the labels of each variable and their places in rows, each of which counts so often."""
         labels, codes = zip(*coded.values(), strict=True)
-        cells = sparse.coo_array((np.ones(len(codes[0])), codes), shape=tuple(map(len, labels)))
+        weights = np.ones(len(codes[0])) if counts is None else counts.astype(np.float64)
+        cells = sparse.coo_array((weights, codes), shape=tuple(map(len, labels)))
         return cls(cells, names=tuple(coded), categories=[unique.tolist() for unique in labels])
 
     @property

@@ -150,13 +150,15 @@ class Bank:
         if self.folds.parts and self.folds.whole.all.knows([" ".join(key) for key in keys]):
             return
         if isinstance(data, Stream):
-            chunks: Iterable[Pairs] = data.chunks()
+            spaces = {" ".join(key): (self.spaces[key], key[0] in self.task.setting.x) for key in keys}
+            work = _Sum(spaces, self.n_folds, self.task.plan.seed, data.dealt(self.fold_of_row))
+            more = data.reduced(work, Folds.merged).filled()
         else:
             device = torch.device(self.task.plan.device)
             at_once = CHUNK_ROWS if device.type == "cpu" else rows_at_once(device)
             chunks = data.there(device).chunks(len(data) if any(key in self.own for key in keys) else at_once)
-        features = ({" ".join(key): self._values(key, chunk) for key in keys} for chunk in chunks)
-        more = Folds.from_chunks(features, self.n_folds, self.task.plan.seed, self.fold_of_row)
+            features = ({" ".join(key): self._values(key, chunk) for key in keys} for chunk in chunks)
+            more = Folds.from_chunks(features, self.n_folds, self.task.plan.seed, self.fold_of_row)
         self.folds = self.folds.joined(more) if self.folds.parts else more
 
     def _values(self, key: tuple[str, str], chunk: Pairs) -> Any:
@@ -222,6 +224,31 @@ class Bank:
         by_block = {name: self.spaces[name, kind] for name, kind in names.items()}
         folds, every = cast("np.ndarray", self.fold_of_row), np.arange(len(task.every))
         return Unseen.of(self.solve(names), every, features, folds, task.setting, by_block).f
+
+
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """Moments of features by fold, of a part of a stream.
+
+    Attributes:
+        spaces: By the name of their block, and whether they read x.
+        n_folds: How many folds.
+        seed: Of the deal of rows into them.
+        dealt: Folds of the first rows of some parts, by their places.
+    """
+
+    spaces: Mapping[str, tuple[Space, bool]]
+    n_folds: int
+    seed: int
+    dealt: Mapping[int, np.ndarray]
+
+    def __call__(self, place: int, chunks: Iterable[Pairs]) -> Folds:
+        features: Iterable[Any] = (
+            {name: space.features(rows.x if of_x else rows.y) for name, (space, of_x) in self.spaces.items()}
+            for rows in chunks
+        )
+        seed = (self.seed, place) if place else self.seed
+        return Folds.of_part(features, self.n_folds, seed, self.dealt.get(place))
 
 
 PROBE_ROWS = 10_000  # that small trees are grown on, at most, and as many that judge them: bounds time

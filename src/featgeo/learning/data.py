@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
+import narwhals.stable.v1 as nw
 import numpy as np
 import torch
 
@@ -17,6 +19,7 @@ from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Parts, Rows, Variable, copies_of, deal, equal_beside
 from featgeo.geometry.validation import check_same_rows
 
+T = TypeVar("T")
 CPU = torch.device("cpu")
 CHUNK_ROWS = 65_536  # rows at a time: bounds memory
 MOST_LATE_LABELS = 10_000  # rows that are kept beside the first ones: bounds memory
@@ -186,6 +189,31 @@ def rows_by_pattern(has: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield has[index[0]], index
 
 
+def is_apart(x: Any, y: Any) -> bool:
+    """Whether x is a table that is read in parts, a Dask frame or a path, of which y names columns."""
+    named = isinstance(y, str) or (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y))
+    return nw.dependencies.is_dask_dataframe(x) or (named and isinstance(x, str | os.PathLike))
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Both variables of a stream."""
+
+    x: Variable
+    y: Variable
+
+    def pair(self, x: Any, y: Any) -> Pairs:
+        """Rows of both, which must be like those that the stream began with."""
+        pair = Pairs(self.x.rows(x), self.y.rows(y))
+        pair.check_y()
+        if self.x.labels and (pair.x.of("x").table.codes == UNKNOWN).any():
+            raise ValueError(
+                "X has labels that the first rows of the stream did not show, and these batches can be read only once. "
+                "Pass a DataLoader, a list or another iterable that can start again, or shuffle the rows."
+            )
+        return pair
+
+
 class Stream:
     """Batches (x, y) that are read one after the other; the first rows are kept, to learn spaces from.
 
@@ -213,10 +241,10 @@ class Stream:
         x_rows, y_rows = Rows.seen(x, "X"), Rows.seen(y, "Y")
         self.head = Pairs(x_rows, y_rows)
         self.x_variable, self.y_variable = x_rows.variable, y_rows.variable
+        self._used = False
         if self.x_variable.labels and self._repeatable and rows >= head_rows:
             x, y = self._with_all_labels(x, y)
             self.head = Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
-        self._used = False
 
     def _with_all_labels(self, x: Any, y: Any) -> tuple[Any, Any]:
         """The head, and a row for each label of X that it does not show."""
@@ -229,11 +257,7 @@ class Stream:
                 continue
             first = new[_first_rows(taken(rows_of(more_x, "X"), new))]
             n_labels += len(first)
-            if n_labels > MOST_LATE_LABELS:
-                raise ValueError(
-                    f"X brings more than {MOST_LATE_LABELS} labels that its first {CHUNK_ROWS} rows do not show. Drop "
-                    "the column that tells nearly every row from all others, or merge its rare labels."
-                )
+            check_late(n_labels)
             x = stacked([x, taken(rows_of(more_x, "X"), first)], "X")
             y = stacked([y, taken(rows_of(more_y, "Y"), first)], "Y")
             self.x_variable = Variable.seen(x, "X")
@@ -254,22 +278,31 @@ class Stream:
         for batch in batches:
             yield self.pair(batch)
 
+    def reduced(self, of_part: Callable[[int, Iterator[Pairs]], T], merged: Callable[[T, T], T]) -> T:
+        """What is told of all batches, from what is told of parts: a stream is one part.
+
+        Args:
+            of_part: What is told of a part, from its place among all and its batches.
+            merged: What is told of both, from what is told of some parts and of those after them.
+        """
+        return of_part(0, self.chunks())
+
+    def dealt(self, folds: np.ndarray | None) -> dict[int, np.ndarray]:
+        """Folds of the rows of the head, by the place of the part that begins with them."""
+        return {} if folds is None else {0: folds}
+
     @property
     def head_of_next_pass(self) -> Pairs | None:
         """The rows that the next pass begins with, where they are known: later passes may come in another order."""
         return None if self._used else self.head
 
+    @property
+    def _sides(self) -> Sides:
+        return Sides(self.x_variable, self.y_variable)
+
     def pair(self, batch: Any) -> Pairs:
         """A batch as rows of both variables."""
-        x, y = _two(batch)
-        pair = Pairs(self.x_variable.rows(x), self.y_variable.rows(y))
-        pair.check_y()
-        if self.x_variable.labels and (pair.x.of("x").table.codes == UNKNOWN).any():
-            raise ValueError(
-                "X has labels that the first rows of the stream did not show, and these batches can be read only once. "
-                "Pass a DataLoader, a list or another iterable that can start again, or shuffle the rows."
-            )
-        return pair
+        return self._sides.pair(*_two(batch))
 
     @property
     def starts_alike(self) -> bool:
@@ -282,6 +315,15 @@ class Stream:
     def sample(self, n_rows: int, seed: int) -> Pairs:
         """Rows from the head of the stream."""
         return self.head.sample(n_rows, seed)
+
+
+def check_late(n_rows: int) -> None:
+    """Refuse to keep too many rows for the labels that the first rows do not show."""
+    if n_rows > MOST_LATE_LABELS:
+        raise ValueError(
+            f"X brings more than {MOST_LATE_LABELS} labels that its first {CHUNK_ROWS} rows do not show. Drop the "
+            "column that tells nearly every row from all others, or merge its rare labels."
+        )
 
 
 def _first_rows(x: Any) -> np.ndarray:

@@ -158,13 +158,23 @@ class Folds:
     def from_chunks(
         cls, chunks: Iterable[Features], n_folds: int, seed: int, fold_of_row: np.ndarray | None = None
     ) -> Folds:
+        """Those of `of_part` that rows fell into, where one part is all there is."""
+        return cls.of_part(chunks, n_folds, seed, fold_of_row).filled()
+
+    @classmethod
+    def of_part(
+        cls, chunks: Iterable[Features], n_folds: int, seed: Any, fold_of_row: np.ndarray | None = None
+    ) -> Folds:
         """Deal the rows of a stream of feature chunks into folds, and sum the moments of each.
 
         Args:
             chunks: Features by block, some rows at a time.
             n_folds: How many folds.
-            seed: Of the deal.
+            seed: Of the deal; each part of the rows needs one of its own.
             fold_of_row: The fold of each of the first rows of the stream; of others at random.
+
+        Returns:
+            All folds, in order; those that no row fell into are there, too, until they are `filled`.
         """
         rng = np.random.default_rng(seed)
         totals: list[list[Moments]] = [[] for _ in range(n_folds)]
@@ -182,7 +192,15 @@ class Folds:
                 index = (fold_there == fold).nonzero()[:, 0]
                 if len(index):
                     total.append(Moments.from_features({name: rows_of(z, index) for name, z in blocks.items()}))
-        return cls(tuple(Patterns.merged(total) for total in totals if total))
+        return cls(tuple(map(Patterns.merged, totals)))
+
+    def merged(self, other: Folds) -> Folds:
+        """The same folds, of the rows of both."""
+        return Folds(tuple(Patterns.merged(pair) for pair in zip(self.parts, other.parts, strict=True)))
+
+    def filled(self) -> Folds:
+        """Those folds that have rows."""
+        return Folds(tuple(part for part in self.parts if part.parts))
 
     def joined(self, more: Folds) -> Folds:
         """The same folds of complete rows with more blocks; what was whitened stays."""

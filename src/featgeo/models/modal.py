@@ -20,10 +20,11 @@ from featgeo.features.columns import counted, shape_of
 from featgeo.features.given import given_recipe
 from featgeo.features.variables import Parts, Rows, Variable
 from featgeo.geometry.validation import Array, check_choice, check_flag, check_same_rows, seed_of
-from featgeo.learning.data import Pairs, Stream, some_rows
+from featgeo.learning.data import Pairs, Stream, is_apart, some_rows
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component, Learned, Unseen
 from featgeo.learning.setting import Block, Setting, Solver, Step
+from featgeo.learning.tables import TableStream
 from featgeo.models.base import (
     PANEL_ROWS,
     Decomposition,
@@ -110,22 +111,25 @@ class ModalDecomposition(TransformerMixin, Decomposition):
         """Learn the modes.
 
         Args:
-            X: Rows of X: an array, tensor, data frame, series or list. Or, without Y, an iterable of batches (x, y)
-                such as a DataLoader, for data that do not fit in memory.
-            y: Rows of Y, in the same order.
+            X: Rows of X: an array, tensor, data frame, series or list. For data that do not fit in memory, without Y,
+                an iterable of batches (x, y) such as a DataLoader; or, with the name of Y, a table: a Dask frame, a
+                Parquet or Arrow file, or a folder of such files. Where `distributed` has a Client, its workers sum.
+            y: Rows of Y, in the same order; of a table the name of its column, or of several. All others are X.
             Z: Rows of what the features of X are to be orthogonal to, where that is not part of X. It is then due
                 wherever X is.
             sample_weight: How often each row counts, whole numbers, (n,): a weight of 2 is the row twice.
         """
         plan = self._begin()
-        if y is None and not (Z is None and sample_weight is None):
+        is_read = y is None or is_apart(X, y)
+        if is_read and not (Z is None and sample_weight is None):
             raise ValueError(
-                "Weights need all rows in memory, and so does Z: pass fit(X, Y, Z). In batches repeat rows, and make Z "
-                "columns of X."
+                "Weights need all rows in memory, and so does Z: pass fit(X, Y, Z). In batches and tables repeat rows, "
+                "and make Z columns of X."
             )
-        X, y, Z = counted(sample_weight, X=X, Y=y, Z=Z)
+        if not is_read:
+            X, y, Z = counted(sample_weight, X=X, Y=y, Z=Z)
         seed, device = plan.seed, torch.device(plan.device)
-        data = self._stream(X) if y is None else self._pairs(X, y, Z).in_order(device)
+        data = self._stream(X, y) if is_read else self._pairs(X, y, Z).in_order(device)
         head = data.head if isinstance(data, Stream) else data
         head.check_y()
         check_varying(X=head.x.of("x"), Y=head.y.of("y"))
@@ -439,13 +443,16 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             )
         return self.components_[name]
 
-    def _stream(self, batches: Any) -> Stream:
-        if hasattr(batches, "shape") or hasattr(batches, "columns") or not hasattr(batches, "__iter__"):
+    def _stream(self, batches: Any, y: Any) -> Stream:
+        if is_apart(batches, y):
+            data: Stream = TableStream(batches, y)
+        elif hasattr(batches, "shape") or hasattr(batches, "columns") or not hasattr(batches, "__iter__"):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass fit(X, Y), or an "
                 "iterable of batches (x, y)."
             )
-        data = Stream(batches)
+        else:
+            data = Stream(batches)
         self.x_variable_, self.y_variable_ = data.x_variable, data.y_variable
         return data
 

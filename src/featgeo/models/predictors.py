@@ -83,7 +83,12 @@ class _Predictor(ModalDecomposition):
     def _judged(self, given: Conditional, values: np.ndarray) -> float:
         """The score of distributions of Y where it took these values, (n,)."""
 
-    def _stream(self, batches: Any) -> Stream:
+    def _stream(self, batches: Any, y: Any) -> Stream:
+        if y is not None:
+            raise ValueError(
+                f"{type(self).__name__} needs all rows in memory, and X is {type(batches).__name__}. Read it first, by "
+                "`.compute()` or `pandas.read_parquet`, or fit a ModalDecomposition: it reads tables in parts."
+            )
         raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Pass it.")
 
     def _mean_score(self, measure: Callable[..., float], y: np.ndarray, predicted: np.ndarray, weight: Any) -> float:

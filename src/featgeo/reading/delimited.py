@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from featgeo.explore.arrow import csv, pa, pc
+from featgeo.reading.arrow import csv, pa, pc
 
 # What both pandas and pyarrow read as missing by default.
 MISSING = (

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from featgeo.explore import delimited, reading
-from featgeo.explore.reading import open_source
+from featgeo.reading import delimited, tables
+from featgeo.reading.source import open_source
 
 CSV = b"a,b,c\n1,x,2.5\n2,y,\n3,x,7\n"
 ROWS = {"a": ["1", "2", "3"], "b": ["x", "y", "x"], "c": ["2.5", None, "7"]}
@@ -87,7 +87,7 @@ def test_frames_and_streams_are_read_again_and_again(kind):
 
 
 def test_objects_of_pandas_have_one_type_in_all_batches(monkeypatch):
-    monkeypatch.setattr(reading, "BATCH_ROWS", 2)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 2)
     frame = pd.DataFrame({"mixed": [1, 2, "x", None], "whole": pd.Series([1, 2, None, 2**60], dtype=object)})
     source = open_source(frame)
     assert rows_of(source) == {"mixed": ["1", "2", "x", None], "whole": [1, 2, None, 2.0**60]}

@@ -1,8 +1,11 @@
 """What users hand in, as Arrow record batches, as often as they are wanted: frames, files of any size, streams.
 
 Memory is set by a batch, never by the file. Nothing is decided here about what columns mean: text stays text, and
-`sketch` decides from all of it. What can be read only once (standard input, Arrow streams) is written to a temporary
+who reads decides from all of it. What can be read only once (standard input, Arrow streams) is written to a temporary
 file first, which is gone with the `Source`.
+
+A source has parts, files of a folder or partitions of a Dask frame, that are read apart and merged by a fixed tree:
+here one after the other, or by the workers of a Dask cluster where there is one. It is the same code, to the same bits.
 """
 
 from __future__ import annotations
@@ -11,58 +14,105 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 import narwhals.stable.v1 as nw
 
-from featgeo.explore.arrow import ipc, pa, parquet
-from featgeo.explore.delimited import DelimitedFile, check_names
+from featgeo.reading import cluster
+from featgeo.reading.arrow import ipc, pa
+from featgeo.reading.delimited import DelimitedFile
+from featgeo.reading.tables import (
+    ArrowFile,
+    ArrowTable,
+    Frame,
+    PandasFrame,
+    ParquetFile,
+    Table,
+    by_name,
+    family_of,
+    refuse_nested,
+)
+from featgeo.reading.tree import folded
+from featgeo.watch import bounded_threads
 
-BATCH_ROWS = 65_536  # of frames and of binary files: memory of a batch, beside that of the text blocks of CSV
+PART_BYTES = 1 << 22  # of small files that are one part together: to merge what is told of parts takes some time
 MOST_COLUMNS = 5_000  # beyond, the tables of all pairs of columns would take hours and tens of gigabytes
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.bz2", ".csv.zst", ".tsv.zst")
 BINARY_ENDINGS = (".parquet", ".pq", ".arrow", ".feather")
 
+T = TypeVar("T")
 Columns = Sequence[str] | Callable[[tuple[str, ...]], Sequence[str]] | None
 
 
-class Table(Protocol):
-    """Something with columns that can be read again and again."""
+class Part:
+    """Some tables of a source that are read by one, one after the other.
+
+    Args:
+        place: Of the part among all of them.
+        tables: Each with what it is called in messages.
+    """
+
+    def __init__(self, place: int, tables: Sequence[tuple[str, Table]]) -> None:
+        self.place, self.tables = place, tuple(tables)
+
+    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[tuple[int, Any]]:
+        """Record batches of the columns `wanted`, each with the number of its first row in its table."""
+        for _, table in self.tables:
+            rows = 0
+            for batch in table.batches(wanted, numeric):
+                yield rows, batch
+                rows += batch.num_rows
 
     @property
-    def types(self) -> Mapping[str, Any]:
-        """The Arrow type of each column, in order."""
+    def called(self) -> str:
+        """How it is told from the first part, in progress that is shown."""
+        return f" of part {self.place + 1:,}" if self.place else ""
 
-    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
-        """Record batches of the columns `wanted`; texts of those that are `numeric` may come as numbers."""
+    def apart(self) -> tuple[Part, Any]:
+        """The part without its rows, and what brings them, if it is a partition of a Dask frame."""
+        ((what, table),) = self.tables if len(self.tables) == 1 else ((None, None),)
+        if not isinstance(table, cluster.Partition):
+            return self, None
+        return Part(self.place, [(str(what), cluster.Partition(table.place, table.types, None))]), table.frame
+
+    def with_frame(self, frame: Any) -> Part:
+        """The part with its rows again."""
+        if frame is None:
+            return self
+        ((what, table),) = self.tables
+        return Part(self.place, [(what, cluster.Partition(table.place, table.types, frame))])  # type: ignore[attr-defined]
 
 
 class Source:
     """A table to be read as often as wanted.
 
     Args:
-        tables: Its parts, one below the other, each with what it is called in messages.
+        tables: Its tables, one below the other, each with what it is called in messages.
         columns: Which columns to read; None for all; or a function that chooses among the names of all.
         spool: A temporary file that it rests on, removed with it.
+        apart: Whether others can read its parts: they are files, or partitions of a Dask frame.
 
     Attributes:
         names: Of the columns that are read, in the order of the table.
         types: Their Arrow types as handed in, by name.
-        starts: Numbers of the rows that its parts begin with, once all of it was read.
+        parts: What is read apart.
     """
 
-    def __init__(self, tables: Sequence[tuple[str, Table]], columns: Columns = None, spool: Any = None) -> None:
-        self._tables, self._spool, self._all = list(tables), spool, columns is None
-        self.starts: tuple[int, ...] = ()
+    def __init__(
+        self, tables: Sequence[tuple[str, Table]], columns: Columns = None, spool: Any = None, apart: bool = False
+    ) -> None:
+        self._tables, self._spool, self._all, self._apart = list(tables), spool, columns is None, apart
         what, first = self._tables[0]
         self.names = _chosen(tuple(first.types), columns, what)
         self.types = {name: first.types[name] for name in self.names}
         for name, kind in self.types.items():
-            _refuse_nested(name, kind, what)
+            refuse_nested(name, kind, what)
         for other, table in self._tables[1:]:
             self._check_same_columns(other, table)
+        self.parts = tuple(Part(place, tables) for place, tables in enumerate(_together(self._tables)))
 
     def batches(self, columns: Collection[str] | None = None, numeric: Collection[str] = ()) -> Iterator[Any]:
         """Record batches of about 65,536 rows, or of as many as a block of text holds.
@@ -79,17 +129,49 @@ class Source:
             OSError: If a file changed since the source was opened, or cannot be read.
         """
         wanted = [name for name in self.names if columns is None or name in columns]
-        rows, starts = 0, []
-        for _, table in self._tables:
-            starts.append(rows)
-            for batch in table.batches(wanted, numeric):
+        rows = 0
+        for part in self.parts:
+            for _, batch in part.batches(wanted, numeric):
                 rows += batch.num_rows
                 yield batch
-        if not rows:
+        self.check_rows(rows)
+
+    def reduced(self, of_part: Callable[[Part], T], merged: Callable[[T, T], T]) -> T:
+        """What is told of the whole table, by a fixed binary tree over its parts.
+
+        On a cluster where `distributed` has a client and others can read the parts; here, one part after the other,
+        else. The results are the same, to the last bit, on processors of one kind.
+
+        Args:
+            of_part: What is told of one part.
+            merged: What is told of both, from what is told of some parts and of those after them; it changes neither.
+        """
+        if not self.is_read_here:
+            return cluster.reduced(cluster.client(), self.parts, of_part, merged)
+        with bounded_threads():
+            return folded(self.parts, of_part, merged)
+
+    @property
+    def is_read_here(self) -> bool:
+        """Whether this process reads it by itself."""
+        alone = len(self.parts) == 1 and not isinstance(self._tables[0][1], cluster.Partition)
+        return not self._apart or alone or cluster.client() is None
+
+    def check_rows(self, n_rows: int) -> None:
+        """Refuse a table that had no rows."""
+        if not n_rows:
             raise ValueError(
                 f"A table needs rows, and {self._tables[0][0]} has {len(self.names)} columns and none. Check it."
             )
-        self.starts = tuple(starts)
+
+    def check_typed(self) -> None:
+        """Refuse files of text, which do not say what their columns are."""
+        for what, table in self._tables:
+            if isinstance(table, _Unchanged) and not table.is_typed:
+                raise ValueError(
+                    f"Columns must say what they hold, and {what} is a file of text. Write it as Parquet, read it by "
+                    "`pandas.read_csv`, or explore it by `fg.explore`, which decides from all rows."
+                )
 
     def close(self) -> None:
         """Remove the temporary file, if there is one; nothing can be read any more."""
@@ -114,13 +196,27 @@ class Source:
                 "apart."
             )
         for name in self.names:
-            _refuse_nested(name, table.types[name], what)
-            if len({_family(table.types[name]), _family(self.types[name])} - {"nothing"}) > 1:
+            refuse_nested(name, table.types[name], what)
+            if len({family_of(table.types[name]), family_of(self.types[name])} - {"nothing"}) > 1:
                 raise ValueError(
                     f"Files that are read as one table must have the same types: column {name!r} is "
                     f"{self.types[name]} in {first} and {table.types[name]} in {what}. Convert one of them, or leave "
                     "it out by `columns`."
                 )
+
+
+def _together(tables: Sequence[tuple[str, Table]]) -> Iterator[list[tuple[str, Table]]]:
+    """Neighbours that are read as one part: files that are small, by what they weigh."""
+    held: list[tuple[str, Table]] = []
+    weight = 0
+    for what, table in tables:
+        own = table.n_bytes if isinstance(table, _Unchanged) else PART_BYTES
+        if held and weight + own > PART_BYTES:
+            yield held
+            held, weight = [], 0
+        held.append((what, table))
+        weight += own
+    yield held
 
 
 def open_source(
@@ -135,8 +231,8 @@ def open_source(
     """Open what a user hands in as a table.
 
     Args:
-        data: A pandas, polars or Arrow frame, an Arrow reader, a path (CSV, TSV, compressed or not, Parquet, Arrow, a
-            folder of such files), a list of paths, "-" for standard input, or a binary file that is open.
+        data: A pandas, polars, Arrow or Dask frame, an Arrow reader, a path (CSV, TSV, compressed or not, Parquet,
+            Arrow, a folder of such files), a list of paths, "-" for standard input, or a binary file that is open.
         columns: Names of the columns to read; None for all; or a function that chooses among the names of all.
         encoding: Of text files; None for UTF-8, or what a byte order mark says.
         delimiter: Of text files; None for the one that the name or the header shows.
@@ -157,7 +253,7 @@ def open_source(
     if isinstance(data, str | os.PathLike):
         return _from_path(os.fspath(data), columns, text)
     if isinstance(data, list | tuple) and data and all(isinstance(path, str | os.PathLike) for path in data):
-        return Source([_opened(os.fspath(path), text) for path in data], columns)
+        return Source([_opened(os.fspath(path), text) for path in data], columns, apart=True)
     if hasattr(data, "read"):
         return _from_bytes(data, columns, text)
     return _from_frame(data, columns)
@@ -168,25 +264,27 @@ def _from_frame(data: Any, columns: Columns) -> Source:
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
-        return Source([("the table", _ArrowTable(data))], columns)
+        return Source([("the table", ArrowTable(data))], columns)
     if nw.dependencies.is_pandas_dataframe(data):
-        return Source([("the frame", _PandasFrame(data))], columns)
+        return Source([("the frame", PandasFrame(data))], columns)
+    if nw.dependencies.is_dask_dataframe(data):
+        return Source(cluster.partitions_of(data, lambda names: _chosen(names, columns, "the Dask frame")), apart=True)
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return Source([("the frame", _Frame(frame))], columns)
+        return Source([("the frame", Frame(frame))], columns)
     if hasattr(data, "__arrow_c_stream__"):
         return _from_stream(pa.RecordBatchReader.from_stream(data), columns)
     way_out = "Collect it first (`.collect()`)" if hasattr(data, "collect") else "Make it one of these"
     raise TypeError(
-        "A table must be a pandas, polars or Arrow frame, an Arrow reader, a path, a list of paths, or a binary file, "
-        f"got {type(data).__name__}. {way_out}."
+        "A table must be a pandas, polars, Arrow or Dask frame, an Arrow reader, a path, a list of paths, or a binary "
+        f"file, got {type(data).__name__}. {way_out}."
     )
 
 
 def _from_path(path: str, columns: Columns, text: dict[str, Any]) -> Source:
     kind = status_of(path).st_mode
     if stat.S_ISDIR(kind):
-        return Source([_opened(each, text) for each in _files_of(path)], columns)
+        return Source([_opened(each, text) for each in _files_of(path)], columns, apart=True)
     if stat.S_ISFIFO(kind):
         with open(path, "rb") as pipe:
             return _from_bytes(pipe, columns, text)
@@ -207,9 +305,9 @@ def _from_bytes(stream: Any, columns: Columns, text: dict[str, Any]) -> Source:
 
 def _from_stream(reader: Any, columns: Columns) -> Source:
     """A source of an Arrow stream, which can be read once: written to a temporary file."""
-    types = _by_name(reader.schema, "the stream")  # what cannot be read is refused before it is written
+    types = by_name(reader.schema, "the stream")  # what cannot be read is refused before it is written
     for name in _chosen(tuple(types), columns, "the stream"):
-        _refuse_nested(name, types[name], "the stream")
+        refuse_nested(name, types[name], "the stream")
     spool = tempfile.NamedTemporaryFile(prefix="featgeo-", suffix=".arrow")  # noqa: SIM115 - as above
     try:
         with ipc.new_stream(spool.name, reader.schema) as writer:
@@ -217,7 +315,7 @@ def _from_stream(reader: Any, columns: Columns) -> Source:
                 writer.write_batch(batch)
     except OSError as error:
         raise OSError(_full(error)) from error
-    return Source([("the stream", _ArrowFile(spool.name))], columns, spool)
+    return Source([("the stream", ArrowFile(spool.name))], columns, spool)
 
 
 def _full(error: OSError) -> str:
@@ -244,9 +342,9 @@ def _opened(path: str, text: dict[str, Any], what: str | None = None) -> tuple[s
         )
     table: Table
     if start.startswith(b"PAR1") or path.endswith((".parquet", ".pq")):
-        table = _ParquetFile(path)
+        table = ParquetFile(path)
     elif start.startswith((b"ARROW1", b"\xff\xff\xff\xff")) or path.endswith((".arrow", ".feather")):
-        table = _ArrowFile(path)
+        table = ArrowFile(path)
     else:
         table = DelimitedFile(path, **text)
     return what or repr(path), _Unchanged(path, table, status)
@@ -292,13 +390,23 @@ class _Unchanged:
         self._path, self._table, self._status = path, table, status
 
     @property
+    def is_typed(self) -> bool:
+        """Whether the file says what its columns are."""
+        return not isinstance(self._table, DelimitedFile)
+
+    @property
+    def n_bytes(self) -> int:
+        """How large the file is."""
+        return self._status.st_size
+
+    @property
     def types(self) -> Mapping[str, Any]:
         return self._table.types
 
     def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         self._check()
         try:
-            yield from self._table.batches(wanted, numeric)
+            yield from copy(self._table).batches(wanted, numeric)  # what it learns of a file lasts for one pass
         except (ValueError, OSError):
             self._check()  # a file that is written to while it is read looks damaged
             raise
@@ -311,162 +419,6 @@ class _Unchanged:
                 f"A file must stay as it is while it is read, and {self._path!r} changed: it had "
                 f"{self._status.st_size:,} bytes and has {now.st_size:,}. Wait until it is complete, or copy it."
             )
-
-
-class _ParquetFile:
-    def __init__(self, path: str) -> None:
-        self._path = path
-        schema = self._open().schema_arrow
-        self.types = _by_name(schema, repr(path))
-
-    def _open(self, texts: Sequence[str] = ()) -> Any:
-        try:
-            # A buffered stream of each column: a row group, which may be the whole file, is never in memory.
-            return parquet.ParquetFile(self._path, read_dictionary=list(texts), pre_buffer=False, buffer_size=1 << 20)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise ValueError(self._damaged(error)) from error
-
-    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
-        texts = [name for name in wanted if _family(self.types[name]) == "text"]
-        with self._open(texts) as file:
-            try:
-                yield from file.iter_batches(BATCH_ROWS, columns=list(wanted), use_threads=False)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise ValueError(self._damaged(error)) from error
-
-    def _damaged(self, error: Exception) -> str:
-        return f"{self._path!r} is no complete Parquet file: it may be cut short ({str(error)[:150]}). Fetch it again."
-
-
-class _ArrowFile:
-    """An Arrow file, or a stream that was written to one."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        with self._open() as file:
-            self.types = _by_name(file.schema, repr(path))
-
-    def _open(self) -> Any:
-        try:
-            with open(self._path, "rb") as file:
-                is_stream = not file.read(6).startswith(b"ARROW1")
-            opened = pa.OSFile(self._path)
-            return ipc.open_stream(opened) if is_stream else ipc.open_file(opened)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise ValueError(
-                f"{self._path!r} is no complete Arrow file ({str(error)[:150]}). Write it again."
-            ) from error
-
-    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
-        with self._open() as file:
-            count = getattr(file, "num_record_batches", None)
-            try:
-                batches = file if count is None else map(file.get_batch, range(count))
-                yield from _gathered(batch.select(list(wanted)) for batch in batches)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise ValueError(
-                    f"{self._path!r} is damaged or cut short ({str(error)[:150]}). Write it again."
-                ) from error
-
-
-class _ArrowTable:
-    def __init__(self, table: Any) -> None:
-        self._table = table
-        self.types = _by_name(table.schema, "the table")
-
-    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
-        yield from _gathered(self._table.select(list(wanted)).to_batches(max_chunksize=BATCH_ROWS))
-
-
-class _Frame:
-    """A frame that narwhals knows, such as one of polars: slices of it become Arrow tables."""
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        self.types = _by_name(frame.head(1).to_arrow().schema, "the frame")
-
-    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
-        chosen = self._frame.select(list(wanted))
-        for start in range(0, len(chosen), BATCH_ROWS):
-            yield from chosen[start : start + BATCH_ROWS].to_arrow().combine_chunks().to_batches()
-
-
-class _PandasFrame:
-    """A frame of pandas: slices of it become Arrow arrays, numbers without a copy.
-
-    Columns of Python objects get one type from all of their values, not one in each slice: their own where all are of
-    one kind, and text where they are not.
-    """
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        names = [str(name) for name in frame.columns]
-        check_names(names, "the frame")
-        self._places = {name: place for place, name in enumerate(names)}
-        self.types = {name: self._type(name) for name in names}
-
-    def _type(self, name: str) -> Any:
-        column = self._frame.iloc[:, self._places[name]]
-        if column.dtype != object:
-            return self._array(column.iloc[:1], None, name).type
-        from pandas.api.types import infer_dtype  # type: ignore[import-untyped]
-
-        kind = infer_dtype(column, skipna=True)
-        known = {"integer": pa.float64(), "floating": pa.float64(), "mixed-integer-float": pa.float64()}
-        known |= {"decimal": pa.float64(), "boolean": pa.bool_(), "string": pa.string(), "empty": pa.null()}
-        known |= {"datetime": pa.timestamp("us"), "date": pa.timestamp("us")}
-        if kind in known:
-            return known[kind]
-        first = next((value for value in column if isinstance(value, list | dict | tuple | set | bytes)), None)
-        if first is not None or kind not in ("mixed", "mixed-integer"):
-            _refuse_nested(name, type(first).__name__ if first is not None else kind, "the frame")
-        return pa.string()
-
-    def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
-        columns = {name: self._frame.iloc[:, self._places[name]] for name in wanted}
-        for start in range(0, len(self._frame), BATCH_ROWS):
-            rows = slice(start, start + BATCH_ROWS)
-            arrays = [self._array(column.iloc[rows], self.types[name], name) for name, column in columns.items()]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(wanted))
-
-    @staticmethod
-    def _array(column: Any, kind: Any, name: str) -> Any:
-        asked = kind if column.dtype == object else None
-        if asked == pa.string():
-            column = column.map(str, na_action="ignore")
-        elif asked == pa.float64():
-            column = column.astype(float)  # whole numbers of any size, and decimals
-        try:
-            array = pa.array(column, type=asked, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            raise ValueError(
-                f"Column {name!r} of the frame cannot be read ({str(error)[:150]}). Convert it, or leave it out by "
-                "`columns`."
-            ) from error
-        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-
-
-def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
-    """The same rows in batches of about one size: many small ones would take long, and large ones much memory."""
-    held: list[Any] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(part.num_rows for part in held) >= BATCH_ROWS:
-            yield from _cut(held)
-            held = []
-    yield from _cut(held)
-
-
-def _cut(held: list[Any]) -> Iterator[Any]:
-    joined = held if len(held) < 2 else pa.Table.from_batches(held).combine_chunks().to_batches()
-    for batch in joined:
-        for start in range(0, batch.num_rows, BATCH_ROWS):
-            yield batch.slice(start, BATCH_ROWS)
-
-
-def _by_name(schema: Any, what: str) -> dict[str, Any]:
-    check_names(schema.names, what)
-    return dict(zip(schema.names, schema.types, strict=True))
 
 
 def _chosen(names: tuple[str, ...], columns: Columns, what: str) -> tuple[str, ...]:
@@ -493,34 +445,3 @@ def _chosen(names: tuple[str, ...], columns: Columns, what: str) -> tuple[str, .
 def _some(names: Sequence[str]) -> str:
     shown = ", ".join(repr(name[:60]) for name in names[:10])
     return shown + (f" and {len(names) - 10:,} others" if len(names) > 10 else "")
-
-
-def _refuse_nested(name: str, kind: Any, what: str) -> None:
-    """Refuse types that are no single value a row."""
-    inner = kind.value_type if isinstance(kind, pa.DataType) and pa.types.is_dictionary(kind) else kind
-    known = isinstance(inner, pa.DataType) and _family(inner) != "other"
-    if not known:
-        raise ValueError(
-            f"Columns must hold numbers, texts, booleans, dates or times, and {name!r} of {what} holds {kind}. Take "
-            "what is wanted out of it into columns of their own, or choose others by `columns`."
-        )
-
-
-def _family(kind: Any) -> str:
-    """What types of several files of one table must share; "other" for those that cannot be explored."""
-    types = pa.types
-    if types.is_dictionary(kind):
-        return _family(kind.value_type)
-    if isinstance(kind, pa.BaseExtensionType):
-        return _family(kind.storage_type)
-    families = {
-        "number": (types.is_integer, types.is_floating, types.is_decimal),
-        "text": (types.is_string, types.is_large_string, types.is_string_view),
-        "date": (types.is_date, types.is_timestamp),
-    }
-    singles = {"boolean": (types.is_boolean,), "time": (types.is_time,), "duration": (types.is_duration,)}
-    singles |= {"nothing": (types.is_null,)}
-    for family, tests in (families | singles).items():
-        if any(test(kind) for test in tests):
-            return family
-    return "other"
