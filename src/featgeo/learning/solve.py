@@ -39,6 +39,7 @@ from featgeo.geometry.spans import (
 )
 from featgeo.geometry.validation import Array, as_features, as_names
 from featgeo.learning.setting import ModeCount
+from featgeo.ranks import ALONE, Ranks
 from featgeo.tuning import in_force
 from featgeo.watch import bounded_threads
 
@@ -156,7 +157,12 @@ class Folds:
 
     @classmethod
     def from_chunks(
-        cls, chunks: Iterable[Features], n_folds: int, seed: int, fold_of_row: np.ndarray | None = None
+        cls,
+        chunks: Iterable[Features],
+        n_folds: int,
+        seed: int,
+        fold_of_row: np.ndarray | None = None,
+        ranks: Ranks = ALONE,
     ) -> Folds:
         """Deal the rows of a stream of feature chunks into folds, and sum the moments of each.
 
@@ -165,6 +171,7 @@ class Folds:
             n_folds: How many folds.
             seed: Of the deal.
             fold_of_row: The fold of each of the first rows of the stream; of others at random.
+            ranks: Whose moments are added up; chunks and folds are then those of this rank's rows, all of one kind.
         """
         rng = np.random.default_rng(seed)
         totals: list[list[Moments]] = [[] for _ in range(n_folds)]
@@ -182,6 +189,9 @@ class Folds:
                 index = (fold_there == fold).nonzero()[:, 0]
                 if len(index):
                     total.append(Moments.from_features({name: rows_of(z, index) for name, z in blocks.items()}))
+        if ranks.size > 1:
+            whole = Moments.over_ranks([Moments.merged(total) if total else None for total in totals], ranks)
+            totals = [[] if moments is None else [moments] for moments in whole]
         return cls(tuple(Patterns.merged(total) for total in totals if total))
 
     def joined(self, more: Folds) -> Folds:
