@@ -2,6 +2,7 @@
 
 `fit` is `watched`; the engine tells what it is about to do (`tell`), and asks whether there is time to try more
 (`is_time_left`). Both do nothing where no fit is watched. One line is shown, after two seconds, and is gone in the end.
+Of processes that were started together the first shows it, and in a fit that all share (`shared`) it alone warns.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -19,6 +21,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from featgeo.ranks import is_first
 
 CELLS_A_THREAD = 500_000  # numbers to read, for a thread to be worth its while
 
@@ -76,7 +80,8 @@ class Watch:
         self.what, self.step = what, ""
         self.start = monotonic()
         self.end = float("inf") if time_limit is None else self.start + float(time_limit)
-        self.shown = verbose == 2 or (verbose == 1 and (sys.stderr.isatty() or in_notebook()))
+        self.shown = is_first() and (verbose == 2 or (verbose == 1 and (sys.stderr.isatty() or in_notebook())))
+        self.is_shared = False
         self._width = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -94,6 +99,20 @@ class Watch:
         if self.shown:
             self._over.set()
             self._thread.join()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """As long as something is watched."""
+        with self:
+            if is_first():
+                yield
+                return
+            try:
+                with warnings.catch_warnings(record=True) as caught:
+                    yield
+            finally:
+                for warning in () if self.is_shared else caught:  # who found that alone says so
+                    warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
     def _show(self) -> None:
         wait = PATIENCE
@@ -119,7 +138,7 @@ def watched(method: _Method) -> _Method:
     @wraps(method)
     def with_watch(self: Any, *args: Any, **options: Any) -> Any:
         watch = Watch(type(self).__name__, self.verbose, self.time_limit)
-        with watch if _current.get() is _NOBODY else nullcontext():
+        with watch.watching() if _current.get() is _NOBODY else nullcontext():
             return method(self, *args, **options)
 
     return with_watch  # type: ignore[return-value]
@@ -128,6 +147,11 @@ def watched(method: _Method) -> _Method:
 def tell(step: str) -> None:
     """Say what is about to be done; "" while something else shows how it goes on."""
     _current.get().step = step
+
+
+def shared() -> None:
+    """What is found is found by all processes that were started together."""
+    _current.get().is_shared = True
 
 
 def is_time_left() -> bool:

@@ -8,6 +8,7 @@ import pickle
 import signal
 import socket
 import traceback
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from featgeo.geometry.moments import Moments
 from featgeo.learning.batches import Batches
 from featgeo.learning.train import Run, fabric_of, train
 from featgeo.ranks import Ranks
+from featgeo.watch import Watch
 
 FORKS = multiprocessing.get_context("forkserver")  # which imports what takes long only once
 FORKS.set_forkserver_preload(["featgeo.models.modal", "featgeo.learning.train", "lightning_fabric", "torch._dynamo"])
@@ -203,7 +205,26 @@ def everything(folder: Path) -> dict[str, Any]:
         "resumed": trained(checkpoint=folder / "killed", max_epochs=4).history,
         "never killed": trained(max_epochs=4).history,
         "differing": refusal(),
+        "warned": [warned(), warned(devices=1)],
+        "shown": Watch("", verbose=2).shown,
     }
+
+
+class Loud(torch.nn.Identity):
+    """A module that warns."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        warnings.warn("read", stacklevel=1)
+        return inputs
+
+
+def warned(**more: Any) -> bool:
+    """Whether a fit warns."""
+    x, y = cosine_samples(400, seed=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ModalDecomposition(1, x_space=Loud(), y_space="spline", training=options(**more)).fit(x, y)
+    return any(str(warning.message) == "read" for warning in caught)
 
 
 def refusal() -> str:

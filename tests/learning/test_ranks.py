@@ -180,6 +180,13 @@ def test_one_device_trains_alone(alone, two):
     assert two[1]["alone"] != whole.history  # it drew other parameters
 
 
+def test_the_first_rank_speaks_for_all_and_for_those_that_train_alone_each_does(two):
+    first, second = two
+    assert (first["shown"], second["shown"]) == (True, False)
+    assert first["warned"] == [True, True]  # together, alone
+    assert second["warned"] == [False, True]
+
+
 def test_ranks_that_bring_rows_of_their_own_are_told_so(two):
     for found in two:
         assert "they differ in inputs: " in found["differing"]

@@ -39,7 +39,7 @@ from featgeo.learning.setting import Training
 from featgeo.nesting import Nesting, nested_h_score
 from featgeo.nesting.scores import dimension_weights
 from featgeo.ranks import ALONE, Ranks, launched
-from featgeo.watch import is_time_left, progress_bar
+from featgeo.watch import is_time_left, progress_bar, shared
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -273,6 +273,8 @@ def train(
             "Restarts are compared on rows kept apart, and there are none. Keep some apart, or use restarts=1."
         )
     fabric, ranks = fabric_of(options)
+    if ranks.size > 1:
+        shared()
     runs: list[Run] = []
     others = [fabric.device] if fabric.device.type != "cpu" else []
     if fabric.device.type == "cuda" and batches.elsewhere is not None:
