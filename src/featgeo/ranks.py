@@ -161,11 +161,10 @@ def _tell(operation: str, what: Any, *others: Any) -> None:
     try:
         collective(there, *others)
     except RuntimeError as error:  # torch has no narrower class for what gloo says
-        own, reason = f"{distributed.get_rank()} of {distributed.get_world_size()}", str(error).split("\n")[0]
         raise RuntimeError(
-            f"Ranks work together, and this one, {own}, cannot go on: another has ended, or cannot be reached "
-            f"({reason}). What that one said tells why. Start all of them again; with Training(checkpoint=...) they go "
-            "on after the last whole epoch."
+            f"Ranks work together, and this one, {distributed.get_rank()} of {distributed.get_world_size()}, cannot go "
+            "on: another has ended, or cannot be reached. What that one said tells why. Start all of them again; with "
+            "Training(checkpoint=...) they go on after the last whole epoch."
         ) from error
     if is_elsewhere:
         what.copy_(there)

@@ -129,6 +129,10 @@ def test_of_other_streams_each_rank_takes_its_rows_and_small_batches_count_for_n
     assert sorted(seen.tolist()) == [*range(5, 11), *range(13, 23)]
     with pytest.raises(ValueError, match="there are 6 ranks and batches of 5"):
         stream.dealt(Ranks(0, 6))
+    small = Batches.streamed(Whole(1, 1), lambda raw: {"x": raw}, validation_batches=0)
+    for batches in (small, Batches.streamed(Whole(3, 3), lambda raw: {"x": raw}, 0).dealt(Ranks(0, 4))):
+        with pytest.raises(ValueError, match=r"2 rows at least, and one for each rank.* Make them larger"):
+            list(batches.epoch(0))
 
 
 @pytest.mark.parametrize("source", ["rows", "in order", "shuffled"])

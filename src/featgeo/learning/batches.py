@@ -182,6 +182,7 @@ class _Pass:
 
     def batches(self, first: str) -> Iterator[Batch]:
         """The batches after those kept apart, the first of which must have this checksum."""
+        n_taken = 0
         for position, raw in enumerate(self.stream):
             batch = dict(self.encode(raw))
             if position == 0 and self.n_apart and checksum(self._own(batch)) != first:
@@ -190,7 +191,13 @@ class _Pass:
                     "began with other rows than the first one. Do not shuffle the stream, or use validation_batches=0."
                 )
             if position >= self.n_apart and _check_rows(batch) >= self.fewest:
+                n_taken += 1
                 yield self._own(batch)
+        if n_taken == 0:
+            raise ValueError(
+                f"Batches to train on have {SMALLEST_BATCH} rows at least, and one for each rank, and the stream has no "
+                "such batch. Make them larger."
+            )
 
     def _own(self, batch: Batch) -> Batch:
         return batch if self.rows == slice(None) else {name: block[self.rows] for name, block in batch.items()}
