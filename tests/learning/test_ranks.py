@@ -7,9 +7,11 @@ import on_ranks
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from torch.utils.data import DataLoader, DistributedSampler
 
 from featgeo import Nesting, h_score, nested_h_score
 from featgeo.learning.batches import Batches
+from featgeo.learning.data import Stream, shares_of
 from featgeo.ranks import ALONE, Ranks, is_first, launched
 
 
@@ -133,6 +135,25 @@ def test_of_other_streams_each_rank_takes_its_rows_and_small_batches_count_for_n
     for batches in (small, Batches.streamed(Whole(3, 3), lambda raw: {"x": raw}, 0).dealt(Ranks(0, 4))):
         with pytest.raises(ValueError, match=r"2 rows at least, and one for each rank.* Make them larger"):
             list(batches.epoch(0))
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_the_closed_form_reads_each_row_on_one_rank(shuffle):
+    data, seen = on_ranks.Read(230), []
+    for rank in range(3):
+        stream = Stream(DataLoader(data, batch_size=50, shuffle=shuffle))
+        data.read.clear()
+        torch.manual_seed(rank)
+        seen += [number for chunk in stream.own_chunks(Ranks(rank, 3)) for number in chunk.x.numbers[:, 0].tolist()]
+        assert abs(len(data.read) - 230 / 3) < 5  # of each batch at most a row more
+    assert sorted(seen) == sorted(data.x)
+
+
+def test_a_loader_that_deals_rows_itself_is_refused():
+    data = on_ranks.Read(20)
+    sampler = DistributedSampler(data, 2, 0)
+    with pytest.raises(ValueError, match="without it, the same on all ranks"):
+        shares_of(DataLoader(data, batch_size=5, sampler=sampler), Ranks(0, 2))
 
 
 @pytest.mark.parametrize("source", ["rows", "in order", "shuffled"])

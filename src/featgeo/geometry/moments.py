@@ -178,15 +178,14 @@ class Moments:
 
         known = next(moments for moments in several if moments is not None)
         origin = ranks.told({name: known.mean(name) for name in known.dims})
-        told = [
-            _about(origin, None if one is None else one._pairs[key], key) for one in several for key in known._pairs
-        ]
-        flat = ranks.add(torch.from_numpy(np.concatenate([part.ravel() for parts in told for part in parts]))).numpy()
-        sums = iter(np.split(flat, np.cumsum([part.size for parts in told for part in parts])[:-1]))
+        pairs = [(key, None if one is None else one._pairs[key]) for one in several for key in known._pairs]
+        told = [_about(pair, *(origin[name] for name in key)) for key, pair in pairs]
+        flat = ranks.add(torch.from_numpy(np.concatenate(told))).numpy()
+        sums = iter(np.split(flat, np.cumsum([part.size for part in told])[:-1]))
         found: list[Moments | None] = []
         for _ in several:
-            pairs = {key: _from_sums(origin, key, [next(sums) for _ in range(4)]) for key in known._pairs}
-            there = {key: pair for key, pair in pairs.items() if pair.weight > 0}
+            of_all = {key: _from_sums(next(sums), *(origin[name] for name in key)) for key in known._pairs}
+            there = {key: pair for key, pair in of_all.items() if pair is not None}
             found.append(_restored(dict(known.dims), there) if there else None)
         return found
 
@@ -264,22 +263,22 @@ def _restored(dims: dict[str, int], pairs: dict[tuple[str, str], _Pair]) -> Mome
     return Moments(MappingProxyType(dims), MappingProxyType(pairs))
 
 
-def _about(origin: Mapping[str, Array], pair: _Pair | None, key: tuple[str, str]) -> tuple[Array, ...]:
-    """Sums over the rows of two blocks, less an origin: weights, both blocks, and their products."""
-    a, b = (origin[name] for name in key)
+def _about(pair: _Pair | None, a: Array, b: Array) -> Array:
+    """Sums over the rows of two blocks, less an origin of each: weights, both blocks, and their products."""
     if pair is None:
-        return np.zeros(1), np.zeros(len(a)), np.zeros(len(b)), np.zeros((len(a), len(b)))
+        return np.zeros(1 + len(a) + len(b) + len(a) * len(b))
     w, step_a, step_b = pair.weight, pair.mean_a[0] - a + pair.mean_a[1], pair.mean_b[0] - b + pair.mean_b[1]
-    return np.array([w]), w * step_a, w * step_b, pair.scatter + w * np.outer(step_a, step_b)
+    return np.concatenate([[w], w * step_a, w * step_b, (pair.scatter + w * np.outer(step_a, step_b)).ravel()])
 
 
-def _from_sums(origin: Mapping[str, Array], key: tuple[str, str], sums: Sequence[Array]) -> _Pair:
-    """The pair whose sums less an origin these are."""
-    (a, b), (w, of_a, of_b, products) = (origin[name] for name in key), sums
-    weight = float(w[0])
-    step_a, step_b = of_a / max(weight, 1e-300), of_b / max(weight, 1e-300)
+def _from_sums(sums: Array, a: Array, b: Array) -> _Pair | None:
+    """The pair whose sums less these origins these are; None where there are no rows."""
+    if sums[0] == 0:
+        return None
+    weight, of_a, of_b, products = np.split(sums, np.cumsum([1, len(a), len(b)]))
+    step_a, step_b = of_a / weight, of_b / weight
     scatter = products.reshape(len(a), len(b)) - weight * np.outer(step_a, step_b)
-    return _Pair(weight, np.stack([a, step_a]), np.stack([b, step_b]), scatter)
+    return _Pair(float(weight[0]), np.stack([a, step_a]), np.stack([b, step_b]), scatter)
 
 
 def _presence(names: Sequence[str], n_rows: int, present: Mapping[str, Any]) -> np.ndarray:

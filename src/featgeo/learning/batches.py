@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import save
 
 from featgeo.geometry.validation import check_whole
-from featgeo.learning.data import dealt as shares
+from featgeo.learning.data import shares_of
 from featgeo.learning.setting import SMALLEST_BATCH, Training
 from featgeo.ranks import ALONE, Ranks
 
@@ -145,9 +145,8 @@ class Batches:
             for batch in held_out:
                 _check_for_each(ranks, _check_rows(batch))
             fewest = max(SMALLEST_BATCH, ranks.size)
-            read, rows = (batches, slice(None)) if ranks.size == 1 else shares(batches, ranks, fewest)
-            come_whole = ranks.size == 1 or rows == ranks.own
-            way = _Pass(read, encode, n_apart, rows, fewest if come_whole else 1)
+            read, rows = shares_of(batches, ranks, fewest)
+            way = _Pass(read, encode, n_apart, rows, fewest if read is batches else 1)
             begins = checksum(way.first()) if held_out and ranks.size > 1 else first
             return cls(n_batches, lambda _: way.batches(begins), held_out, description, dealt=of)
 
@@ -195,12 +194,12 @@ class _Pass:
                 yield self._own(batch)
         if n_taken == 0:
             raise ValueError(
-                f"Batches to train on have {SMALLEST_BATCH} rows at least, and one for each rank, and the stream has no "
-                "such batch. Make them larger."
+                f"Batches to train on have {SMALLEST_BATCH} rows at least, and one for each rank, and none of the "
+                "stream is like that. Make them larger."
             )
 
     def _own(self, batch: Batch) -> Batch:
-        return batch if self.rows == slice(None) else {name: block[self.rows] for name, block in batch.items()}
+        return {name: block[self.rows] for name, block in batch.items()}
 
 
 def _check_for_each(ranks: Ranks, n_rows: int) -> None:

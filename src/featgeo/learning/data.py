@@ -249,7 +249,7 @@ class Stream:
         if ranks.size == 1:
             yield from self.chunks()
             return
-        batches, rows = dealt(self.batches, ranks)
+        batches, rows = shares_of(self.batches, ranks)
         for batch in _in_one_order(batches):
             own = self.pair(batch).take(rows)
             if len(own):
@@ -317,7 +317,7 @@ OF_LOADERS = ("num_workers", "collate_fn", "pin_memory", "timeout", "worker_init
               "generator", "prefetch_factor", "persistent_workers")  # fmt: skip  # options that say how rows are read
 
 
-def dealt(batches: Iterable[Any], ranks: Ranks, fewest: int = 1) -> tuple[Iterable[Any], slice]:
+def shares_of(batches: Iterable[Any], ranks: Ranks, fewest: int = 1) -> tuple[Iterable[Any], slice]:
     """Batches of which each rank has rows of its own, and where these are in what comes.
 
     Of a dataset with positions, which a `DataLoader` puts into batches, a rank reads its own rows only; others come
@@ -325,17 +325,23 @@ def dealt(batches: Iterable[Any], ranks: Ranks, fewest: int = 1) -> tuple[Iterab
 
     Args:
         batches: The batches of all ranks.
-        ranks: Which rows are its own: every so manieth.
-        fewest: Rows that all ranks have together of what a loader brings; smaller batches are left out there.
+        ranks: Which rows are its own.
+        fewest: Rows that a batch of such a loader has, of all ranks together; smaller ones are left out.
     """
-    from torch.utils.data import DataLoader, IterableDataset
+    from torch.utils.data import DataLoader, DistributedSampler, IterableDataset
 
-    # Other kinds of loaders may do other things with positions.
-    if type(batches) is not DataLoader or isinstance(batches.dataset, IterableDataset) or batches.batch_sampler is None:
+    loader: Any = batches
+    is_plain = type(loader) is DataLoader  # other kinds may do other things with positions
+    if ranks.size == 1 or not is_plain or isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
         return batches, ranks.own
-    own = _OwnPositions(batches.batch_sampler, ranks, fewest)
-    how = {name: getattr(batches, name) for name in OF_LOADERS}
-    return DataLoader(batches.dataset, batch_sampler=own, **how), slice(None)
+    if isinstance(loader.sampler, DistributedSampler):
+        raise ValueError(
+            "Each rank takes its share of every batch of a loader, and this one has a DistributedSampler, which deals "
+            "rows already. Pass a loader without it, the same on all ranks."
+        )
+    own = _OwnPositions(loader.batch_sampler, ranks, fewest)
+    how = {name: getattr(loader, name) for name in OF_LOADERS}
+    return DataLoader(loader.dataset, batch_sampler=own, **how), slice(None)
 
 
 def _in_one_order(batches: Iterable[Any]) -> Iterator[Any]:

@@ -186,6 +186,8 @@ def batch_score(
     learned = f if f.requires_grad else g
     weights = dimension_weights(nesting, f.dtype, f.device)
     of_rows = (weights * (f * g - learned.square() / 2)).sum(dim=1)
+    if ranks.size == 1:
+        return of_rows.mean()
     total, n = ranks.total(torch.stack([of_rows.sum(), of_rows.new_tensor(len(of_rows))]))
     return total / n
 

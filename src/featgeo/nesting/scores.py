@@ -143,7 +143,10 @@ def _plain_score(f: torch.Tensor, g: torch.Tensor, levels: Nesting | _OneLevel, 
         shared = _SharedSums.apply(f, g, alike, (pair, back), how.ranks)  # type: ignore[no-untyped-call]
         covariance, quadratic, alike, n = shared
         if n.device.type == "cpu" and n <= int(how.unbiased):
-            raise ValueError(f"At least {1 + int(how.unbiased)} rows are needed, and all ranks have {int(n)} together.")
+            raise ValueError(
+                f"At least {1 + int(how.unbiased)} rows are needed, and all ranks together have {int(n)}. Use larger "
+                "batches."
+            )
     if how.unbiased:
         quadratic, covariance = (n * quadratic - alike / n) / (n - 1), covariance * n / (n - 1)
     return covariance - quadratic / 2
