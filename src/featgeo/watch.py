@@ -2,6 +2,7 @@
 
 `fit` is `watched`; the engine tells what it is about to do (`tell`), and asks whether there is time to try more
 (`is_time_left`). Both do nothing where no fit is watched. One line is shown, after two seconds, and is gone in the end.
+Of processes that were started together the first shows it, and in a fit that all share (`shared`) it alone warns.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -39,6 +41,38 @@ def bounded_threads(cells: float = 0) -> AbstractContextManager[object]:
     most = max(1, int(min(cells / CELLS_A_THREAD, cores)))
     now = max((library["num_threads"] for library in _controller().info()), default=1)
     return _controller().limit(limits=min(most, now))
+
+
+RENDEZVOUS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what launchers tell, and torch reads
+
+
+def launched() -> tuple[int, int] | None:
+    """Which of how many processes this is on its machine, where several were started; None where not."""
+    distributed = process_group()
+    if distributed is not None:
+        rank, size = distributed.get_rank(), distributed.get_world_size()
+    elif all(name in os.environ for name in RENDEZVOUS):
+        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    else:
+        return None
+    here = int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    return here if size > 1 else None
+
+
+def is_first() -> bool:
+    """Whether this is the first of all processes that were started together; it may not have met the others yet."""
+    distributed = process_group()
+    if distributed is not None:
+        return bool(distributed.get_rank() == 0)
+    return launched() is None or os.environ["RANK"] == "0"
+
+
+def process_group() -> Any:
+    """`torch.distributed` where it has a process group; it is not imported for the question."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    return (
+        distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
+    )
 
 
 PATIENCE = 2.0  # seconds before anything is shown
@@ -76,7 +110,8 @@ class Watch:
         self.what, self.step = what, ""
         self.start = monotonic()
         self.end = float("inf") if time_limit is None else self.start + float(time_limit)
-        self.shown = verbose == 2 or (verbose == 1 and (sys.stderr.isatty() or in_notebook()))
+        self.shown = is_first() and (verbose == 2 or (verbose == 1 and (sys.stderr.isatty() or in_notebook())))
+        self.is_shared = False
         self._width = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -94,6 +129,20 @@ class Watch:
         if self.shown:
             self._over.set()
             self._thread.join()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """As long as something is watched."""
+        with self:
+            if is_first():
+                yield
+                return
+            try:
+                with warnings.catch_warnings(record=True) as caught:
+                    yield
+            finally:
+                for warning in () if self.is_shared else caught:  # who found that alone says so
+                    warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
     def _show(self) -> None:
         wait = PATIENCE
@@ -119,7 +168,7 @@ def watched(method: _Method) -> _Method:
     @wraps(method)
     def with_watch(self: Any, *args: Any, **options: Any) -> Any:
         watch = Watch(type(self).__name__, self.verbose, self.time_limit)
-        with watch if _current.get() is _NOBODY else nullcontext():
+        with watch.watching() if _current.get() is _NOBODY else nullcontext():
             return method(self, *args, **options)
 
     return with_watch  # type: ignore[return-value]
@@ -128,6 +177,11 @@ def watched(method: _Method) -> _Method:
 def tell(step: str) -> None:
     """Say what is about to be done; "" while something else shows how it goes on."""
     _current.get().step = step
+
+
+def shared() -> None:
+    """What is found is found by all processes that were started together."""
+    _current.get().is_shared = True
 
 
 def is_time_left() -> bool:

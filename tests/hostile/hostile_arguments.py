@@ -188,7 +188,6 @@ TRAINING = [
     Case("Training: validation 1", lambda: fg.Training(validation=1), raises="`validation`"),
     Case("Training: validation '0.1'", lambda: fg.Training(validation="0.1"), raises="`validation`"),
     Case("Training: restarts 0", lambda: fg.Training(restarts=0), raises="`restarts`"),
-    Case("Training: num_nodes 1.5", lambda: fg.Training(num_nodes=1.5), raises="`num_nodes`"),
     Case("Training: progress 'yes'", lambda: fg.Training(progress="yes"), raises="`progress`"),
     Case("Training: precision 7-bit", lambda: sigma(X, x_space="network", training=fg.Training(precision="7-bit", max_epochs=1)), raises="precision.*7-bit"),
     Case("Training: accelerator abacus", lambda: sigma(X, x_space="network", training=fg.Training(accelerator="abacus", max_epochs=1)), raises="accelerator.*abacus"),

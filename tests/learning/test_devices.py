@@ -51,11 +51,6 @@ def test_a_checkpoint_folder_that_cannot_be_made_is_said():
         _fit(checkpoint="/proc/nope")
 
 
-def test_strategies_that_are_none_are_said():
-    with pytest.raises(ValueError, match="devices that are there and go together"):
-        _fit(accelerator="cpu", strategy="telepathy")
-
-
 SCRIPT = """
 import sys
 import numpy as np

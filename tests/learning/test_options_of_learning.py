@@ -16,9 +16,9 @@ from featgeo.learning.train import contributions, one_cycle
 def test_defaults_are_those_of_the_docs():
     found = Training()
     assert (found.weight_decay, found.surplus, found.validation, found.restarts) == (0.3, 2, 0.1, 1)
-    assert (found.precision, found.accelerator, found.devices, found.strategy) == ("32-true", "auto", 1, "auto")
+    assert (found.precision, found.accelerator, found.devices) == ("32-true", "auto", None)
     assert (found.max_epochs, found.batch_size, found.learning_rate, found.patience) == (None,) * 4
-    assert (found.checkpoint, found.progress, found.num_nodes) == (None, None, 1)
+    assert (found.checkpoint, found.progress) == (None, None)
     assert (found.warm_up, found.auto_modes) == (0.3, 9)
 
 
@@ -65,7 +65,7 @@ def test_the_rate_rises_falls_and_ends_near_nothing():
     "options",
     [
         {"max_epochs": 0}, {"max_epochs": 1.5}, {"patience": 0}, {"batch_size": 0}, {"surplus": -1}, {"restarts": 0},
-        {"num_nodes": 0}, {"learning_rate": 0}, {"learning_rate": math.inf}, {"weight_decay": -0.1}, {"validation": 1},
+        {"learning_rate": 0}, {"learning_rate": math.inf}, {"weight_decay": -0.1}, {"validation": 1},
         {"validation": 1.5}, {"validation": -0.1}, {"progress": 1}, {"precision": "8"}, {"accelerator": "abacus"},
         {"devices": 0}, {"devices": []}, {"devices": -2}, {"devices": [-1]}, {"devices": "two"}, {"devices": 1.0},
         {"checkpoint": 3}, {"warm_up": 1}, {"warm_up": -0.1}, {"auto_modes": 0},
@@ -79,7 +79,7 @@ def test_what_is_no_option_is_refused_by_name(options):
 
 @pytest.mark.parametrize(
     "options",
-    [{"devices": part} for part in (1, -1, [0], [0, 1], "auto", "2", "-1")]
+    [{"devices": part} for part in (None, 1, -1, [0], [0, 1], "auto", "2", "-1")]
     + [{"surplus": 0}, {"weight_decay": 0}, {"validation": 0}, {"patience": 1}, {"progress": False}, {"max_epochs": 1}],
 )
 def test_what_is_an_option_is_taken(options):

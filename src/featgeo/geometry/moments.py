@@ -39,6 +39,8 @@ from featgeo.geometry.validation import (
 if TYPE_CHECKING:
     import torch
 
+    from featgeo.ranks import Ranks
+
 # A mean is kept as two rows, an origin and an offset. The offset stays small, so differences of means keep all their
 # digits; this adds a step to it.
 _OFFSET = np.array([[0.0], [1.0]])
@@ -162,6 +164,31 @@ class Moments:
                 parts.setdefault(key, []).append(pair)
         return _restored(dims, {key: _Pair.merged(pairs) for key, pairs in parts.items()})
 
+    @classmethod
+    def over_ranks(cls, several: Sequence[Moments | None], ranks: Ranks) -> list[Moments | None]:
+        """Moments of the rows of all ranks, position by position; None where no rank has any.
+
+        Everything is told about one point near the data, from which sums over all rows are taken, in one collective.
+
+        Args:
+            several: Of the rows of this rank, all with the same blocks; None where it has no rows. Some are there.
+            ranks: Who has the other rows.
+        """
+        import torch
+
+        known = next(moments for moments in several if moments is not None)
+        origin = ranks.told({name: known.mean(name) for name in known.dims})
+        pairs = [(key, None if one is None else one._pairs[key]) for one in several for key in known._pairs]
+        told = [_about(pair, *(origin[name] for name in key)) for key, pair in pairs]
+        flat = ranks.add(torch.from_numpy(np.concatenate(told))).numpy()
+        sums = iter(np.split(flat, np.cumsum([part.size for part in told])[:-1]))
+        found: list[Moments | None] = []
+        for _ in several:
+            of_all = {key: _from_sums(next(sums), *(origin[name] for name in key)) for key in known._pairs}
+            there = {key: pair for key, pair in of_all.items() if pair is not None}
+            found.append(_restored(dict(known.dims), there) if there else None)
+        return found
+
     def joined(self, others: Moments) -> Moments:
         """The moments of the same rows with more blocks: what both know is taken from here."""
         return _restored({**others.dims, **self.dims}, {**others._pairs, **self._pairs})
@@ -234,6 +261,24 @@ class Moments:
 
 def _restored(dims: dict[str, int], pairs: dict[tuple[str, str], _Pair]) -> Moments:
     return Moments(MappingProxyType(dims), MappingProxyType(pairs))
+
+
+def _about(pair: _Pair | None, a: Array, b: Array) -> Array:
+    """Sums over the rows of two blocks, less an origin of each: weights, both blocks, and their products."""
+    if pair is None:
+        return np.zeros(1 + len(a) + len(b) + len(a) * len(b))
+    w, step_a, step_b = pair.weight, pair.mean_a[0] - a + pair.mean_a[1], pair.mean_b[0] - b + pair.mean_b[1]
+    return np.concatenate([[w], w * step_a, w * step_b, (pair.scatter + w * np.outer(step_a, step_b)).ravel()])
+
+
+def _from_sums(sums: Array, a: Array, b: Array) -> _Pair | None:
+    """The pair whose sums less these origins these are; None where there are no rows."""
+    if sums[0] == 0:
+        return None
+    weight, of_a, of_b, products = np.split(sums, np.cumsum([1, len(a), len(b)]))
+    step_a, step_b = of_a / weight, of_b / weight
+    scatter = products.reshape(len(a), len(b)) - weight * np.outer(step_a, step_b)
+    return _Pair(float(weight[0]), np.stack([a, step_a]), np.stack([b, step_b]), scatter)
 
 
 def _presence(names: Sequence[str], n_rows: int, present: Mapping[str, Any]) -> np.ndarray:

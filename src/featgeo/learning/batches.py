@@ -17,7 +17,9 @@ import torch
 from safetensors.torch import save
 
 from featgeo.geometry.validation import check_whole
+from featgeo.learning.data import shares_of
 from featgeo.learning.setting import SMALLEST_BATCH, Training
+from featgeo.ranks import ALONE, Ranks
 
 Batch = dict[str, torch.Tensor]
 
@@ -37,6 +39,8 @@ class Batches:
         description: What a run that goes on from a checkpoint must find unchanged: plain numbers and text.
         apart: Positions of the rows kept apart, in order; none of a stream.
         elsewhere: From a device to the same batches on it; None of a stream.
+        dealt: To the rows of each that are this rank's, read by no other rank where that can be. Rows kept apart, and
+            what batches are, stay those of all ranks.
     """
 
     n_batches: int
@@ -45,6 +49,7 @@ class Batches:
     description: dict[str, Any]
     apart: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
     elsewhere: Callable[[torch.device], Batches] | None = None
+    dealt: Callable[[Ranks], Batches] | None = None
 
     @classmethod
     def in_memory(
@@ -83,19 +88,23 @@ class Batches:
         sizes = {"training_rows": len(training), "validation_rows": len(kept), "batches": n_batches}
         description = {**sizes, "batch_seed": seed, "inputs": head}
 
-        def of(inputs: Mapping[str, torch.Tensor]) -> Batches:
+        def of(inputs: Mapping[str, torch.Tensor], ranks: Ranks = ALONE) -> Batches:
             def epoch(i: int) -> Iterator[Batch]:
                 order = torch.from_numpy(np.random.default_rng([seed, i]).permutation(training))
                 there = order.to(next(iter(inputs.values())).device)  # once, as it waits for the device
-                return (_taken(inputs, rows) for rows in there.tensor_split(n_batches))
+                return (_taken(inputs, rows[ranks.own]) for rows in there.tensor_split(n_batches))
 
             def elsewhere(device: torch.device) -> Batches:
                 needed = sum(tensor.numel() * tensor.element_size() for tensor in inputs.values())
                 fits = needed <= SHARE * torch.cuda.mem_get_info(device)[0]
-                return of({name: tensor.to(device) for name, tensor in inputs.items()} if fits else inputs)
+                return of({name: tensor.to(device) for name, tensor in inputs.items()} if fits else inputs, ranks)
+
+            def dealt(ranks: Ranks) -> Batches:
+                _check_for_each(ranks, len(training) // n_batches)
+                return of(inputs, ranks)
 
             held_out = [_taken(inputs, rows) for rows in torch.split(torch.from_numpy(kept), CHUNK_ROWS) if len(rows)]
-            return cls(n_batches, epoch, held_out, description, kept, elsewhere)
+            return cls(n_batches, epoch, held_out, description, kept, elsewhere, dealt)
 
         return of(inputs)
 
@@ -107,7 +116,8 @@ class Batches:
 
         The first batches of every pass are kept apart and held in memory. They must be the same in every pass, so
         shuffle the rows on disk, or all but the first ones; a stream that begins differently each time is refused. A
-        stream without a length is read through once to count its batches. A batch of a single row is left out.
+        stream without a length is read through once to count its batches. A batch of a single row is left out, and so
+        is one with fewer rows than there are ranks.
 
         Args:
             batches: Anything that can be iterated over again and again; not a generator.
@@ -130,26 +140,75 @@ class Batches:
         first = checksum(held_out[0]) if held_out else ""
 
         description = {"batches": n_batches, "validation_batches": n_apart, "inputs": first}
-        return cls(n_batches, lambda _: _one_pass(batches, encode, n_apart, first), held_out, description)
+
+        def of(ranks: Ranks = ALONE) -> Batches:
+            for batch in held_out:
+                _check_for_each(ranks, _check_rows(batch))
+            fewest = max(SMALLEST_BATCH, ranks.size)
+            read, rows = shares_of(batches, ranks, fewest)
+            way = _Pass(read, encode, n_apart, rows, fewest if read is batches else 1)
+            begins = checksum(way.first()) if held_out and ranks.size > 1 else first
+            return cls(n_batches, lambda _: way.batches(begins), held_out, description, dealt=of)
+
+        return of()
 
 
 def _taken(inputs: Mapping[str, torch.Tensor], rows: torch.Tensor) -> Batch:
     return {name: tensor.index_select(0, rows.to(tensor.device)) for name, tensor in inputs.items()}
 
 
-def _one_pass(
-    batches: Iterable[Any], encode: Callable[[Any], Mapping[str, torch.Tensor]], n_apart: int, first: str
-) -> Iterator[Batch]:
-    """The batches of a stream after those kept apart, the first of which must have this checksum."""
-    for position, raw in enumerate(batches):
-        batch = dict(encode(raw))
-        if position == 0 and n_apart and checksum(batch) != first:
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """Passes over a stream.
+
+    Attributes:
+        stream: What is read.
+        encode: As in `Batches.streamed`.
+        n_apart: How many batches come first that are kept apart.
+        rows: Which rows of a batch are taken.
+        fewest: Rows that a batch has at least; smaller ones are left out.
+    """
+
+    stream: Iterable[Any]
+    encode: Callable[[Any], Mapping[str, torch.Tensor]]
+    n_apart: int
+    rows: slice
+    fewest: int
+
+    def first(self) -> Batch:
+        """The first batch."""
+        return self._own(dict(self.encode(next(iter(self.stream)))))
+
+    def batches(self, first: str) -> Iterator[Batch]:
+        """The batches after those kept apart, the first of which must have this checksum."""
+        n_taken = 0
+        for position, raw in enumerate(self.stream):
+            batch = dict(self.encode(raw))
+            if position == 0 and self.n_apart and checksum(self._own(batch)) != first:
+                raise ValueError(
+                    f"The first {self.n_apart} batches of every pass are kept apart for validation, but this pass "
+                    "began with other rows than the first one. Do not shuffle the stream, or use validation_batches=0."
+                )
+            if position >= self.n_apart and _check_rows(batch) >= self.fewest:
+                n_taken += 1
+                yield self._own(batch)
+        if n_taken == 0:
             raise ValueError(
-                f"The first {n_apart} batches of every pass are kept apart for validation, but this pass began with "
-                "other rows than the first one. Do not shuffle the stream, or use validation_batches=0."
+                f"Batches to train on have {SMALLEST_BATCH} rows at least, and one for each rank, and none of the "
+                "stream is like that. Make them larger."
             )
-        if position >= n_apart and _check_rows(batch) >= SMALLEST_BATCH:
-            yield batch
+
+    def _own(self, batch: Batch) -> Batch:
+        return {name: block[self.rows] for name, block in batch.items()}
+
+
+def _check_for_each(ranks: Ranks, n_rows: int) -> None:
+    """Refuse batches that have no row for some rank."""
+    if n_rows < ranks.size:
+        raise ValueError(
+            f"Each rank needs a row of every batch, and there are {ranks.size} ranks and batches of {n_rows}. Use "
+            "larger batches, or fewer ranks."
+        )
 
 
 def _check_rows(inputs: Mapping[str, torch.Tensor]) -> int:

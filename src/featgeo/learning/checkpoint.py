@@ -29,7 +29,7 @@ PROGRESS = ("history", "best_epoch", "best", "peak")  # attributes of a run
 def write_checkpoint(run: Run) -> None:
     """Keep where a run is, all or nothing, where its options want that."""
     path = _path(run)
-    if path is None or not run.fabric.is_global_zero:
+    if path is None or run.ranks.rank > 0:
         return
     states = {name: part.state_dict() for name, part in _parts(run).items()}
     content = io.BytesIO()
@@ -44,30 +44,48 @@ def go_on(run: Run) -> None:
         ValueError: If it is one of another run, or damaged.
     """
     path = _path(run)
-    if path is None or not path.exists():
+    if path is None:
         return
-    content = path.read_bytes()
+    content = run.ranks.told(path.read_bytes() if run.ranks.rank == 0 and path.exists() else None)
+    if content is None:
+        return
     try:
         if sha256(content[CHECKSUM_BYTES:]).digest() != content[:CHECKSUM_BYTES]:
             raise ValueError("its checksum does not fit")
         kept = torch.load(io.BytesIO(content[CHECKSUM_BYTES:]), map_location="cpu", weights_only=True)
-        ours, found = _fingerprint(run), dict(kept["fingerprint"])
+        found = dict(kept["fingerprint"])
     except (EOFError, KeyError, RuntimeError, TypeError, UnpicklingError, ValueError) as error:
         raise ValueError(
             f"A checkpoint must be a whole file written by featgeo, and {path} is damaged or something else. "
             "Delete it to start anew, or use another folder."
         ) from error
-    differing = sorted(name for name in ours.keys() | found.keys() if ours.get(name) != found.get(name))
+    differing = _difference(_fingerprint(run), found)
     if differing:
-        details = "; ".join(f"{name}: {found.get(name)} there, {ours.get(name)} here" for name in differing)
         raise ValueError(
-            f"A run goes on only from a checkpoint of the same run, and {path} differs in {details}. "
+            f"A run goes on only from a checkpoint of the same run, and {path} differs in {differing}. "
             "Use another folder."
         )
     for name in PROGRESS:
         setattr(run, name, kept[name])
     for name, part in _parts(run).items():
         part.load_state_dict(kept[name])
+
+
+def check_alike(run: Run) -> None:
+    """Refuse ranks that are about to train different things together."""
+    first, *others = run.ranks.all_told(_fingerprint(run))
+    differing = next(filter(None, (_difference(first, other) for other in others)), None)
+    if differing:
+        raise ValueError(
+            f"Ranks train on the same rows with the same options, each with its share of every batch, and they differ "
+            f"in {differing}. Pass all rows on every rank, or use devices=1 for a training of its own on each."
+        )
+
+
+def _difference(ours: dict[str, Any], found: dict[str, Any]) -> str:
+    """In what two fingerprints differ; "" where in nothing."""
+    differing = sorted(name for name in ours.keys() | found.keys() if ours.get(name) != found.get(name))
+    return "; ".join(f"{name}: {found.get(name)} there, {ours.get(name)} here" for name in differing)
 
 
 def _parts(run: Run) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import narwhals.stable.v1 as nw
@@ -18,6 +18,7 @@ from featgeo.features.devices import moved
 from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Parts, Rows, Variable, copies_of, deal, equal_beside
 from featgeo.geometry.validation import check_same_rows
+from featgeo.ranks import Ranks
 
 T = TypeVar("T")
 CPU = torch.device("cpu")
@@ -64,6 +65,10 @@ class Pairs:
             return
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
+
+    def own_chunks(self, ranks: Ranks) -> Iterator[Pairs]:
+        """The rows of this rank, some at a time."""
+        return (self if ranks.size == 1 else self.take(ranks.own)).chunks()
 
     def take(self, index: np.ndarray | slice) -> Pairs:
         """Some of the rows."""
@@ -263,6 +268,17 @@ class Stream:
             self.x_variable = Variable.seen(x, "X")
         return x, y
 
+    def own_chunks(self, ranks: Ranks) -> Iterator[Pairs]:
+        """Of all batches, in order, the rows of this rank."""
+        if ranks.size == 1:
+            yield from self.chunks()
+            return
+        batches, rows = shares_of(self.batches, ranks)
+        for batch in _in_one_order(batches):
+            own = self.pair(batch).take(rows)
+            if len(own):
+                yield own
+
     def chunks(self) -> Iterator[Pairs]:
         """All batches, in order; again from the start where the iterable allows it."""
         if not self._used:
@@ -324,6 +340,59 @@ def check_late(n_rows: int) -> None:
             f"X brings more than {MOST_LATE_LABELS} labels that its first {CHUNK_ROWS} rows do not show. Drop the "
             "column that tells nearly every row from all others, or merge its rare labels."
         )
+
+
+@dataclass(frozen=True)
+class _OwnPositions:
+    """Of the positions that make each batch those of this rank; batches with too few are left out."""
+
+    batches: Iterable[list[Any]]
+    ranks: Ranks
+    fewest: int
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        own = (positions[self.ranks.own] for positions in self.batches if len(positions) >= self.fewest)
+        return (positions for positions in own if len(positions))
+
+
+OF_LOADERS = ("num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context",
+              "generator", "prefetch_factor", "persistent_workers")  # fmt: skip  # options that say how rows are read
+
+
+def shares_of(batches: Iterable[Any], ranks: Ranks, fewest: int = 1) -> tuple[Iterable[Any], slice]:
+    """Batches of which each rank has rows of its own, and where these are in what comes.
+
+    Of a dataset with positions, which a `DataLoader` puts into batches, a rank reads its own rows only; others come
+    whole.
+
+    Args:
+        batches: The batches of all ranks.
+        ranks: Which rows are its own.
+        fewest: Rows that a batch of such a loader has, of all ranks together; smaller ones are left out.
+    """
+    from torch.utils.data import DataLoader, DistributedSampler, IterableDataset
+
+    loader: Any = batches
+    is_plain = type(loader) is DataLoader  # other kinds may do other things with positions
+    if ranks.size == 1 or not is_plain or isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
+        return batches, ranks.own
+    if isinstance(loader.sampler, DistributedSampler):
+        raise ValueError(
+            "Each rank takes its share of every batch of a loader, and this one has a DistributedSampler, which deals "
+            "rows already. Pass a loader without it, the same on all ranks."
+        )
+    own = _OwnPositions(loader.batch_sampler, ranks, fewest)
+    how = {name: getattr(loader, name) for name in OF_LOADERS}
+    return DataLoader(loader.dataset, batch_sampler=own, **how), slice(None)
+
+
+def _in_one_order(batches: Iterable[Any]) -> Iterator[Any]:
+    """A pass over batches that, where it is shuffled, is so on all ranks alike, whatever random numbers they drew."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        one_pass = iter(batches)
+        first = list(islice(one_pass, 1))
+    return chain(first, one_pass)
 
 
 def _first_rows(x: Any) -> np.ndarray:

@@ -128,7 +128,9 @@ def _finished(task: Task, trunks: Trunks, dims: tuple[int, ...], apart: np.ndarr
     if len(apart):  # fold 0 was trained on: only the others can judge
         fold_of_row, held_out = np.zeros(len(task.every), dtype=int), range(1, 1 + min(n_folds, len(apart)))
         fold_of_row[apart] = 1 + deal(len(apart), n_folds, seed)
-    folds = Folds.from_chunks(map(features, task.data.chunks()), n_folds + len(apart[:1]), seed, fold_of_row)
+    fold_of_own = None if fold_of_row is None else fold_of_row[run.ranks.own]
+    chunks = map(features, task.data.own_chunks(run.ranks))
+    folds = Folds.from_chunks(chunks, n_folds + len(apart[:1]), seed, fold_of_own, run.ranks)
     solution, narrow = _solved(task, folds, held_out, [*readouts], dims)
     if narrow:
         spaces |= {name: SpanFunction(spaces[name], readout) for name, readout in readouts.items()}

@@ -44,7 +44,7 @@ SMALL_NETWORK, SMALL_NETWORK_RATE, LARGE_NETWORK_RATE = 100_000, 0.01, 0.005
 PRECISIONS = ("32-true", "64-true", "16-true", "bf16-true", "16-mixed", "bf16-mixed", "transformer-engine",
               "transformer-engine-float16")  # fmt: skip  # Fabric's names
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps", "tpu")
-LEAST = {"max_epochs": 1, "batch_size": SMALLEST_BATCH, "surplus": 0, "auto_modes": 1, "patience": 1, "num_nodes": 1,
+LEAST = {"max_epochs": 1, "batch_size": SMALLEST_BATCH, "surplus": 0, "auto_modes": 1, "patience": 1,
          "restarts": 1}  # fmt: skip  # of options that are whole numbers
 
 
@@ -69,10 +69,9 @@ class Training:
         validation: Share of rows kept apart, at most 5,000 of them.
         precision: One of Fabric's names: "32-true", "bf16-mixed", "16-mixed", "64-true", ...
         accelerator: One of Fabric's names: "cpu", "cuda", "mps", "auto", ...
-        devices: How many devices, or which, as Fabric takes them. Several need a process each, started by a launcher
-            such as torchrun.
-        strategy: How several devices work together, as Fabric takes it.
-        num_nodes: How many machines.
+        devices: Which devices of a machine, by position, or how many of them; -1 and "auto" are all GPUs. Several need
+            a process each, started by a launcher such as torchrun: these then train together. None takes as many as
+            were started, and with 1 each trains alone.
         checkpoint: A folder for checkpoints, written after every epoch; None for none.
         progress: Whether to show a progress bar; None shows it on terminals only.
         restarts: How often to train, from different starts; the best run on held-out rows is kept.
@@ -87,9 +86,7 @@ class Training:
     validation: float = 0.1
     precision: str = "32-true"
     accelerator: str = "auto"
-    devices: int | str | list[int] = 1
-    strategy: str = "auto"
-    num_nodes: int = 1
+    devices: int | str | list[int] | None = None
     checkpoint: str | os.PathLike[str] | None = None
     progress: bool | None = None
     restarts: int = 1
@@ -118,6 +115,8 @@ class Training:
         self._check_devices()
 
     def _check_devices(self) -> None:
+        if self.devices is None:
+            return
         counts = self.devices if isinstance(self.devices, list | tuple) else [self.devices]
         least = 0 if isinstance(self.devices, list | tuple) else -1  # positions, or how many; -1 is all of them
         whole = all(is_whole(part) and int(part) >= least for part in counts)

@@ -39,6 +39,7 @@ from featgeo.geometry.spans import (
 )
 from featgeo.geometry.validation import Array, as_features, as_names
 from featgeo.learning.setting import ModeCount
+from featgeo.ranks import ALONE, Ranks
 from featgeo.tuning import in_force
 from featgeo.watch import bounded_threads
 
@@ -156,10 +157,15 @@ class Folds:
 
     @classmethod
     def from_chunks(
-        cls, chunks: Iterable[Features], n_folds: int, seed: int, fold_of_row: np.ndarray | None = None
+        cls,
+        chunks: Iterable[Features],
+        n_folds: int,
+        seed: int,
+        fold_of_row: np.ndarray | None = None,
+        ranks: Ranks = ALONE,
     ) -> Folds:
-        """Those of `of_part` that rows fell into, where one part is all there is."""
-        return cls.of_part(chunks, n_folds, seed, fold_of_row).filled()
+        """Those of `of_part` that rows fell into, where one part is all there is; of all ranks, each with its rows."""
+        return cls.of_part(chunks, n_folds, seed, fold_of_row).over_ranks(ranks).filled()
 
     @classmethod
     def of_part(
@@ -201,6 +207,13 @@ class Folds:
     def filled(self) -> Folds:
         """Those folds that have rows."""
         return Folds(tuple(part for part in self.parts if part.parts))
+
+    def over_ranks(self, ranks: Ranks) -> Folds:
+        """The same folds, of the rows of all ranks, which are of one kind."""
+        if ranks.size == 1:
+            return self
+        whole = Moments.over_ranks([part.all if part.parts else None for part in self.parts], ranks)
+        return Folds(tuple(Patterns.merged([] if moments is None else [moments]) for moments in whole))
 
     def joined(self, more: Folds) -> Folds:
         """The same folds of complete rows with more blocks; what was whitened stays."""

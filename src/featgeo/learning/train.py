@@ -9,8 +9,11 @@ AdamW maximises the unbiased nested H-score of f and g under a one-cycle rate; t
 dimensions, which help as oversampling does in a randomised SVD. Only the trunks matter in the end: given their
 features, the best readouts have a closed form (`featgeo.learning.solve`).
 
-Lightning Fabric takes care of devices, precision and ranks. A run that is killed at any point and started again with
-the same checkpoint folder ends with the same parameters, bit by bit (`Run`).
+Lightning Fabric takes care of devices and precision. A run that is killed at any point and started again with the same
+checkpoint folder ends with the same parameters, bit by bit (`Run`).
+
+Processes that a launcher started train together (`featgeo.ranks`): each computes features of its own rows of a batch,
+and all take the step that one process would take on the whole of it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -30,11 +34,12 @@ from torch import nn
 from featgeo.geometry.spans import AffineFeatures
 from featgeo.learning.batches import Batch, Batches
 from featgeo.learning.captured import CapturedSteps, ahead
-from featgeo.learning.checkpoint import go_on, write_checkpoint
-from featgeo.learning.setting import SMALLEST_BATCH, Training
+from featgeo.learning.checkpoint import check_alike, go_on, write_checkpoint
+from featgeo.learning.setting import Training
 from featgeo.nesting import Nesting, nested_h_score
 from featgeo.nesting.scores import dimension_weights
-from featgeo.watch import is_time_left, progress_bar
+from featgeo.ranks import ALONE, Ranks
+from featgeo.watch import is_time_left, launched, progress_bar, shared
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -167,30 +172,40 @@ class _Readout(nn.Linear):
         return super().forward((features - self.centre) / self.spread)
 
 
-def batch_score(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, orthonormal: bool) -> torch.Tensor:
-    """An unbiased estimate of the nested H-score from a batch.
+def batch_score(
+    f: torch.Tensor, g: torch.Tensor, nesting: Nesting, orthonormal: bool, ranks: Ranks = ALONE
+) -> torch.Tensor:
+    """An unbiased estimate of the nested H-score from a batch, of which each rank has its own rows.
 
     Where one side is orthonormal, its means and Gram matrix are known, 0 and I, and need not be estimated: what is left
     is least squares, E[f.g] - E[|f|^2] / 2, without the noise of a Gram matrix of few rows. Where the dependence is
     strong that noise is most of the gradient.
     """
     if not orthonormal:
-        return nested_h_score(f, g, nesting, unbiased=True)
+        return nested_h_score(f, g, nesting, unbiased=True, over_ranks=ranks.size > 1)
     learned = f if f.requires_grad else g
     weights = dimension_weights(nesting, f.dtype, f.device)
-    return (weights * (f * g - learned.square() / 2)).sum(dim=1).mean()
+    of_rows = (weights * (f * g - learned.square() / 2)).sum(dim=1)
+    if ranks.size == 1:
+        return of_rows.mean()
+    total, n = ranks.total(torch.stack([of_rows.sum(), of_rows.new_tensor(len(of_rows))]))
+    return total / n
 
 
-def contributions(f: torch.Tensor, g: torch.Tensor, nesting: Nesting) -> torch.Tensor:
+def contributions(f: torch.Tensor, g: torch.Tensor, nesting: Nesting, ranks: Ranks = ALONE) -> torch.Tensor:
     """What each row contributes to the plug-in nested H-score of the rows, (n,): their mean is the score.
 
-    It is the score's influence function, so that differences between rows tell the standard error of the score.
+    It is the score's influence function, so that differences between rows tell the standard error of the score. Where
+    ranks have rows of their own each tells what these contribute to the score of all.
     """
+    k, n = f.shape[1], f.new_tensor([len(f)])
+    told = torch.cat([n, f.sum(dim=0), g.sum(dim=0), (f.T @ f).ravel(), (g.T @ g).ravel()])
+    n, f_mean, g_mean, f_gram, g_gram = torch.split(ranks.add(told), [1, k, k, k * k, k * k])
     weights = torch.tensor(nesting.pair_weights, dtype=f.dtype)
-    f_gram, g_gram = weights * (f.T @ f) / len(f), weights * (g.T @ g) / len(g)
-    covariance = ((f - f.mean(dim=0)) * (g - g.mean(dim=0))) @ weights.diagonal()
-    quadratic = ((f @ g_gram) * f).sum(dim=1) + ((g @ f_gram) * g).sum(dim=1)
-    return covariance - quadratic / 2 + quadratic.mean() / 4
+    f_gram, g_gram = f_gram.view(k, k) / n, g_gram.view(k, k) / n
+    covariance = ((f - f_mean / n) * (g - g_mean / n)) @ weights.diagonal()
+    quadratic = ((f @ (weights * g_gram)) * f).sum(dim=1) + ((g @ (weights * f_gram)) * g).sum(dim=1)
+    return covariance - quadratic / 2 + (weights * f_gram * g_gram).sum() / 2
 
 
 def _renew(trunk: nn.Module) -> None:
@@ -253,19 +268,22 @@ def train(
 
     Returns:
         The best run, with the last parameters whose score on the rows kept apart is no more than a standard error below
-        the highest. After Ctrl-C, which is only warned about, those until then.
+        the highest. After Ctrl-C, which is only warned about, those until then; but several ranks end with it.
     """
     if options.restarts > 1 and not batches.held_out:
         raise ValueError(
             "Restarts are compared on rows kept apart, and there are none. Keep some apart, or use restarts=1."
         )
-    fabric, runs = fabric_of(options), []
+    fabric, ranks = fabric_of(options)
+    if ranks.size > 1:
+        shared()
+    runs: list[Run] = []
     others = [fabric.device] if fabric.device.type != "cpu" else []
     if fabric.device.type == "cuda" and batches.elsewhere is not None:
         batches = batches.elsewhere(fabric.device)
     with torch.random.fork_rng(others, device_type=fabric.device.type):  # the caller's random numbers stay as they were
         for index in range(options.restarts):
-            runs.append(Run(trunks, batches, nesting, options, (seed, index), fabric))
+            runs.append(Run(trunks, batches, nesting, options, (seed, index), fabric, ranks))
             runs[-1].train()
             if runs[-1].interrupted:
                 break
@@ -285,6 +303,8 @@ class Run:
         best_epoch: The epoch that the parameters come from, counted from 0; None where no epoch came to its end.
         best: The parameters of that epoch.
         peak: What each row kept apart contributed to the highest score so far, (n,).
+        ranks: Who trains it.
+        own: The batches with the rows of this rank.
         interrupted: Whether Ctrl-C ended it.
         runs: It and the others that it is the best of.
     """
@@ -300,13 +320,16 @@ class Run:
         options: Training,
         seed: tuple[int, int],
         fabric: Fabric,
+        ranks: Ranks = ALONE,
     ) -> None:
         """Set everything up; nothing is trained yet."""
-        self.batches, self.options, self.seed, self.fabric = batches, options, seed, fabric
+        self.batches, self.options, self.seed, self.fabric, self.ranks = batches, options, seed, fabric, ranks
+        self.own = batches if ranks.size == 1 or batches.dealt is None else batches.dealt(ranks)
         last = nesting.levels[-1]
         self.nesting = Nesting([*nesting.levels[:-1], replace(last, dim=last.dim + options.surplus)])
         _set_seed(fabric.device, *seed)
         module = NestedFeatures(trunks, self.nesting, _sample(batches), renew=seed[1] > 0)
+        ranks.share([*module.parameters(), *module.buffers()])
         self.model = copy.deepcopy(module)
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self.rate = options.rate(sum(parameter.numel() for parameter in trainable))
@@ -331,18 +354,21 @@ class Run:
 
     def train(self) -> None:
         """Go through the epochs that are left."""
+        check_alike(self)
         go_on(self)
         if self.fabric.device.type == "cuda":
             self._capture()
         n, restarts = self.batches.n_batches, self.options.restarts
         name = "training" if restarts == 1 else f"training {self.seed[1] + 1}/{restarts}"
-        wanted = self.options.progress if self.fabric.is_global_zero else False
+        wanted = self.options.progress if self.ranks.rank == 0 else False
         try:
             with progress_bar(name, self.max_epochs * n, len(self.history) * n, wanted, stays=True) as show:
                 while self._goes_on():
                     self._epoch(show)
                     write_checkpoint(self)
         except KeyboardInterrupt:
+            if self.ranks.size > 1:  # which are not interrupted at the same step
+                raise
             self.interrupted = True
             warnings.warn(
                 f"Training was interrupted after epoch {len(self.history)} of {self.max_epochs}; the best parameters "
@@ -357,7 +383,7 @@ class Run:
         """Whether there is another epoch: none beyond the first where time is up, by the clock of the first rank."""
         done, patience = len(self.history), self.options.patience
         stale = patience is not None and len(self.peak) > 0 and done - 1 - np.argmax(self.history) >= patience
-        return done < self.max_epochs and not stale and (done == 0 or bool(self.fabric.broadcast(is_time_left())))
+        return done < self.max_epochs and not stale and (done == 0 or self.ranks.told(is_time_left()))
 
     def _epoch(self, show: Callable[..., None]) -> None:
         epoch, n = len(self.history), self.batches.n_batches
@@ -368,8 +394,8 @@ class Run:
             self._set_rate(self.rate * one_cycle(progress, self.options.warm_up))
             self.learn(share)
             show(advance=1)
-        # Rounding may differ between ranks, and they must stop together.
-        held_out = self.fabric.broadcast(self._held_out())
+        self.ranks.share(self.trainee.buffers())  # statistics of batches are each rank's own
+        held_out = self._held_out()
         self.history.append(float(held_out.mean()))
         show(text=f"epoch {epoch + 1}/{self.max_epochs} held-out H-score {self.history[-1]:.4f}")
         if np.argmax(self.history) == epoch:
@@ -384,15 +410,12 @@ class Run:
     def _shares(self, epoch: int) -> Iterator[Batch]:
         """Of each batch the rows of this rank, on its device.
 
-        Each rank scores rows of its own, and DDP averages the gradients: an average of unbiased estimates is unbiased
-        too, so no rows need to meet.
+        Who shuffles them draws the same numbers on all ranks; dropout and the like draws others on each.
         """
-        rank, ranks = self.fabric.global_rank, self.fabric.world_size
-        shares = (
-            {name: block[rank::ranks] for name, block in batch.items()} if ranks > 1 else batch
-            for batch in self.batches.epoch(epoch)
-            if len(next(iter(batch.values()))) >= SMALLEST_BATCH * ranks
-        )
+        shares = self.own.epoch(epoch)
+        if self.ranks.rank > 0:
+            shares = chain(list(islice(shares, 1)), shares)
+            _set_seed(self.fabric.device, *self.seed, 1 + epoch, self.ranks.rank)
         return ahead(shares, self.fabric.device) if self.fabric.device.type == "cuda" else shares
 
     def _set_rate(self, rate: float) -> None:
@@ -406,12 +429,13 @@ class Run:
         """One step."""
         f, g = self.trainee(Raw(self.fabric.to_device(share)))
         self.optimizer.zero_grad()
-        self.fabric.backward(-batch_score(f, g, self.nesting, self.model.orthonormal))
+        self.fabric.backward(-batch_score(f, g, self.nesting, self.model.orthonormal, self.ranks))
+        self.ranks.add_gradients(part for part in self.trainee.parameters() if part.requires_grad)
         self.optimizer.step()
 
     def _capture(self) -> None:
         """Have steps captured, where nothing of them is for the host or for other ranks."""
-        captured = self.fabric.world_size == 1 and self.options.precision in CAPTURED
+        captured = self.ranks.size == 1 and self.options.precision in CAPTURED
         for group in self.optimizer.param_groups:
             group["capturable"] = captured
             group["lr"] = torch.tensor(self.rate, device=self.fabric.device) if captured else self.rate
@@ -420,38 +444,49 @@ class Run:
 
     @torch.no_grad()
     def _held_out(self) -> torch.Tensor:
-        """What each row kept apart contributes to the score, (n,); empty where there are none."""
+        """What each row kept apart contributes to the score, (n,), told by who has it; empty where there are none."""
         self.trainee.eval()
-        parts = [self.trainee(Raw(self.fabric.to_device(batch))) for batch in self.batches.held_out]
-        if not parts:
+        none = torch.empty(0, self.nesting.k, dtype=torch.float64)
+        parts, whose = [(none, none)], [torch.empty(0, dtype=torch.bool)]
+        for batch in self.batches.held_out:
+            is_own = torch.zeros(len(next(iter(batch.values()))), dtype=torch.bool)
+            is_own[self.ranks.own] = True
+            whose.append(is_own)
+            if is_own.any():
+                own = {name: block[self.ranks.own] for name, block in batch.items()}
+                parts.append(tuple(z.cpu().double() for z in self.trainee(Raw(self.fabric.to_device(own)))))
+        if len(whose) == 1:
             return self.peak
-        f, g = (torch.cat(side).cpu().double() for side in zip(*parts, strict=True))
-        if not (torch.isfinite(f).all() and torch.isfinite(g).all()):
+        f, g = (torch.cat(side) for side in zip(*parts, strict=True))
+        everyones = torch.zeros(sum(map(len, whose)), dtype=torch.float64)
+        everyones[torch.cat(whose)] = contributions(f, g, self.nesting, self.ranks)
+        return self._checked(self.ranks.add(everyones))
+
+    def _checked(self, held_out: torch.Tensor) -> torch.Tensor:
+        """Numbers that are finite as long as training does not diverge."""
+        if not torch.isfinite(held_out).all():
             raise ValueError(
                 f"Training diverged: features are not finite in epoch {len(self.history)}. Use a lower `learning_rate`."
             )
-        return contributions(f, g, self.nesting)
+        return held_out
 
 
-def fabric_of(options: Training) -> Fabric:
-    """Lightning Fabric on the devices that the options name, launched.
-
-    Several devices need several processes, started by whoever starts the program (torchrun, Slurm, MPI): Fabric would
-    start the user's script again from its first line, once for each device, and again in each of these.
+def fabric_of(options: Training) -> tuple[Fabric, Ranks]:
+    """Lightning Fabric on the device of this process, and the processes that train together.
 
     Raises:
-        ValueError: If these devices are not there, or several were asked for in a process that no launcher started.
+        ValueError: If these devices are not there, or several were asked for and a launcher did not start as many
+            processes.
     """
     try:
         from lightning_fabric import Fabric
     except ImportError as error:
         raise ImportError(f"Training networks needs more ({error}). Run: pip install 'featgeo[neural]'") from error
+    devices, are_several = _devices_of_process(options)
     logger = logging.getLogger("lightning_fabric")
     level = logger.level
     logger.setLevel(logging.WARNING)  # without its banners
-    asked: dict[str, Any] = {
-        name: getattr(options, name) for name in ("accelerator", "strategy", "devices", "num_nodes", "precision")
-    }
+    asked: dict[str, Any] = {"accelerator": options.accelerator, "devices": devices, "precision": options.precision}
     try:
         fabric = Fabric(**asked)
     except (ImportError, RuntimeError, TypeError, ValueError) as error:
@@ -460,17 +495,32 @@ def fabric_of(options: Training) -> Fabric:
             "`Training` for what this machine has."
         ) from error
     else:
-        launcher: Any = fabric.strategy.launcher
-        environment, n = getattr(launcher, "cluster_environment", None), getattr(launcher, "num_processes", 1)
-        if environment is not None and n > 1 and not environment.creates_processes_externally:
-            raise ValueError(
-                f"Training on {n} devices takes {n} processes, started by a launcher, and this is a single one that "
-                f"none started. Run the script by `torchrun --nproc_per_node={n} script.py`, or use devices=1."
-            )
         fabric.launch()
     finally:
         logger.setLevel(level)
-    return fabric
+    return fabric, Ranks.joined(fabric.device.type) if are_several else ALONE
+
+
+def _devices_of_process(options: Training) -> tuple[Any, bool]:
+    """What Fabric takes for the device of this process, and whether others train with it on theirs."""
+    is_cuda = options.accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
+    asked, others = options.devices, launched()
+    position, started = others or (0, 1)
+    if asked in (-1, "-1", "auto"):
+        asked = torch.cuda.device_count() if is_cuda else None
+    if asked is None:
+        return [position] if is_cuda and others else 1, others is not None
+    there = list(asked) if isinstance(asked, list | tuple) else [*range(int(asked))]
+    n = len(there)
+    if n == 1:
+        return there if is_cuda else 1, False
+    if n != started:
+        found = "this is a single one that none started" if started == 1 else f"one has started {started} here"
+        raise ValueError(
+            f"Training on {n} devices takes {n} processes, started by a launcher, and {found}. Run the script by "
+            f"`torchrun --nproc_per_node={n} script.py`, or use devices=1."
+        )
+    return [there[position]] if is_cuda else 1, True
 
 
 def one_cycle(progress: float, warm_up: float = 0.3) -> float:

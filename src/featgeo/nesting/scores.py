@@ -14,6 +14,9 @@ of rows; pairs i = j are not independent and bias it. The unbiased one leaves th
 n - 1. With u = f * g, the pairs i = j contribute the squared cumulative sums of u at the ends of the levels.
 
 *Sequential*: the same value, but level i sends gradients only to its own dimensions; earlier ones count as fixed.
+
+*Over ranks*: all of it reads means, second moments and the pairs i = j of all rows, so ranks add up these k-vectors and
+k x k blocks in one collective, and each then has the gradients of its own rows without another.
 """
 
 from __future__ import annotations
@@ -25,32 +28,40 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from featgeo.geometry.moments import Moments
 from featgeo.geometry.spans import COLLINEAR, CONSTANT_SPREAD
 from featgeo.geometry.validation import Array, check_choice, check_flag, check_tensor
 from featgeo.nesting.nesting import Nesting
+from featgeo.ranks import ALONE, Ranks
 
 Mode = Literal["joint", "sequential"]
 
 
-def h_score(f: torch.Tensor, g: torch.Tensor, unbiased: bool = False) -> torch.Tensor:
+def h_score(f: torch.Tensor, g: torch.Tensor, unbiased: bool = False, over_ranks: bool = False) -> torch.Tensor:
     """H-score of feature values on a sample.
 
     Args:
         f: Features of x, (n, k), any floating dtype and device; half precision is accumulated in float32.
         g: Features of y on the same rows, (n, k).
         unbiased: Estimate the population H-score without bias, instead of computing that of the empirical distribution.
+        over_ranks: As in `nested_h_score`.
 
     Returns:
         A differentiable scalar tensor.
     """
-    _check_features(f, g, unbiased)
-    return _score(f, g, _OneLevel((f.shape[1],)), unbiased)
+    _check_features(f, g, unbiased, over_ranks)
+    return _score(f, g, _OneLevel((f.shape[1],)), _How(unbiased, ranks=_ranks(over_ranks)))
 
 
 def nested_h_score(
-    f: torch.Tensor, g: torch.Tensor, nesting: Nesting, unbiased: bool = False, mode: Mode = "joint"
+    f: torch.Tensor,
+    g: torch.Tensor,
+    nesting: Nesting,
+    unbiased: bool = False,
+    mode: Mode = "joint",
+    over_ranks: bool = False,
 ) -> torch.Tensor:
     """Nested H-score of feature values on a sample, O(n k^2) for any number of levels.
 
@@ -61,14 +72,17 @@ def nested_h_score(
         unbiased: As in `h_score`.
         mode: "joint" maximises all levels together; "sequential" stops the gradient of each level at the dimensions of
             the levels before it. Both have the same value.
+        over_ranks: Score the rows of all processes of `torch.distributed` together, of which f and g hold those of this
+            one, however many; all processes must call it. All get the same score. Added up over them (not averaged)
+            gradients of parameters are those of all rows.
 
     Returns:
-        A differentiable scalar tensor.
+        A differentiable scalar tensor; over several ranks it can be differentiated once.
 
     Raises:
         ValueError: For shapes that do not fit, too few rows, or (on the CPU) a score that is not finite.
     """
-    _check_features(f, g, unbiased)
+    _check_features(f, g, unbiased, over_ranks)
     _checked(nesting)
     if f.shape[1] != nesting.k:
         raise ValueError(
@@ -76,7 +90,7 @@ def nested_h_score(
             f"{f.shape[1]}. Make them agree."
         )
     check_choice(mode, "mode", ("joint", "sequential"), "Leave it out for 'joint'.")
-    return _score(f, g, nesting, unbiased, mode == "joint")
+    return _score(f, g, nesting, _How(unbiased, mode == "joint", _ranks(over_ranks)))
 
 
 class _OneLevel(NamedTuple):
@@ -86,35 +100,55 @@ class _OneLevel(NamedTuple):
     weights: tuple[float] = (1.0,)
 
 
-def _score(
-    f: torch.Tensor, g: torch.Tensor, levels: Nesting | _OneLevel, unbiased: bool, is_joint: bool = True
-) -> torch.Tensor:
+class _How(NamedTuple):
+    """What is estimated, where gradients go, and who has the rows."""
+
+    unbiased: bool
+    is_joint: bool = True
+    ranks: Ranks = ALONE
+
+
+def _ranks(over_ranks: bool) -> Ranks:
+    return Ranks.there() if over_ranks else ALONE
+
+
+def _score(f: torch.Tensor, g: torch.Tensor, levels: Nesting | _OneLevel, how: _How) -> torch.Tensor:
     """The score of checked features."""
 
     def score(f: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-        return _plain_score(f, g, levels, unbiased, is_joint)
+        return _plain_score(f, g, levels, how)
 
-    fused = _kernels() if f.is_cuda and not torch.compiler.is_compiling() else None
+    is_alone = how.ranks.size == 1
+    fused = _kernels() if f.is_cuda and is_alone and not torch.compiler.is_compiling() else None
     with _full_precision(f.device):
         if fused is not None and fused.serves(f, g) and _has_memory(f) and _has_memory(g):
-            how = fused.How(*_vectors(levels, f.device), unbiased, is_joint)
-            return fused.FusedScore.apply(f.contiguous(), g.contiguous(), how, score)
+            way = fused.How(*_vectors(levels, f.device), how.unbiased, how.is_joint)
+            return fused.FusedScore.apply(f.contiguous(), g.contiguous(), way, score)
         return _finite(score(f, g))
 
 
-def _plain_score(
-    f: torch.Tensor, g: torch.Tensor, levels: Nesting | _OneLevel, unbiased: bool, is_joint: bool
-) -> torch.Tensor:
+def _plain_score(f: torch.Tensor, g: torch.Tensor, levels: Nesting | _OneLevel, how: _How) -> torch.Tensor:
     """The same by operations of torch: on any device, and under any of its transformations."""
-    n, precision = len(f), torch.promote_types(torch.promote_types(f.dtype, g.dtype), torch.float32)
+    precision = torch.promote_types(torch.promote_types(f.dtype, g.dtype), torch.float32)
     f, g = f.to(precision), g.to(precision)
     pair, level, owned = _weights(levels, precision, f.device)
-    covariance, quadratic, *_ = _Sums.apply(f, g, pair, None if is_joint else owned)  # type: ignore[no-untyped-call]
-    if unbiased:
+    back, alike, n = None if how.is_joint else owned, f.new_zeros(()), len(f)
+    if how.unbiased:  # what pairs of a row with itself contribute
         sums = _level_sums(f * g, levels.dims)
-        sums = sums.cumsum(dim=1) if is_joint else sums + (sums.cumsum(dim=1) - sums).detach()
-        quadratic = (n * quadratic - (level * sums.square().mean(dim=0)).sum()) / (n - 1)
-        covariance = covariance * n / (n - 1)
+        sums = sums.cumsum(dim=1) if how.is_joint else sums + (sums.cumsum(dim=1) - sums).detach()
+        alike = (level * sums.square().sum(dim=0)).sum()
+    if how.ranks.size == 1:
+        covariance, quadratic, *_ = _Sums.apply(f, g, pair, back)  # type: ignore[no-untyped-call]
+    else:
+        shared = _SharedSums.apply(f, g, alike, (pair, back), how.ranks)  # type: ignore[no-untyped-call]
+        covariance, quadratic, alike, n = shared
+        if n.device.type == "cpu" and n <= int(how.unbiased):
+            raise ValueError(
+                f"At least {1 + int(how.unbiased)} rows are needed, and all ranks together have {int(n)}. Use larger "
+                "batches."
+            )
+    if how.unbiased:
+        quadratic, covariance = (n * quadratic - alike / n) / (n - 1), covariance * n / (n - 1)
     return covariance - quadratic / 2
 
 
@@ -158,12 +192,64 @@ class _Sums(torch.autograd.Function):
         if torch.is_grad_enabled():
             f_gram, g_gram = f.T @ f / n, g.T @ g / n
         scale, weight = of_covariance * back.diagonal() / n, (2 / n) * of_quadratic * back
-        return (
-            torch.addmm(scale * (g - g.mean(dim=0)), f, (weight * g_gram).T),
-            torch.addmm(scale * (f - f.mean(dim=0)), g, (weight * f_gram).T),
-            None,
-            None,
-        )
+        of_f = _gradient(f, g, g.mean(dim=0), scale, weight * g_gram)
+        return of_f, _gradient(g, f, f.mean(dim=0), scale, weight * f_gram), None, None
+
+
+def _gradient(
+    own: torch.Tensor, other: torch.Tensor, mean: torch.Tensor, scale: torch.Tensor, weights: torch.Tensor
+) -> torch.Tensor:
+    """Of both sums, in the features of one side: by those of the other less their mean, and by second moments."""
+    return torch.addmm(scale * (other - mean), own, weights.T)
+
+
+class _SharedSums(torch.autograd.Function):
+    """The same of the rows of all ranks; what their pairs of a row with itself contribute; and how many there are.
+
+    Ranks add up float64 numbers, so that no covariance is lost beside large means. Of both Gram matrices, which are
+    symmetric, one k x k matrix is told, f's above its diagonal and g's below.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        f: torch.Tensor,
+        g: torch.Tensor,
+        alike: torch.Tensor,
+        weights: tuple[torch.Tensor, torch.Tensor | None],
+        ranks: Ranks,
+    ) -> tuple[torch.Tensor, ...]:
+        """Both sums, the contribution and the number of rows."""
+        (pair, back), k = weights, f.shape[1]
+        f_sum, g_sum = (z.sum(dim=0, dtype=torch.float64) for z in (f, g))
+        mean = (f_sum / max(len(f), 1)).to(f.dtype)
+        cross = ((f - mean) * g).sum(dim=0, dtype=torch.float64) + mean * g_sum
+        f_gram, g_gram = f.T @ f, g.T @ g
+        several = f_sum.new_tensor([len(f), 0.0])
+        several[1] = alike
+        told = torch.cat([several, f_sum, g_sum, cross, g_gram.diagonal(), (f_gram.triu() + g_gram.tril(-1)).ravel()])
+        n, alike, f_mean, g_mean, cross, diagonal, grams = torch.split(ranks.add(told), [1, 1, k, k, k, k, k * k])
+        f_mean, g_mean, grams = f_mean / n, g_mean / n, grams.view(k, k)
+        f_gram = (grams.triu() + grams.triu(1).T) / n
+        g_gram = (grams.tril(-1) + grams.tril(-1).T + diagonal.diag()) / n
+        covariance = (pair.diagonal() * (cross / n - f_mean * g_mean)).sum()
+        seen = (z.to(f.dtype) for z in (f_gram, g_gram, f_mean, g_mean, n[0]))
+        ctx.save_for_backward(f, g, pair if back is None else back, *seen)
+        sums = covariance, (pair * f_gram * g_gram).sum(), alike[0], n[0]
+        *some, rows = (part.to(f.dtype) for part in sums)
+        ctx.mark_non_differentiable(rows)
+        return *some, rows
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, of_covariance: torch.Tensor, of_quadratic: torch.Tensor, of_alike: torch.Tensor, _: Any
+    ) -> tuple[Any, ...]:
+        """Gradients of all three in the rows of this rank."""
+        f, g, back, f_gram, g_gram, f_mean, g_mean, n = ctx.saved_tensors
+        scale, weight = of_covariance * back.diagonal() / n, (2 / n) * of_quadratic * back
+        of_f, of_g = _gradient(f, g, g_mean, scale, weight * g_gram), _gradient(g, f, f_mean, scale, weight * f_gram)
+        return of_f, of_g, of_alike, None, None
 
 
 def dimension_weights(nesting: Nesting, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
@@ -318,8 +404,9 @@ def _level_sums(product: torch.Tensor, dims: tuple[int, ...]) -> torch.Tensor:
     return torch.stack([part.sum(dim=1) for part in torch.split(product, list(dims), dim=1)], dim=1)
 
 
-def _check_features(f: torch.Tensor, g: torch.Tensor, unbiased: bool) -> None:
-    _check_rows(f, g, 2 if check_flag(unbiased, "unbiased") else 1)
+def _check_features(f: torch.Tensor, g: torch.Tensor, unbiased: bool, over_ranks: bool) -> None:
+    fewest = 2 if check_flag(unbiased, "unbiased") else 1
+    _check_rows(f, g, 0 if check_flag(over_ranks, "over_ranks") else fewest)
     if f.shape != g.shape or f.shape[1] == 0:
         raise ValueError(
             f"f and g must have the same shape (n, k) with k >= 1, got {tuple(f.shape)} and {tuple(g.shape)}. "
