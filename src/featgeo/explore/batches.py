@@ -13,18 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from featgeo.explore.counting import Counts
-from featgeo.explore.tails import (
-    RUNGS,
-    Null,
-    Peaks,
-    ample_sizes,
-    are_new,
-    at_rungs,
-    block_tail,
-    excess_so_far,
-    hypergeometric_tails,
-    rungs,
-)
+from featgeo.explore.tails import Null, Peaks, at_rungs, block_tail, hypergeometric_tails, rung_weights, rungs
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 
@@ -159,14 +148,14 @@ class Batch:
         """That the two columns are independent, (P,)."""
         n = self._total
         rows, columns = (margin.sum(axis=1) / n[:, None] for margin in self.margins)
-        most = int(RUNGS[-1])
-        f, g = self.f[..., :most], self.g[..., :most]
-        n_f, n_g = ample_sizes(excess_so_far(f, rows), excess_so_far(g, columns), n)
+        n_f, n_g = (h.any(axis=1).sum(axis=1) for h in (self.f, self.g))
         a, b = rungs(n_f, self.labels[:, 0]), rungs(n_g, self.labels[:, 1])
-        null = Null.of(Peaks.of(f, rows, a, n), Peaks.of(g, columns, b, n), n)
+        null = Null.of(Peaks.of(self.f, rows, a, n), Peaks.of(self.g, columns, b, n), n)
         energy = (n - 1)[:, None, None] * at_rungs(self.energy, a, b)
-        result = block_tail(energy, null, (are_new(a), are_new(b)))
-        plain = (n_f == 1) & (n_g == 1) & _have_two_values(f[..., 0], rows) & _have_two_values(g[..., 0], columns)
+        result = block_tail(energy, null, (rung_weights(a, self.labels[:, 0]), rung_weights(b, self.labels[:, 1])))
+        plain = (
+            (n_f == 1) & (n_g == 1) & _have_two_values(self.f[..., 0], rows) & _have_two_values(self.g[..., 0], columns)
+        )
         result[plain] = self._two_by_two(np.flatnonzero(plain))
         return result
 
