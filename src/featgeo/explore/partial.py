@@ -11,7 +11,7 @@ import numpy as np
 from featgeo.explore.counting import Counts
 from featgeo.explore.gram import Moments, bases_of
 from featgeo.explore.modes import judged, leading
-from featgeo.explore.tails import Null, at_rungs, block_tail, rung_weights, rungs
+from featgeo.explore.tails import Null, block_tail, leading_energies, rung_weights, rungs
 from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
@@ -107,7 +107,7 @@ def _partial(x: _Side, y: _Side, seen: Array, held: Array, shares: Array) -> tup
 
 def _tails(core: Array, rows: float, sizes: Sequence[np.ndarray], null: Null) -> Array:
     """P-values from cores, (P,)."""
-    energy = at_rungs(np.square(core).cumsum(axis=1).cumsum(axis=2), *sizes)
+    energy = leading_energies(core, *sizes)
     return block_tail(energy * max(rows, 1.0), null, (rung_weights(sizes[0]), rung_weights(sizes[1])))
 
 

@@ -114,10 +114,9 @@ class Peaks(NamedTuple):
     @classmethod
     def of(cls, functions: Array, margin: Array, sizes: np.ndarray, n: Array) -> Peaks:
         """Of so many, (P, rungs), of orthonormal functions, (P, a, k), under shares of cells, (P, a), of n rows."""
-        squares = np.square(functions).cumsum(axis=2)
-        squares = np.take_along_axis(squares, np.maximum(sizes - 1, 0)[:, None], axis=2)  # (P, a, rungs)
+        inside = _are_inside(functions.shape[2], sizes)
+        squares = np.square(functions) @ inside  # (P, a, rungs)
         weighted = margin[..., None] * squares
-        inside = np.arange(functions.shape[2])[:, None] < sizes[:, None]  # (P, k, rungs)
         skew = np.square((functions.swapaxes(1, 2) @ weighted) * inside).sum(axis=1)
         second, third, fourth = ((weighted * power).sum(axis=1) for power in (squares, squares**2, squares**3))  # of q
         k, n = sizes.astype(np.float64), np.maximum(n, 5.0)[:, None]
@@ -187,10 +186,15 @@ def _beta_prime_tails(deviation: Array, skewness: Array, kurtosis: Array) -> Arr
     return np.asarray(betainc(b, a, 1 / (1 + value)))
 
 
-def at_rungs(energy: Array, a: np.ndarray, b: np.ndarray) -> Array:
-    """Of leading blocks, (P, k, l), those of rungs that hold so many functions, (P, rungs) each."""
-    place = np.arange(len(energy))[:, None, None]
-    return energy[place, np.maximum(a - 1, 0)[:, :, None], np.maximum(b - 1, 0)[:, None, :]]
+def leading_energies(core: Array, a: np.ndarray, b: np.ndarray) -> Array:
+    """The energies of leading blocks of cores, (P, k, l), of so many functions of either side, (P, r) and (P, s)."""
+    f, g = (_are_inside(size, sizes) for size, sizes in zip(core.shape[1:], (a, b), strict=True))
+    return f.swapaxes(1, 2) @ np.square(core) @ g
+
+
+def _are_inside(most: int, sizes: np.ndarray) -> Array:
+    """1 for functions that are among the first so many, (P, r), else 0, (P, most, r)."""
+    return (np.arange(most)[:, None] < sizes[:, None]).astype(np.float64)
 
 
 def rung_weights(sizes: np.ndarray, unordered: np.ndarray | bool = False) -> Array:
