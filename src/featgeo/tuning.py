@@ -138,8 +138,6 @@ class Options:
     explore_cells: int = 256  # of a number, at most; fewer where columns are many
     explore_waves: tuple[int, ...] = (4, 12, 34)  # functions of a number at three resolutions, few, more and many
     explore_steps: int = 12  # intervals of a number on which a function may be constant, at most
-    rows_a_peak: int = 20  # for each unit of the product of two functions' excess kurtosis, which a sum of their
-    # products over n has for 1 / n: more rows make its tail that of a limit
     labels_at_once: int = 8  # functions of labels that are tested together, since none is smoother than another; beyond
     # them are those of rarer labels, which would hide what these show
     equal_rows: int = 4  # rows that are equal to a row, on average, up to which folds are dealt by what rows hold

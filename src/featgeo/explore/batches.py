@@ -12,17 +12,15 @@ from functools import cached_property
 
 import numpy as np
 
+from featgeo.explore.cells import label_contrasts
 from featgeo.explore.counting import Counts
 from featgeo.explore.tails import (
-    RUNGS,
     Null,
     Peaks,
-    ample_sizes,
-    are_new,
-    at_rungs,
     block_tail,
-    excess_so_far,
     hypergeometric_tails,
+    leading_energies,
+    rung_weights,
     rungs,
 )
 from featgeo.geometry.spans import COLLINEAR
@@ -117,11 +115,6 @@ class Batch:
         return self.sums[0].sum(axis=1) / self._total[:, None, None]
 
     @cached_property
-    def energy(self) -> Array:
-        """The energy of each leading block of the core, (P, n_f, n_g)."""
-        return np.square(self.core).cumsum(axis=1).cumsum(axis=2)
-
-    @cached_property
     def _total(self) -> Array:
         return np.maximum(self.n_rows.sum(axis=1), 1.0)
 
@@ -159,14 +152,14 @@ class Batch:
         """That the two columns are independent, (P,)."""
         n = self._total
         rows, columns = (margin.sum(axis=1) / n[:, None] for margin in self.margins)
-        most = int(RUNGS[-1])
-        f, g = self.f[..., :most], self.g[..., :most]
-        n_f, n_g = ample_sizes(excess_so_far(f, rows), excess_so_far(g, columns), n)
+        n_f, n_g = (h.any(axis=1).sum(axis=1) for h in (self.f, self.g))
         a, b = rungs(n_f, self.labels[:, 0]), rungs(n_g, self.labels[:, 1])
-        null = Null.of(Peaks.of(f, rows, a, n), Peaks.of(g, columns, b, n), n)
-        energy = (n - 1)[:, None, None] * at_rungs(self.energy, a, b)
-        result = block_tail(energy, null, (are_new(a), are_new(b)))
-        plain = (n_f == 1) & (n_g == 1) & _have_two_values(f[..., 0], rows) & _have_two_values(g[..., 0], columns)
+        null = Null.of(Peaks.of(self.f, rows, a, n), Peaks.of(self.g, columns, b, n), n)
+        energy = (n - 1)[:, None, None] * leading_energies(self.core, a, b)
+        result = block_tail(energy, null, (rung_weights(a, self.labels[:, 0]), rung_weights(b, self.labels[:, 1])))
+        plain = (
+            (n_f == 1) & (n_g == 1) & _have_two_values(self.f[..., 0], rows) & _have_two_values(self.g[..., 0], columns)
+        )
         result[plain] = self._two_by_two(np.flatnonzero(plain))
         return result
 
@@ -213,10 +206,19 @@ def _functions(counts: Counts, columns: Sequence[int], rows: Array) -> Array:
         own = column.functions(rows[place, : column.n_values])[:-1]
         result[place] = 0.0
         result[place, : own.shape[0], : own.shape[1]] = own
-    others = np.flatnonzero(~lost & (rows != every).any(axis=1))
-    if len(others):
-        result[others] = _orthonormal(result[others], rows[others])
+    others = ~lost & (rows != every).any(axis=1)
+    # Contrasts of labels follow from their shares, unless there are none of one that is not the last.
+    is_label = np.array([counts.columns[i].kind == "label" and bool(counts.rows[i][:-2].all()) for i in columns])
+    for some, anew in ((others & is_label, _contrasts), (others & ~is_label, _orthonormal)):
+        if some.any():
+            result[some] = anew(result[some], rows[some])
     return result
+
+
+def _contrasts(functions: Array, rows: Array) -> Array:
+    """The same as `_orthonormal` of functions of labels, each of which tells one from those after it."""
+    made = label_contrasts(rows / rows.sum(axis=1, keepdims=True))
+    return made[..., : functions.shape[2]] * functions.any(axis=1, keepdims=True)
 
 
 def _orthonormal(functions: Array, rows: Array) -> Array:

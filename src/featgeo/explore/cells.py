@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import ndtri
 
+from featgeo.explore.steps import contrasts
 from featgeo.explore.values import Repeated, distinct
 from featgeo.features.dates import DATE_PARTS, date_part
 from featgeo.geometry.spans import COLLINEAR
@@ -185,16 +186,22 @@ class Cells:
         seen = np.flatnonzero(counts)
         root = np.sqrt(counts[seen] / max(counts.sum(), 1.0))
         d = min(max(len(seen) - 1, 0), self.resolutions[-1])
-        if d:
-            start = np.eye(len(seen)) if self.kind == "label" else _waves(np.cumsum(root**2) - root**2 / 2, d)
-        d = d if most is None else min(d, most)
-        result = np.zeros((self.size, d))
-        if d:
-            vectors = np.column_stack([root, start[:, :d] * root[:, None]])
+        kept = d if most is None else min(d, most)
+        result = np.zeros((self.size, kept))
+        if kept and self.kind == "label":
+            result[seen] = label_contrasts(root**2)[:, :kept]
+        elif kept:
+            start = _waves(np.cumsum(root**2) - root**2 / 2, d)[:, :kept]
+            vectors = np.column_stack([root, start * root[:, None]])
             basis, triangle = np.linalg.qr(vectors)
             sign = np.where(np.diag(triangle) < 0, -1.0, 1.0)
             result[seen] = (basis * sign / root[:, None])[:, 1:]
         return result
+
+
+def label_contrasts(shares: Array) -> Array:
+    """Orthonormal functions of labels with these shares, each of one label against those after it, (..., s, s - 1)."""
+    return contrasts(shares[..., ::-1])[..., ::-1, ::-1]
 
 
 def _places_among(edges: Array, values: Array) -> np.ndarray:

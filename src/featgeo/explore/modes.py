@@ -16,6 +16,7 @@ import numpy as np
 from featgeo.explore.batches import Batch, margins_of
 from featgeo.explore.cells import Cells
 from featgeo.explore.steps import n_steps, steps
+from featgeo.explore.tails import leading_energies
 from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
@@ -148,8 +149,9 @@ def _resolutions(
     sizes = np.array([[of_column[column] for column in pair] for pair in columns])  # (P, 2, 3)
     yield np.arange(len(columns)), *Modes.smooth(batch, sizes[..., 0]), sizes[..., 0].sum(axis=1)
     rough = np.zeros(len(columns), dtype=bool)
+    energy = leading_energies(batch.core, sizes[:, 0], sizes[:, 1]) * batch.n_rows.sum(axis=1)[:, None, None]
     for level in (1, 2):
-        first, second, both = (_hold_more(batch, sizes, level, sides) for sides in ((0,), (1,), (0, 1)))
+        first, second, both = (_hold_more(energy, sizes, level, sides) for sides in ((0,), (1,), (0, 1)))
         rough |= first | second | both
         together = (first == second) & (first | both)  # more waves of one side are told best beside fewer of the other
         for these, lower in ((together, (0, 0)), (first & ~second, (0, 1)), (second & ~first, (1, 0))):
@@ -273,19 +275,22 @@ def _preferred(tried: Sequence[_Inside], cores: Array) -> tuple[tuple[Array, Arr
     return (left, sigma, right), (scores, correlation), cost
 
 
-def _hold_more(batch: Batch, sizes: np.ndarray, level: int, sides: Sequence[int] = (0, 1)) -> np.ndarray:
+def _hold_more(energy: Array, sizes: np.ndarray, level: int, sides: Sequence[int] = (0, 1)) -> np.ndarray:
     """Whether functions of a resolution hold more than chance beyond those of the one before, (P,).
 
     Those of some sides are looked at, beside the functions of the others at any resolution up to the one before.
+
+    Args:
+        energy: Of the functions of each resolution of either side, times the rows, (P, 3, 3).
+        sizes: How many functions these are, (P, 2, 3).
+        level: The resolution.
+        sides: Those whose functions are looked at.
     """
-    place, rows = np.arange(len(sizes)), batch.n_rows.sum(axis=1)
+    numbers = sizes[:, 0, :, None] * sizes[:, 1, None, :]
     result = np.zeros(len(sizes), dtype=bool)
     for others in range(level):
-        levels = [level if side in sides else others for side in (0, 1)]
-        outer, inner = (
-            [sizes[:, side, min(own, most)] for side, own in enumerate(levels)] for most in (level, level - 1)
-        )
-        more = batch.energy[place, outer[0] - 1, outer[1] - 1] - batch.energy[place, inner[0] - 1, inner[1] - 1]
-        freedom = outer[0] * outer[1] - inner[0] * inner[1]
-        result |= more * rows > freedom + in_force.get().doubt_errors * np.sqrt(2 * freedom)
+        i, j = (level if side in sides else others for side in (0, 1))
+        before = min(i, level - 1), min(j, level - 1)
+        freedom, more = (own[:, i, j] - own[:, before[0], before[1]] for own in (numbers, energy))
+        result |= (freedom > 0) & (more > freedom + in_force.get().doubt_errors * np.sqrt(2 * freedom))
     return result

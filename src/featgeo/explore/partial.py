@@ -11,7 +11,7 @@ import numpy as np
 from featgeo.explore.counting import Counts
 from featgeo.explore.gram import Moments, bases_of
 from featgeo.explore.modes import judged, leading
-from featgeo.explore.tails import Null, are_new, at_rungs, block_tail, rungs
+from featgeo.explore.tails import Null, block_tail, leading_energies, rung_weights, rungs
 from featgeo.features.variables import preferred_places
 from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
@@ -72,6 +72,11 @@ class _Side:
         return self.alive.sum(axis=1)
 
 
+def _ladders(x: _Side, y: _Side) -> list[np.ndarray]:
+    """How many functions of either side each block holds, (P, rungs) each, as many rungs on both."""
+    return np.split(rungs(np.concatenate([x.n_functions, y.n_functions])), 2)
+
+
 def _partial(x: _Side, y: _Side, seen: Array, held: Array, shares: Array) -> tuple[Partial, Array]:
     """All but the p-values, and the core of all rows, (P, m, l).
 
@@ -102,8 +107,8 @@ def _partial(x: _Side, y: _Side, seen: Array, held: Array, shares: Array) -> tup
 
 def _tails(core: Array, rows: float, sizes: Sequence[np.ndarray], null: Null) -> Array:
     """P-values from cores, (P,)."""
-    energy = at_rungs(np.square(core).cumsum(axis=1).cumsum(axis=2), *sizes)
-    return block_tail(energy * max(rows, 1.0), null, (are_new(sizes[0]), are_new(sizes[1])))
+    energy = leading_energies(core, *sizes)
+    return block_tail(energy * max(rows, 1.0), null, (rung_weights(sizes[0]), rung_weights(sizes[1])))
 
 
 def given_dependence(
@@ -129,7 +134,7 @@ def given_dependence(
     seen, held = (np.pad(covariance, ((0, 0), (0, 1), (0, 1))) for covariance in (left.seen, left.held))
     x, y = (_Side(_block(seen, o, o), _block(held, o, o), own) for o, own in zip(orders, alive, strict=True))
     found, core = _partial(x, y, _block(seen, *orders), _block(held, *orders), left.shares)
-    sizes = [rungs(x.n_functions), rungs(y.n_functions)]
+    sizes = _ladders(x, y)
     null = Strata.of(counts, bases_of(counts, strata), strata).null(left, pairs, orders, (x, y))
     rows = left.n[0] - len(left.functions(swept)) - 1
     return replace(found, pvalue=_tails(core, rows, sizes, null)), left
@@ -164,7 +169,7 @@ def direct_dependence(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Parti
     first = slice(None, sizes[0]), slice(sizes[0], None)
     x, y = (_Side(seen[:, :, part, part], held[:, :, part, part], there[:, part]) for part in first)
     found, core = _partial(x, y, seen[:, :, first[0], first[1]], held[:, :, first[0], first[1]], moments.shares)
-    ladders = [rungs(x.n_functions), rungs(y.n_functions)]
+    ladders = _ladders(x, y)
     rows = moments.n[0] - moments.seen.shape[1] - 1
     return replace(found, pvalue=_tails(core, rows, ladders, _same_everywhere(*ladders)))
 
@@ -218,14 +223,14 @@ class Strata:
             sides: Their orthonormal combinations.
         """
         known: dict[int, tuple[Array, Array]] = {}
-        for side, every in enumerate(sides):
+        for side, (every, ladders) in enumerate(zip(sides, _ladders(*sides), strict=True)):
             for place, i in enumerate(pair[side] for pair in pairs):
                 if i not in known:
                     there = every.n_functions[place]
                     own = orders[side][place][:there] - moments.places[i][:1]  # none of a column without functions
                     root = every.root[place, 0, :there, :there]
                     inside = root.T @ self.within[i][:, own[:, None], own] @ root
-                    known[i] = _traces(inside, rungs(every.n_functions[place : place + 1])[0])
+                    known[i] = _traces(inside, ladders[place])
         weights = np.multiply.outer(self.shares, self.shares).ravel()[:, None]
         means = [(known[i][0] * self.shares[:, None]).T @ known[j][0] for i, j in pairs]
         spreads = [2 * (known[i][1] * weights).T @ known[j][1] for i, j in pairs]

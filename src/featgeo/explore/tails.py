@@ -2,7 +2,9 @@
 
 Under independence the entries of a core, times the root of n, are about standard normal; so the energy of a block is
 compared with chi-square. Where functions rest on few rows, its tail is longer; where rows are few for all of them, it
-is shorter. So a chi-square is shifted and scaled to the first three cumulants under all orders of one column's rows.
+is shorter. So a chi-square is shifted and scaled to the first three cumulants under all orders of one column's rows;
+where the fourth is larger than that law's, which it is where few rows meet few, an F law has all four (Pearson's type
+VI). So no block has to be left out, however many labels there are and however rare.
 Where there is one function of either side and it has two values, the tail is that of the table of two by two, exactly.
 The tails of all blocks are joined by the mean of their Cauchy scores, which is a Cauchy score again far out, however
 they depend (Y. Liu and J. Xie (2020), JASA 115:393). A block weighs the less the larger the chance part of its energy:
@@ -15,26 +17,27 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, gammaln, ndtr
+from scipy.special import betainc, chdtrc, gammaln, ndtr
 
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
 MOST_TERMS = 2**20  # of sums that are computed at once: memory
 NORMAL_SPREAD = 1_000.0  # from this standard deviation on, the tail is that of a normal law to 2 % at five deviations
-RUNGS = np.array([1, 2, 4, 8, 16, 32])  # of functions whose blocks are tested: doubling, as evidence does
+LONGER = 1.001  # times the fourth cumulant of a chi-square, up to which it is one
 NESTED = 1 / 12  # times the logarithm of how many blocks there are in effect, by how much longer than Cauchy's the tail
 # of the mean of their scores is, at most (at 0.05; all ladders, simulated): blocks that hold each other are neither
 # independent nor alike, in both of which it is no longer
 
 
 def rungs(sizes: np.ndarray, unordered: np.ndarray | bool = False) -> np.ndarray:
-    """How many functions each block of a ladder holds, (P, rungs), where there are so many, (P,).
+    """How many functions each block of a ladder holds, (P, rungs), where there are so many, (P,): doubling up to all.
 
     Where no functions are smoother than others, as of labels, (P,), the first few are in one block.
     """
     fewest = np.where(unordered, in_force.get().labels_at_once, 1)
-    return np.minimum.outer(sizes, RUNGS).clip(min=np.minimum(fewest, sizes)[:, None])
+    n_rungs = 1 + (max(int(sizes.max(initial=1)), 1) - 1).bit_length()
+    return np.minimum.outer(sizes, 2 ** np.arange(n_rungs)).clip(min=np.minimum(fewest, sizes)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +47,13 @@ class Null:
     mean: Array
     variance: Array
     third: Array
+    fourth: Array
 
     @classmethod
     def scaled(cls, mean: Array, variance: Array) -> Null:
         """Of a chi-square that is scaled to have this mean and variance."""
-        return cls(mean, variance, 2 * np.divide(variance**2, mean, out=np.zeros_like(mean), where=mean > 0))
+        third = 2 * np.divide(variance**2, mean, out=np.zeros_like(mean), where=mean > 0)
+        return cls(mean, variance, third, _fourth(variance, third))
 
     @classmethod
     def of(cls, first: Peaks, second: Peaks, n: Array) -> Null:
@@ -56,17 +61,24 @@ class Null:
 
         Where cumulants beyond the second vanish, the energy, over n - 1, is Pillai's trace under normality. Beyond, the
         sums of products of f and g have as cumulants the products of theirs, over powers of n, and the energy is a sum
-        of squares of such sums: its cumulants are sums over the ways to connect two or three squares.
+        of squares of such sums: its cumulants are sums over the ways to connect two, three or four squares.
         """
         n = np.maximum(n, 5.0)[:, None, None]
         k, m = first.size[:, :, None], second.size[:, None, :]
-        skew, triple, excess, sixth = (
+        skew, triple, excess, sixth, eighth = (
             a[:, :, None] * b[:, None, :] for a, b in zip(first[1:], second[1:], strict=True)
         )
         normal = 2 * k * m * _left(n - 1, k) * _left(n - 1, m) / ((n - 2) * (n + 1))
         variance = normal + excess * (n - 2) * (n - 3) / (n * (n**2 - 1))
         third = 4 * normal * _left(n - 1, 2 * k) * _left(n - 1, 2 * m) / ((n - 3) * (n + 3))
-        return cls(k * m, variance, third + (12 * excess + 6 * skew + 4 * triple) / n + sixth / n**2)
+        fourth = _fourth(normal, third) + (144 * excess + 144 * skew + 96 * triple) / n
+        fourth += 112 * sixth / n**2 + eighth / n**3
+        return cls(k * m, variance, third + (12 * excess + 6 * skew + 4 * triple) / n + sixth / n**2, fourth)
+
+
+def _fourth(variance: Array, third: Array) -> Array:
+    """The fourth cumulant of a chi-square, shifted and scaled to have these two."""
+    return 1.5 * np.divide(third**2, variance, out=np.zeros_like(third), where=variance > 0)
 
 
 def _left(n: Array, k: Array) -> Array:
@@ -78,7 +90,7 @@ class Peaks(NamedTuple):
     """How far the leading functions f of a column, as many as each rung holds, are from normal, (P, rungs) each.
 
     With the sum of their squares, q, of which the mean is their number: sums of their third cumulants squared, of their
-    fourth and of their sixth cumulants with indices equal two by two, all large where functions rest on few rows.
+    fourth, sixth and eighth cumulants with indices equal two by two, all large where functions rest on few rows.
 
     Attributes:
         size: How many functions these are.
@@ -88,6 +100,8 @@ class Peaks(NamedTuple):
             waves, which are fewer than their cells, it is less.
         excess: Of the fourth.
         sixth: Of the sixth.
+        eighth: Of the eighth, with products of a third and a fifth or of two fourths taken to sum up to the sixth, as
+            they do for functions on cells that few rows have.
     """
 
     size: Array
@@ -95,75 +109,105 @@ class Peaks(NamedTuple):
     triple: Array
     excess: Array
     sixth: Array
+    eighth: Array
 
     @classmethod
     def of(cls, functions: Array, margin: Array, sizes: np.ndarray, n: Array) -> Peaks:
         """Of so many, (P, rungs), of orthonormal functions, (P, a, k), under shares of cells, (P, a), of n rows."""
-        squares = np.square(functions).cumsum(axis=2)
-        squares = np.take_along_axis(squares, np.maximum(sizes - 1, 0)[:, None], axis=2)  # (P, a, rungs)
+        inside = _are_inside(functions.shape[2], sizes)
+        squares = np.square(functions) @ inside  # (P, a, rungs)
         weighted = margin[..., None] * squares
-        inside = np.arange(functions.shape[2])[:, None] < sizes[:, None]  # (P, k, rungs)
         skew = np.square((functions.swapaxes(1, 2) @ weighted) * inside).sum(axis=1)
-        fourth, sixth = ((weighted * power).sum(axis=1) for power in (squares, squares**2))
+        second, third, fourth = ((weighted * power).sum(axis=1) for power in (squares, squares**2, squares**3))  # of q
         k, n = sizes.astype(np.float64), np.maximum(n, 5.0)[:, None]
         triple = skew + k * (k - 1)
-        excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * fourth - (n - 1) * k * (k + 2))  # unbiased (K. Mardia)
-        sixth = sixth - (3 * k + 12) * excess - 6 * skew - 4 * triple - k * (k + 2) * (k + 4)
-        return cls(k, skew, triple, excess, sixth)
+        excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * second - (n - 1) * k * (k + 2))  # unbiased (K. Mardia)
+        sixth = third - (3 * k + 12) * excess - 6 * skew - 4 * triple - k * (k + 2) * (k + 4)
+        fourth = fourth - 4 * k * third - 3 * second**2 + 12 * k**2 * second - 6 * k**4  # cumulant of q
+        eighth = fourth - 48 * k - 144 * excess - 144 * skew - 96 * triple - 112 * sixth
+        return cls(k, skew, triple, excess, sixth, eighth)
 
 
-def block_tail(energy: Array, null: Null, new: tuple[np.ndarray, np.ndarray]) -> Array:
+def block_tail(energy: Array, null: Null, weights: tuple[Array, Array]) -> Array:
     """The joint tail probability of the energies of blocks, (P,).
 
     Args:
         energy: Of each block, (P, rungs, rungs).
         null: Where there is no dependence.
-        new: Which rungs of either side bring functions, (P, rungs) each; others repeat the one before.
+        weights: Of the rungs of either side, (P, rungs) each.
     """
-    counts = new[0][:, :, None] & new[1][:, None, :] & (null.mean > 0) & (null.variance > 0) & (null.third > 0)
-    mean, variance, third = (np.where(counts, each, 1.0) for each in (null.mean, null.variance, null.third))
-    above = energy > mean
-    # Below the mean, where only the scale matters, a chi-square that is not shifted: no energy is impossibly small.
-    freedom = np.where(above, 8 * variance**3 / third**2, 2 * mean**2 / variance)
-    tails = chdtrc(freedom, freedom + (energy - mean) * np.sqrt(2 * freedom / variance))
-    weights = np.where(counts, 1 / np.sqrt(mean), 0.0)  # chance spreads energies by the root of their mean
-    total = weights.sum(axis=(1, 2))
+    weight = weights[0][:, :, None] * weights[1][:, None, :]
+    counts = (weight > 0) & (null.mean > 0) & (null.variance > 0) & (null.third > 0)
+    null = Null(*(np.where(counts, each, 1.0) for each in (null.mean, null.variance, null.third, null.fourth)))
+    tails = _tails(energy, null)
+    weight = np.where(counts, weight, 0.0)
+    total = weight.sum(axis=(1, 2))
     there = total > 0
-    score = np.sum(weights * cauchy_score(np.where(counts, tails, 0.5)), axis=(1, 2)) / np.where(there, total, 1.0)
-    effective = np.square(total) / np.where(there, np.square(weights).sum(axis=(1, 2)), 1.0)
+    score = np.sum(weight * cauchy_score(np.where(counts, tails, 0.5)), axis=(1, 2)) / np.where(there, total, 1.0)
+    effective = np.square(total) / np.where(there, np.square(weight).sum(axis=(1, 2)), 1.0)
     longer = 1 + NESTED * np.log(np.maximum(effective, 1.0))
     return np.where(there, cauchy_tail(score / longer), 1.0)
 
 
-def at_rungs(energy: Array, a: np.ndarray, b: np.ndarray) -> Array:
-    """Of leading blocks, (P, k, l), those of rungs that hold so many functions, (P, rungs) each."""
-    place = np.arange(len(energy))[:, None, None]
-    return energy[place, np.maximum(a - 1, 0)[:, :, None], np.maximum(b - 1, 0)[:, None, :]]
+def _tails(energy: Array, null: Null) -> Array:
+    """The tail probability of the energy of each block, (P, rungs, rungs)."""
+    mean, variance, third = null.mean, null.variance, null.third
+    above = energy > mean
+    # Below the mean, where only the scale matters, a chi-square that is not shifted: no energy is impossibly small.
+    freedom = np.where(above, 8 * variance**3 / third**2, 2 * mean**2 / variance)
+    tails = np.asarray(chdtrc(freedom, freedom + (energy - mean) * np.sqrt(2 * freedom / variance)))
+    longer = np.broadcast_to(above & (null.fourth > LONGER * _fourth(variance, third)), energy.shape)
+    if longer.any():
+        mean, variance, third, fourth = (
+            np.broadcast_to(each, energy.shape)[longer] for each in (mean, variance, third, null.fourth)
+        )
+        tails[longer] = _beta_prime_tails(
+            (energy[longer] - mean) / np.sqrt(variance), third**2 / variance**3, fourth / variance**2
+        )
+    return tails
 
 
-def are_new(sizes: np.ndarray) -> np.ndarray:
-    """Which rungs bring functions, (P, rungs)."""
-    return np.diff(sizes, axis=1, prepend=0) > 0
+def _beta_prime_tails(deviation: Array, skewness: Array, kurtosis: Array) -> Array:
+    """The probability that a beta prime variable, which is one of F's law but for scale, is so far above its mean.
+
+    Its parameters follow from the cumulants in closed form; where the fourth is larger than any such law's has, it is
+    the nearest of them.
+
+    Args:
+        deviation: From the mean, in standard deviations, (m,).
+        skewness: Its square.
+        kurtosis: In excess, more than 3/2 of the squared skewness.
+    """
+    b = 4 + (6 + 1.5 * skewness) / (kurtosis - 1.5 * skewness)
+    b = np.maximum(b, 3 + LONGER * (8 + np.sqrt(64 + 16 * skewness)) / skewness)
+    both = (b - 1) ** 2 / (skewness * (b - 3) ** 2 / (4 * (b - 2)) - 4)  # a (a + b - 1)
+    a = (np.sqrt((b - 1) ** 2 + 4 * both) - (b - 1)) / 2
+    value = a / (b - 1) + deviation * np.sqrt(both / (b - 2)) / (b - 1)
+    return np.asarray(betainc(b, a, 1 / (1 + value)))
 
 
-def excess_so_far(functions: Array, margin: Array) -> Array:
-    """Excess kurtosis of functions of unit variance, the largest so far, (P, k); infinite beyond the last."""
-    fourth = np.einsum("pa,pak->pk", margin, np.square(np.square(functions)))
-    return np.where(fourth > 0, np.maximum.accumulate(np.abs(fourth - 3), axis=1), np.inf)
+def leading_energies(core: Array, a: np.ndarray, b: np.ndarray) -> Array:
+    """The energies of leading blocks of cores, (P, k, l), of so many functions of either side, (P, r) and (P, s)."""
+    f, g = (_are_inside(size, sizes) for size, sizes in zip(core.shape[1:], (a, b), strict=True))
+    return f.swapaxes(1, 2) @ np.square(core) @ g
 
 
-def ample_sizes(of_f: Array, of_g: Array, n: Array) -> tuple[np.ndarray, np.ndarray]:
-    """How many functions of either side rest on enough rows for their products to be normal, (P,) each."""
-    n_f, n_g = ((np.isfinite(fourth)).sum(axis=1) for fourth in (of_f, of_g))
-    place = np.arange(len(n))
-    for _ in range(of_f.shape[1] + of_g.shape[1]):
-        last_f, last_g = of_f[place, np.maximum(n_f - 1, 0)], of_g[place, np.maximum(n_g - 1, 0)]
-        few = (n_f > 0) & (n_g > 0) & (in_force.get().rows_a_peak * last_f * last_g > n) & (n_f * n_g > 1)
-        if not few.any():
-            break
-        shorter_f = few & (n_f > 1) & ((last_f >= last_g) | (n_g == 1))
-        n_f, n_g = n_f - shorter_f, n_g - (few & ~shorter_f)
-    return n_f, n_g
+def _are_inside(most: int, sizes: np.ndarray) -> Array:
+    """1 for functions that are among the first so many, (P, r), else 0, (P, most, r)."""
+    return (np.arange(most)[:, None] < sizes[:, None]).astype(np.float64)
+
+
+def rung_weights(sizes: np.ndarray, unordered: np.ndarray | bool = False) -> Array:
+    """How much each rung weighs, (P, rungs); nothing where it repeats the one before.
+
+    Chance spreads the energy of a block by the root of its size. But of labels, (P,), none are smoother than others:
+    all of them, whose energy is the chi-square of a table, weigh as much as all smaller sets together.
+    """
+    is_new = np.diff(sizes, axis=1, prepend=0) > 0
+    smaller = np.maximum(is_new.sum(axis=1) - 1, 1)[:, None]
+    alike = np.where(sizes == sizes[:, -1:], smaller, 1.0)
+    weights = np.where(np.reshape(unordered, (-1, 1)), alike, 1 / np.sqrt(np.maximum(sizes, 1)))
+    return np.where(is_new, weights, 0.0)
 
 
 def cauchy_score(tails: Array) -> Array:
