@@ -110,11 +110,12 @@ class Options:
 
     # Tests given S
     probe_waves: int = 6  # of a number of X or Y, and twice as many functions of several columns
+    probe_decay: float = 1.5  # power with which their weights fall: most dependence shows in the first
     probe_symbols: int = 16  # of a column, the rarer ones count as one; and functions of S, at most
     determined: float = 1e-3  # share of its variance that S leaves of a function, with which it says nothing more
     unordered_values: int = 3  # of a number of X or Y; with more values their order counts
     modulating_waves: int = 2  # of each column of S: where a dependence changes, it does so smoothly
-    modulation: float = 1.5  # weight of all functions of S that multiply residuals; the constant has weight 1
+    modulation: float = 0.75  # weight of all functions of S that multiply residuals; the constant has weight 1
     doubted: float = 0.2  # p-values up to which regressions are made again with trees: larger ones are no evidence
     modulated_probes: int = 4  # of X and of Y: all of them times all functions of S would drown the rest
 

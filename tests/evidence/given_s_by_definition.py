@@ -146,16 +146,17 @@ def probes(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         energies, vectors = np.linalg.eigh(centring @ together @ centring)
         return vectors[:, :-13:-1] * np.sqrt(n), np.sqrt(energies[:-13:-1] / energies[-1])
     if is_number(columns[0]):
-        return waves(columns[0], 6), 1 / np.arange(1, 7)
+        score = np.nan_to_num(ndtri(mid_ranks(columns[0])))
+        return np.column_stack([score, waves(columns[0], 6)[:, 1:]]), np.arange(1, 7) ** -1.5
     return contrast(columns[0]), np.ones(1)
 
 
 def modulators(columns: Columns) -> np.ndarray:
-    """Two waves of each number, one twice as heavy as the other, or a contrast of symbols: of weight 1.5 together."""
+    """Two waves of each number, one twice as heavy as the other, or a contrast of symbols: of weight 0.75 together."""
     parts = []
     for column in columns:
         values, weights = (waves(column, 2), np.array([2, 1]) / 3) if is_number(column) else (contrast(column), 1.0)
-        parts.append(values * np.sqrt(1.5 / len(columns) * weights))
+        parts.append(values * np.sqrt(0.75 / len(columns) * weights))
     return np.hstack(parts)
 
 

@@ -373,7 +373,7 @@ def outcomes(draw: Draw, n: int, repetitions: int, **settings: object) -> tuple[
 
 def test_what_regressions_miss_of_x_and_y_alike_is_doubted_and_not_taken_for_dependence() -> None:
     trusting, _ = outcomes(quadrants(0.0), 500, 8, doubted=0.0)
-    assert (trusting < 0.01).all()  # what these regressions miss looks like dependence
+    assert (trusting < 0.05).all()  # what these regressions miss looks like dependence
     pvalues, doubtful = outcomes(quadrants(0.0), 500, 8)
     assert (pvalues > 0.05).sum() >= 7
     assert doubtful.all()

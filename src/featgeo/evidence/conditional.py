@@ -8,9 +8,10 @@ labels changes nothing.
 
 X, Y and S as tests given S read them, with what one of them, or a pair, gives to many tests.
 
-X and Y are read through *probes*: a few functions on which dependence would show, each with a weight. Of a number, the
-first cosines of its rank; of symbols, one function for each symbol beyond the first; of several columns together, the
-leading components of their kernel. Probes have mean 0 and variance 1; the smoothest come first.
+X and Y are read through *probes*: a few functions on which dependence would show, each with a weight. Of a number, its
+normal score, which follows S more simply than any bounded function of its rank, and cosines of the rank; of symbols,
+one function for each symbol beyond the first; of several columns together, the leading components of their kernel.
+Probes have mean 0 and variance 1; the smoothest come first.
 
 A search asks about the same columns again and again. What depends on one variable alone is a property of it (`Side`,
 `GivenS`), computed where it is first asked for; what a condition finds out about one side is kept by the condition.
@@ -105,16 +106,19 @@ class Probes:
 def probes(columns: Sequence[Scored], n: int, seed: int) -> Probes:
     """Functions of all columns together; the seed is that of the kernel's landmarks."""
     if len(columns) == 1:
-        return column_probes(columns[0], in_force.get().probe_waves)
+        return column_probes(columns[0])
     components, energies = kernel_components(columns, n, seed)
     most = 2 * in_force.get().probe_waves
     return Probes(components[:, :most], np.sqrt(energies / energies[0])[:most])
 
 
-def column_probes(column: Scored, cosines: int) -> Probes:
+def column_probes(column: Scored) -> Probes:
     """Functions of one column."""
     if isinstance(column, Ranks):
-        return Probes(cosines_of(column.values, cosines), 1.0 / np.arange(1, cosines + 1))
+        options = in_force.get()
+        rougher = cosines_of(column.values, options.probe_waves)[:, 1:]
+        orders = np.arange(1.0, rougher.shape[1] + 2)
+        return Probes(np.column_stack([column.scores, rougher]), orders**-options.probe_decay)
     values = contrasts(column)
     return Probes(values, np.ones(values.shape[1]))
 
@@ -164,11 +168,14 @@ class GivenS(Condition, Side):
             return self.lines.values[:, : options.probe_symbols] * np.sqrt(options.modulation / options.probe_symbols)
         parts = []
         for column in self.columns:
-            given = column_probes(column, options.modulating_waves)
-            weights = given.weights[: options.probe_symbols // width]
-            parts.append(
-                given.values[:, : len(weights)] * np.sqrt(options.modulation / width * weights / weights.sum())
-            )
+            if isinstance(column, Ranks):
+                values = cosines_of(column.values, options.modulating_waves)
+                weights = 1 / np.arange(1, values.shape[1] + 1)
+            else:
+                values, weights = contrasts(column), np.ones(column.size)
+            values = values[:, : options.probe_symbols // width]
+            weights = weights[: values.shape[1]]
+            parts.append(values * np.sqrt(options.modulation / width * weights / weights.sum()))
         return np.hstack(parts)
 
 
