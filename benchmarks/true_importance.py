@@ -5,12 +5,13 @@
 Laws of these seeds (`lottery/laws.py`) with one column Y and 4 to 16 columns X that do not share a cause, two of which
 are then duplicated: the one that holds most, and the first. The exact energy of a column alone is that of
 p(y | column) / p(y) - 1: densities are averaged over cells of the column, of two independent samples whose product is
-free of bias. Columns of less than `LEAST` are irrelevant.
+free of bias. Columns of less than `LEAST` hold nothing alone. To all others those add nothing that no function of the
+law reads, even where they hold something alone as noisy copies of others, and those that are there twice.
 
 Printed: Spearman's correlation of what columns hold alone with the exact energies, where what is within two standard
-errors of 0 is called 0 on our side, and irrelevant on the other; how often irrelevant columns are within two standard
-errors of 0, alone and in what they add; and how often duplicates, which add nothing to all others, are. Seeds below
-10,000 are for tuning.
+errors of 0 is called 0 on our side, and irrelevant on the other; how often columns that hold or add nothing are within
+two standard errors of 0, and on which sides of it they are: as often on both where nothing is biased; the same of what
+the columns add that hold nothing alone, some of which do add something. Seeds below 10,000 are for tuning.
 """
 
 from __future__ import annotations
@@ -76,12 +77,17 @@ def judged(law: Law, n: int) -> dict[str, Array]:
     wanted = np.array([truth[name.removesuffix(" again")] for name in told.columns])
     irrelevant = wanted < LEAST
     copies = np.array([name.removesuffix(" again") in twice for name in told.columns])
+    active = {f"x{place}" for place in law.active}
+    unread = np.array([name not in active for name in told.columns]) & ~copies
     held = np.where(alone > 2 * alone_error, alone, 0)
+    with np.errstate(invalid="ignore"):
+        alone, added = (np.nan_to_num(one / error) for one, error in ((alone, alone_error), (added, added_error)))
     return {
         "spearman": np.array([] if irrelevant.all() else [spearmanr(held, np.where(irrelevant, 0, wanted))[0]]),
-        "alone": (np.abs(alone) <= 2 * alone_error)[irrelevant],
-        "added": (np.abs(added) <= 2 * added_error)[irrelevant],
-        "copies": (np.abs(added) <= 2 * added_error)[copies],
+        "alone": alone[irrelevant],
+        "added": added[unread],
+        "copies": added[copies],
+        "added, held nothing": added[irrelevant],
     }
 
 
@@ -98,9 +104,13 @@ if __name__ == "__main__":
         if len(found) == options.laws or not is_wanted(law):
             continue
         found.append(judged(law, options.rows))
-        shown = "  ".join(f"{name} {values.mean():.3f}" for name, values in found[-1].items() if len(values))
+        shown = "  ".join(f"{name} {np.abs(z).max():.2f}" for name, z in found[-1].items() if len(z))
         print(seed, law.description, shown, flush=True)
     parts = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
-    print(f"{len(found)} laws: Spearman {np.nanmean(parts['spearman']):.3f}, on average over {len(parts['spearman'])}")
-    for name, what in (("alone", "irrelevant ones, alone"), ("added", "added"), ("copies", "copies, added")):
-        print(f"within two standard errors of 0, {what}: {parts[name].mean():.1%} of {len(parts[name])}")
+    correlations = parts.pop("spearman")
+    print(f"{len(found)} laws: Spearman {np.nanmean(correlations):.3f}, on average over {len(correlations)}")
+    for name, z in parts.items():
+        print(
+            f"{name}: {np.mean(np.abs(z) <= 2):.1%} of {len(z)} within two standard errors of 0, "
+            f"{np.mean(z < -2):.1%} below, {np.mean(z > 2):.1%} above; on average {z.mean():+.2f} errors"
+        )

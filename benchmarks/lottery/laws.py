@@ -328,7 +328,11 @@ class Draw:
 
 @dataclass(frozen=True)
 class Law:
-    """X, functions of it, and a column or two of Y that are independent of each other given these."""
+    """X, functions of it, and a column or two of Y that are independent of each other given these.
+
+    Attributes:
+        active: Positions of the columns that functions may read: given these, Y is independent of all others.
+    """
 
     seed: int
     description: str
@@ -337,6 +341,7 @@ class Law:
     responses: tuple[Response, ...]
     functions: tuple[tuple[Function, ...], ...] = field(repr=False)
     size: float = 0.5
+    active: tuple[int, ...] = ()
 
     def n_rows(self, most: int = MOST_ROWS) -> int:
         """How many rows an estimator gets, where it may be so many."""
@@ -381,7 +386,8 @@ def draw_law(seed: int) -> Law:
     )
     strength = ", ".join(f"{name} {getattr(one, 'scale', getattr(one, 'strength', 0)):.2f}" for name, one in named)
     description = f"{family.__name__} of {len(active)} among {n_columns}, {strength}"
-    return Law(seed, description, columns, shared, tuple(one for _, one in named), functions, rng.random())
+    responses = tuple(one for _, one in named)
+    return Law(seed, description, columns, shared, responses, functions, rng.random(), tuple(active.tolist()))
 
 
 def normal(rng: Rng, n: int, d: int, shared: float) -> Array:

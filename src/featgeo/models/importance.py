@@ -1,22 +1,27 @@
 """Which columns matter: how much of the dependence rests on each column of X.
 
-With a_i = sigma_i f_i(x), the energy that functions a of X hold is E[2 a.g(Y) - |a|^2] on rows that they have not seen,
-twice their H-score. The part of it that some columns hold is that of E[a | columns], the projection of a onto their
-functions. So for a column
+With a_i = sigma_i f_i(x), the energy that functions a of X hold is E[a.g(Y)] on rows that they have not seen. The part
+of it that some columns hold is that of E[a | columns], the projection of a onto their functions. So for a column
 
-- *alone* is the energy of E[a | column];
-- *added* is the energy of E[a | all columns] less that of E[a | all other columns], never less than 0 in all modes;
+- *alone* is the energy of b = E[a | column], E[b.g];
+- *added* is that of b = E[a | all columns] - E[a | all other columns], E[b.(g - E[a | all other columns])];
 - *shared* by two columns is what each holds alone, together, less the energy of E[a | both]: above 0 where they say the
   same, below 0 where they tell more together than apart.
 
 Projections are onto sums of smooth functions of single columns, and of products of those of two of the strongest. One
-Gram matrix of all of them serves every set of columns; what is learned on one half of the rows is judged on the other.
-Copies of a column hold as much alone and add nothing.
+Gram matrix of all of them serves every set of columns. Copies of a column hold as much alone and add nothing.
+
+None of this is cut off at 0. Each row is told by two sets of others that have no row in common: b comes from one of
+them, what is taken off g from the other. Where a column says nothing, b follows noise that has no part in the rest of
+the product, whose mean is 0 then. (In twice the H-score, E[2 b.g - |b|^2], noise counts against a column, the more the
+more functions it has; were b and what is taken off from the same rows, noise of both would count in its favour.) Errors
+are those of such products: of the judging rows, for g and for the projection of a alike, and of a, as if it had been
+learned from as many other rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -24,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featgeo.assembly.conditional import Conditional
-from featgeo.assembly.links import Support
+from featgeo.assembly.links import TINY, Support
 from featgeo.card import Card
 from featgeo.features.scored import Ranks, cosines_of, indicators, scored_columns
 from featgeo.features.variables import Rows
@@ -39,7 +44,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 JUDGING_ROWS = 4000  # for time
-PARTS = 2  # of the rows, each judged by what the other tells: for time
+TEACHING = 2  # parts of the rows that the others are told by, twice, apart from each other: more cost time
+PARTS = 2 * TEACHING + 1
 MOST_PAIRED = 8  # columns, the strongest, whose pairs are looked at: for time
 SHOWN_COLUMNS, SHOWN_EFFECTS, SHOWN_MODES, SHOWN_LABELS = 12, 4, 3, 2  # of a figure: more cannot be read
 STEPS = 20  # along a column, in a figure
@@ -49,6 +55,8 @@ Columns = tuple[int, ...]  # positions of columns
 @dataclass(frozen=True, eq=False, repr=False)
 class Importance(Result):
     """How much of the dependence each column of X carries, in all and for each mode; energies with standard errors.
+
+    What holds nothing comes out as likely below 0 as above.
 
     Attributes:
         columns: Names of the columns, (d,).
@@ -126,87 +134,136 @@ def importance_of(x: Rows, a: Array, g: Array, seed: int) -> Importance:
     """
     if x.variable.is_tensor:
         raise ValueError("Images, sequences and large sparse matrices have no columns whose importance could be told.")
+    if len(a) < PARTS:
+        raise ValueError(f"Importance needs {PARTS} rows or more, got {len(a)}. Pass more rows.")
     some = some_rows(len(a), seed, JUDGING_ROWS)
     x, a, g = x.take(some), a[some], g[some]
     blocks: dict[Columns, Array] = {(i,): _functions(x.select([i])) for i in range(len(x.variable.columns))}
     every, folds = [i for (i,) in blocks], Pairs(x, x).folds(PARTS, seed)
     first = Projections.of(blocks, a, folds)
-    alone = np.stack([_energies(first.onto([i]), g) for i in every])
-    held = alone.sum(axis=-1).mean(axis=-1)
-    paired = list(combinations(np.sort(np.argsort(-held, kind="stable")[:MOST_PAIRED]).tolist(), 2))
+    none = first.onto([])
+    alone = [Energy.of(first.onto([i]), none, a, g) for i in every]
+    strongest = np.argsort([-one.total[0] for one in alone], kind="stable")[:MOST_PAIRED]
+    paired = list(combinations(np.sort(strongest).tolist(), 2))
     both = Projections.of(blocks | {pair: _products(*(blocks[i,] for i in pair)) for pair in paired}, a, folds)
-    whole, ridge = _energies(both.onto(every), g), both.best_ridge(every)
-    added = whole - np.stack([_energies(both.onto([j for j in every if j != i], (ridge,)), g) for i in every])
-    shared = [(alone[i] + alone[j] - _energies(both.onto([i, j]), g)).sum(axis=-1) for i, j in paired]
-    (told, error), (total, total_error) = _mean_and_error(added, -2), _mean_and_error(added.sum(axis=-1))
-    says = total > 0  # no column adds less than nothing: what lies below 0 is noise that its functions followed
+    whole, ridge = both.best(every)
+    added = [Energy.of(whole, others, a, g) for others in both.without_each(every, ridge)]
+    shared = [alone[i].rows + alone[j].rows - Energy.of(both.onto([i, j]), none, a, g).rows for i, j in paired]
     names = [column.name for column in x.variable.columns]
+    energy, energy_error = Energy.of(whole, none, a, g).modes
+    (held, held_error), (new, new_error) = (np.stack([one.modes for one in kind], axis=1) for kind in (alone, added))
+    said, said_error = np.reshape([_mean_and_error(rows) for rows in shared], (len(paired), 2)).T
     return Importance(
-        tuple(names),
-        *_mean_and_error(whole, -2),
-        *_mean_and_error(alone, -2),
-        np.where(says[:, None], told, 0.0),
-        error,
-        tuple((names[i], names[j]) for i, j in paired),
-        *_mean_and_error(np.reshape(shared, (len(paired), len(a)))),
-        np.stack([*_mean_and_error(alone.sum(axis=-1)), np.where(says, total, 0.0), total_error], axis=1),
+        columns=tuple(names),
+        energy=energy,
+        energy_error=energy_error,
+        alone=held,
+        alone_error=held_error,
+        added=new,
+        added_error=new_error,
+        pairs=tuple((names[i], names[j]) for i, j in paired),
+        shared=said,
+        shared_error=said_error,
+        totals=np.array([(*one.total, *other.total) for one, other in zip(alone, added, strict=True)]),
     )
 
 
 @dataclass(frozen=True, eq=False)
+class Energy:
+    """What functions of some columns add to those of others.
+
+    Attributes:
+        modes: For each mode, and its standard error, (2, k).
+        rows: For all modes: each row's part of it, and what each row adds to its error as one that judges, and as one
+            that taught, (3, n).
+    """
+
+    modes: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, after: Array, before: Array, a: Array, g: Array) -> Energy:
+        """From E[a | columns] with and without those that are added, twice each, (2, n, k), a, and g, (n, k)."""
+        one, other = after - before
+        told = (one * (g - before[1]) + other * (g - before[0])) / 2
+        confirmed = np.clip(told.mean(axis=0) / (one * other).mean(axis=0).clip(min=TINY), 0, 1)
+        b, both = (one + other) / 2, (after + before).mean(axis=0)
+        parts = np.stack([told, b * (g + a - both), np.sqrt(confirmed) * b * (g - a)])
+        return cls(np.stack(_mean_and_error(parts)), parts.sum(axis=-1))
+
+    @property
+    def total(self) -> tuple[float, float]:
+        """In all modes, and its standard error."""
+        mean, error = _mean_and_error(self.rows)
+        return float(mean), float(error)
+
+
+@dataclass(frozen=True, eq=False)
 class Projections:
-    """Projections of some functions onto functions of any set of columns, from one Gram matrix for each half.
+    """Projections of some functions onto functions of any set of columns, from one Gram matrix for each part of rows.
 
     Attributes:
         columns: Which columns each feature reads.
         features: All of them, (n, p).
         targets: The functions, (n, k).
-        halves: For each part of the rows: which these are, and the moments of all others: mean of features and targets,
-            Gram matrix, cross-moments.
+        parts: For each: which rows it tells, as the first and as the second of two, and moments of the rows that teach
+            it: mean of features and targets, Gram matrix, cross-moments.
     """
 
     columns: list[Columns]
     features: Array
     targets: Array
-    halves: list[tuple[np.ndarray, Array, Array, Array, Array]]
+    parts: list[tuple[list[np.ndarray], Array, Array, Array, Array]]
 
     @classmethod
     def of(cls, blocks: Mapping[Columns, Array], targets: Array, fold_of_row: np.ndarray) -> Projections:
         """From functions of single columns and of pairs."""
         columns = [name for name, block in blocks.items() for _ in range(block.shape[1])]
-        features, halves = np.hstack(list(blocks.values())), []
-        for fold in np.unique(fold_of_row):
-            own = fold_of_row == fold
-            mean, middle = features[~own].mean(axis=0), targets[~own].mean(axis=0)
-            centred, wanted = features[~own] - mean, targets[~own] - middle
+        features, parts = np.hstack(list(blocks.values())), []
+        for fold in range(PARTS):
+            taught = (fold - fold_of_row) % PARTS < TEACHING
+            mean, middle = features[taught].mean(axis=0), targets[taught].mean(axis=0)
+            centred, wanted = features[taught] - mean, targets[taught] - middle
             n = len(centred)
-            halves.append((own, mean, middle, centred.T @ centred / n, centred.T @ wanted / n))
-        return cls(columns, features, targets, halves)
+            judged = [fold_of_row == (fold + after) % PARTS for after in (1, 1 + TEACHING)]
+            parts.append((judged, mean, middle, centred.T @ centred / n, centred.T @ wanted / n))
+        return cls(columns, features, targets, parts)
 
-    def onto(self, columns: Iterable[int], ridges: tuple[float, ...] = ()) -> Array:
-        """E[targets | columns] of each row by the others, (n, k), with the ridge that does best; 0 if none helps."""
-        return min(self._found(columns, ridges).values(), key=self._lost)
+    def onto(self, columns: Iterable[int]) -> Array:
+        """E[targets | columns] of each row by those that teach it, (2, n, k), with the ridge that does best."""
+        return self.best(columns)[0]
 
-    def best_ridge(self, columns: Iterable[int]) -> float:
-        """The ridge of `onto`; infinite where none helps."""
-        return min((self._lost(told), ridge) for ridge, told in self._found(columns, ()).items())[1]
-
-    def _lost(self, told: Array) -> float:
-        return float(np.square(self.targets - told).sum())
-
-    def _found(self, columns: Iterable[int], ridges: tuple[float, ...]) -> dict[float, Array]:
-        """The projections by ridge."""
+    def best(self, columns: Iterable[int]) -> tuple[Array, float]:
+        """The same, and the ridge."""
         allowed = set(columns)
         kept = np.array([allowed.issuperset(names) for names in self.columns], dtype=bool)
-        found = {np.inf: np.zeros_like(self.targets)}
-        finite = [ridge for ridge in ridges or in_force.get().ridges if np.isfinite(ridge)]
-        for ridge in finite if kept.any() else ():
-            found[ridge] = np.empty_like(self.targets)
-            for own, mean, middle, gram, cross in self.halves:
-                part = gram[np.ix_(kept, kept)]
-                weight = np.linalg.solve(part + ridge * np.eye(len(part)), cross[kept])
-                found[ridge][own] = middle + (self.features[own][:, kept] - mean[kept]) @ weight
-        return found
+        found = {ridge: np.empty((2, *self.targets.shape)) for ridge in in_force.get().ridges}
+        for judged, mean, middle, gram, cross in self.parts:
+            part = gram[np.ix_(kept, kept)]
+            weights = {ridge: np.linalg.solve(part + ridge * np.eye(len(part)), cross[kept]) for ridge in found}
+            for which, own in enumerate(judged):
+                seen = self.features[np.ix_(own, kept)] - mean[kept]
+                for ridge, told in found.items():
+                    told[which, own] = middle + seen @ weights[ridge]
+        lost = {ridge: float(np.square(self.targets - told).sum()) for ridge, told in found.items()}
+        ridge = min(lost, key=lost.__getitem__)
+        return found[ridge], ridge
+
+    def without_each(self, columns: Iterable[int], ridge: float) -> Iterator[Array]:
+        """E[targets | all but one column], with this ridge, for each of these columns."""
+        known = []
+        for judged, mean, middle, gram, cross in self.parts:
+            inverse = np.linalg.inv(gram + ridge * np.eye(len(gram)))
+            known.append((inverse, inverse @ cross, middle, [(own, self.features[own] - mean) for own in judged]))
+        for column in columns:
+            gone = np.array([column in names for names in self.columns], dtype=bool)
+            told = np.empty((2, *self.targets.shape))
+            for inverse, weight, middle, rows in known:
+                # What is best without some features, from the inverse of all: one elimination serves all columns.
+                left = weight - inverse[:, gone] @ np.linalg.solve(inverse[np.ix_(gone, gone)], weight[gone])
+                for which, (own, seen) in enumerate(rows):
+                    told[which, own] = middle + seen @ left
+            yield told
 
 
 def effects_of(
@@ -290,11 +347,7 @@ def _products(one: Array, other: Array) -> Array:
     return np.einsum("na,nb->nab", one[:, :most], other[:, :most]).reshape(len(one), -1)
 
 
-def _energies(b: Array, g: Array) -> Array:
-    """2 b g - b^2, by row and mode, (n, k)."""
-    return 2 * b * g - b**2
-
-
-def _mean_and_error(values: Array, axis: int = -1) -> tuple[Array, Array]:
-    """Over the rows, which lie along an axis."""
-    return values.mean(axis=axis), values.std(axis=axis) / np.sqrt(values.shape[axis])
+def _mean_and_error(parts: Array) -> tuple[Array, Array]:
+    """Of energies, from `Energy.rows`, (3, n) or (3, n, k)."""
+    told, judged, taught = parts
+    return told.mean(axis=0), np.sqrt((judged.var(axis=0) + taught.var(axis=0)) / len(told))
