@@ -308,8 +308,9 @@ def _along(x: Rows, position: int, values: Array) -> tuple[str, np.ndarray, Arra
         groups = [step == i for i in np.unique(step[step >= 0])]
         at = column.as_came(np.array([number[part].mean() for part in groups]))
     shares = np.array([part.mean() for part in groups])
-    means, errors = zip(*(_mean_and_error(values[part], axis=0) for part in groups), strict=True)
-    return column.name, np.asarray(at), shares, np.stack(means), np.stack(errors)
+    means = np.stack([values[part].mean(axis=0) for part in groups])
+    errors = np.stack([values[part].std(axis=0) / np.sqrt(part.sum()) for part in groups])
+    return column.name, np.asarray(at), shares, means, errors
 
 
 def _steps(number: Array) -> np.ndarray:
