@@ -254,7 +254,8 @@ def test_a_condition_regresses_each_side_once():
     one, determined = map(conditional.Side, tables[1:])
     assert given.left_of(one) is given.left_of(one)
     assert given.left_of(determined) is None  # it is part of S
-    np.testing.assert_allclose(np.square(given.left_of(one).scaled.values).mean(axis=0), 1 / np.arange(1, 7))
+    weights = np.arange(1.0, 7) ** -Options().probe_decay
+    np.testing.assert_allclose(np.square(given.left_of(one).scaled.values).mean(axis=0), weights)
 
 
 @pytest.mark.parametrize("width", [1, 3, 17])

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 
 from featgeo.features.columns import UNKNOWN, stacked
 from featgeo.features.variables import Variable
 from featgeo.learning.data import CHUNK_ROWS, Pairs, Sides, Stream, T, check_late
 from featgeo.reading.source import Part, Source, open_source
 
-Batch = tuple[pd.DataFrame, Any]
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class _Columns:
             raise ValueError(f"X is all columns but those of Y, and there is none beside {asked}. Name fewer.")
         return cls(x, list(asked))
 
-    def batches(self, part: Part) -> Iterator[Batch]:
+    def batches(self, part: Part) -> Iterator[tuple[pd.DataFrame, Any]]:
         """Rows of both sides, some at a time."""
         for _, batch in part.batches([*self.x, *self.y]):
             frame = batch.to_pandas(date_as_object=False)
@@ -57,7 +57,7 @@ class _Batches:
         self._source, self._columns = source, columns
         self.places: list[int] = []  # of the parts that the batches of the latest pass are of
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[tuple[pd.DataFrame, Any]]:
         self.places = []
         for part in self._source.parts:
             for batch in self._columns.batches(part):

@@ -24,7 +24,6 @@ from featgeo.learning.data import Pairs, Stream, is_apart, some_rows
 from featgeo.learning.learn import learn
 from featgeo.learning.learned import Component, Learned, Unseen
 from featgeo.learning.setting import Block, Setting, Solver, Step
-from featgeo.learning.tables import TableStream
 from featgeo.models.base import (
     PANEL_ROWS,
     Decomposition,
@@ -445,6 +444,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
 
     def _stream(self, batches: Any, y: Any) -> Stream:
         if is_apart(batches, y):
+            from featgeo.learning.tables import TableStream  # pyarrow reads tables, and is an extra
+
             data: Stream = TableStream(batches, y)
         elif hasattr(batches, "shape") or hasattr(batches, "columns") or not hasattr(batches, "__iter__"):
             raise ValueError(
