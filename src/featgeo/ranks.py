@@ -10,16 +10,12 @@ Processes are started by a launcher such as torchrun, or by a program that has s
 from __future__ import annotations
 
 import atexit
-import os
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import torch
-
-RENDEZVOUS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what launchers tell, and torch reads
 
 T = TypeVar("T")
 
@@ -39,8 +35,11 @@ class Ranks:
     @classmethod
     def there(cls) -> Ranks:
         """Those of the process group of `torch.distributed`; alone where there is none."""
-        distributed = _group()
-        return cls() if distributed is None else cls(distributed.get_rank(), distributed.get_world_size())
+        import torch.distributed as distributed
+
+        if not distributed.is_available() or not distributed.is_initialized():
+            return cls()
+        return cls(distributed.get_rank(), distributed.get_world_size())
 
     @classmethod
     def joined(cls, device: str) -> Ranks:
@@ -51,7 +50,7 @@ class Ranks:
         """
         import torch.distributed as distributed
 
-        if _group() is None:
+        if not distributed.is_initialized():
             distributed.init_process_group("cuda:nccl,cpu:gloo" if device == "cuda" else "gloo")
             atexit.register(_leave)
         return cls.there()
@@ -116,35 +115,6 @@ class Ranks:
 ALONE = Ranks()
 
 
-def launched() -> tuple[int, int] | None:
-    """Which of how many processes this is on its machine, where several were started; None where not."""
-    distributed = _group()
-    if distributed is not None:
-        rank, size = distributed.get_rank(), distributed.get_world_size()
-    elif all(name in os.environ for name in RENDEZVOUS):
-        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    else:
-        return None
-    here = int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", size))
-    return here if size > 1 else None
-
-
-def is_first() -> bool:
-    """Whether this is the first of all processes that were started together; it may not have met the others yet."""
-    distributed = _group()
-    if distributed is not None:
-        return bool(distributed.get_rank() == 0)
-    return launched() is None or os.environ["RANK"] == "0"
-
-
-def _group() -> Any:
-    """`torch.distributed` where it has a process group; it is not imported for the question."""
-    distributed: Any = sys.modules.get("torch.distributed")
-    return (
-        distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
-    )
-
-
 def _tell(operation: str, what: Any, *others: Any) -> None:
     """One collective of `torch.distributed`, by name.
 
@@ -171,6 +141,7 @@ def _tell(operation: str, what: Any, *others: Any) -> None:
 
 
 def _leave() -> None:
-    distributed = _group()
-    if distributed is not None:
+    import torch.distributed as distributed
+
+    if distributed.is_initialized():
         distributed.destroy_process_group()

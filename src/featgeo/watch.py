@@ -22,8 +22,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from featgeo.ranks import is_first
-
+RENDEZVOUS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what launchers tell, and torch reads
 CELLS_A_THREAD = 500_000  # numbers to read, for a thread to be worth its while
 
 
@@ -43,6 +42,35 @@ def bounded_threads(cells: float = 0) -> AbstractContextManager[object]:
     most = max(1, int(min(cells / CELLS_A_THREAD, cores)))
     now = max((library["num_threads"] for library in _controller().info()), default=1)
     return _controller().limit(limits=min(most, now))
+
+
+def launched() -> tuple[int, int] | None:
+    """Which of how many processes this is on its machine, where several were started; None where not."""
+    distributed = _process_group()
+    if distributed is not None:
+        rank, size = distributed.get_rank(), distributed.get_world_size()
+    elif all(name in os.environ for name in RENDEZVOUS):
+        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    else:
+        return None
+    here = int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    return here if size > 1 else None
+
+
+def is_first() -> bool:
+    """Whether this is the first of all processes that were started together; it may not have met the others yet."""
+    distributed = _process_group()
+    if distributed is not None:
+        return bool(distributed.get_rank() == 0)
+    return launched() is None or os.environ["RANK"] == "0"
+
+
+def _process_group() -> Any:
+    """`torch.distributed` where it has a process group; it is not imported for the question."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed
 
 
 PATIENCE = 2.0  # seconds before anything is shown

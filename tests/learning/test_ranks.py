@@ -12,7 +12,8 @@ from torch.utils.data import DataLoader, DistributedSampler
 from featgeo import Nesting, h_score, nested_h_score
 from featgeo.learning.batches import Batches
 from featgeo.learning.data import Stream, shares_of
-from featgeo.ranks import ALONE, Ranks, is_first, launched
+from featgeo.ranks import ALONE, Ranks
+from featgeo.watch import is_first, launched
 
 
 @pytest.fixture(scope="module")

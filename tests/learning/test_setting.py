@@ -74,7 +74,6 @@ def test_no_more_rows_are_kept_apart_than_judge_well():
         {"patience": 0},
         {"surplus": -1},
         {"restarts": 0},
-        {"num_nodes": 0},
         {"batch_size": 1},
         {"learning_rate": 0},
         {"learning_rate": float("inf")},

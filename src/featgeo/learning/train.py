@@ -38,8 +38,8 @@ from featgeo.learning.checkpoint import check_alike, go_on, write_checkpoint
 from featgeo.learning.setting import Training
 from featgeo.nesting import Nesting, nested_h_score
 from featgeo.nesting.scores import dimension_weights
-from featgeo.ranks import ALONE, Ranks, launched
-from featgeo.watch import is_time_left, progress_bar, shared
+from featgeo.ranks import ALONE, Ranks
+from featgeo.watch import is_time_left, launched, progress_bar, shared
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -324,7 +324,7 @@ class Run:
     ) -> None:
         """Set everything up; nothing is trained yet."""
         self.batches, self.options, self.seed, self.fabric, self.ranks = batches, options, seed, fabric, ranks
-        self.own = batches if ranks.size == 1 or batches.dealt is None else batches.dealt(ranks)
+        self.own = batches if ranks.size == 1 else batches.dealt(ranks)
         last = nesting.levels[-1]
         self.nesting = Nesting([*nesting.levels[:-1], replace(last, dim=last.dim + options.surplus)])
         _set_seed(fabric.device, *seed)
