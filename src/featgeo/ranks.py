@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from featgeo.watch import process_group
-
 if TYPE_CHECKING:
     import torch
 
@@ -37,8 +35,11 @@ class Ranks:
     @classmethod
     def there(cls) -> Ranks:
         """Those of the process group of `torch.distributed`; alone where there is none."""
-        distributed = process_group()
-        return cls() if distributed is None else cls(distributed.get_rank(), distributed.get_world_size())
+        import torch.distributed as distributed
+
+        if not distributed.is_available() or not distributed.is_initialized():
+            return cls()
+        return cls(distributed.get_rank(), distributed.get_world_size())
 
     @classmethod
     def joined(cls, device: str) -> Ranks:
@@ -49,7 +50,7 @@ class Ranks:
         """
         import torch.distributed as distributed
 
-        if process_group() is None:
+        if not distributed.is_initialized():
             distributed.init_process_group("cuda:nccl,cpu:gloo" if device == "cuda" else "gloo")
             atexit.register(_leave)
         return cls.there()
@@ -140,6 +141,7 @@ def _tell(operation: str, what: Any, *others: Any) -> None:
 
 
 def _leave() -> None:
-    distributed = process_group()
-    if distributed is not None:
-        distributed.destroy_processprocess_group()
+    import torch.distributed as distributed
+
+    if distributed.is_initialized():
+        distributed.destroy_process_group()

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+RENDEZVOUS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what launchers tell, and torch reads
 CELLS_A_THREAD = 500_000  # numbers to read, for a thread to be worth its while
 
 
@@ -43,12 +44,9 @@ def bounded_threads(cells: float = 0) -> AbstractContextManager[object]:
     return _controller().limit(limits=min(most, now))
 
 
-RENDEZVOUS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what launchers tell, and torch reads
-
-
 def launched() -> tuple[int, int] | None:
     """Which of how many processes this is on its machine, where several were started; None where not."""
-    distributed = process_group()
+    distributed = _process_group()
     if distributed is not None:
         rank, size = distributed.get_rank(), distributed.get_world_size()
     elif all(name in os.environ for name in RENDEZVOUS):
@@ -61,18 +59,18 @@ def launched() -> tuple[int, int] | None:
 
 def is_first() -> bool:
     """Whether this is the first of all processes that were started together; it may not have met the others yet."""
-    distributed = process_group()
+    distributed = _process_group()
     if distributed is not None:
         return bool(distributed.get_rank() == 0)
     return launched() is None or os.environ["RANK"] == "0"
 
 
-def process_group() -> Any:
+def _process_group() -> Any:
     """`torch.distributed` where it has a process group; it is not imported for the question."""
     distributed: Any = sys.modules.get("torch.distributed")
-    return (
-        distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
-    )
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed
 
 
 PATIENCE = 2.0  # seconds before anything is shown

@@ -37,19 +37,19 @@ class Batches:
         epoch: From the number of an epoch to its batches.
         held_out: The rows kept apart, in batches of bounded size.
         description: What a run that goes on from a checkpoint must find unchanged: plain numbers and text.
+        dealt: From ranks to the same batches with this rank's rows only, read by no other rank where that can be. Rows
+            kept apart stay those of all ranks.
         apart: Positions of the rows kept apart, in order; none of a stream.
         elsewhere: From a device to the same batches on it; None of a stream.
-        dealt: To the rows of each that are this rank's, read by no other rank where that can be. Rows kept apart, and
-            what batches are, stay those of all ranks.
     """
 
     n_batches: int
     epoch: Callable[[int], Iterator[Batch]]
     held_out: Sequence[Batch]
     description: dict[str, Any]
+    dealt: Callable[[Ranks], Batches]
     apart: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
     elsewhere: Callable[[torch.device], Batches] | None = None
-    dealt: Callable[[Ranks], Batches] | None = None
 
     @classmethod
     def in_memory(
@@ -104,7 +104,7 @@ class Batches:
                 return of(inputs, ranks)
 
             held_out = [_taken(inputs, rows) for rows in torch.split(torch.from_numpy(kept), CHUNK_ROWS) if len(rows)]
-            return cls(n_batches, epoch, held_out, description, kept, elsewhere, dealt)
+            return cls(n_batches, epoch, held_out, description, dealt, kept, elsewhere)
 
         return of(inputs)
 
@@ -148,7 +148,7 @@ class Batches:
             read, rows = shares_of(batches, ranks, fewest)
             way = _Pass(read, encode, n_apart, rows, fewest if read is batches else 1)
             begins = checksum(way.first()) if held_out and ranks.size > 1 else first
-            return cls(n_batches, lambda _: way.batches(begins), held_out, description, dealt=of)
+            return cls(n_batches, lambda _: way.batches(begins), held_out, description, of)
 
         return of()
 

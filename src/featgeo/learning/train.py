@@ -324,7 +324,7 @@ class Run:
     ) -> None:
         """Set everything up; nothing is trained yet."""
         self.batches, self.options, self.seed, self.fabric, self.ranks = batches, options, seed, fabric, ranks
-        self.own = batches if ranks.size == 1 or batches.dealt is None else batches.dealt(ranks)
+        self.own = batches if ranks.size == 1 else batches.dealt(ranks)
         last = nesting.levels[-1]
         self.nesting = Nesting([*nesting.levels[:-1], replace(last, dim=last.dim + options.surplus)])
         _set_seed(fabric.device, *seed)
