@@ -2,7 +2,8 @@
 
 The worker is a process of its own with one thread. Seconds are those of the processor, of this process (with the
 scheduler) and of the worker together; each figure is a ratio of medians of interleaved runs after a first one that
-counts for nobody, unless it is long. The partitions of the Dask frame are the files; of a folder, small files are one part together.
+counts for nobody, unless it is long. The partitions of the Dask frame are the files; of a folder, small files are one
+part together.
 """
 
 from __future__ import annotations

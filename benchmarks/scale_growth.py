@@ -48,7 +48,7 @@ def of_features(k: int, n: int = 20_000) -> Callable[[], Any]:
     rng = np.random.default_rng(SEED + k)
     f = rng.standard_normal((n, k), dtype=np.float32)
     g = 0.5 * f + rng.standard_normal((n, k), dtype=np.float32)
-    return lambda: fg.decompose(fg.Moments.from_features({"f": f, "g": g}), "f", "g")
+    return lambda: fg.decompose(fg.Moments.from_features({"f": f, "g": g}), [("f", "g")])
 
 
 def of_columns(p: int, n: int = 5_000) -> Callable[[], Any]:

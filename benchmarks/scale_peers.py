@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -50,7 +52,7 @@ def cca(sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000), d: int = 20, k: i
         ours, _ = best(lambda X=X, Y=Y, model=model: model.fit(X, Y))
         a, b = peer.transform(X, Y)
         found = np.array([np.corrcoef(a[:, i], b[:, i])[0, 1] for i in range(k)])
-        alone, _ = best(lambda X=X, Y=Y: fg.decompose(fg.Moments.from_features({"x": X, "y": Y}), "x", "y").sigma[:k])
+        alone, _ = best(lambda X=X, Y=Y: fg.decompose(fg.Moments.from_features({"x": X, "y": Y}), [("x", "y")]))
         yield {
             "row": f"linear spaces, {n:,} x {d} and 10", "ours": ours, "other": theirs, "other is": "scikit-learn",
             "ratio": ours / theirs, "at most": 1.0 if n >= 100_000 else None,
@@ -170,10 +172,11 @@ def functions(draws: int = 10, sizes: tuple[int, ...] = (200, 2_000)) -> Iterato
                     for name, contestant in (("ours", with_featgeo), (peer, way)):
                         run, functions_of = contestant(rows, fresh)
                         start = time.process_time()
-                        found = run()
+                        with redirect_stdout(StringIO()):  # ace tells each of its steps
+                            found = run()
                         spent = time.process_time() - start
                         told[name].append((spent, correlation(*functions_of(found))))
-                (ours, mine), (other, theirs) = (np.median(told[name], axis=0) for name in ("ours", peer))
+                (ours, mine), (other, theirs) = (np.median(told[name], axis=0).tolist() for name in ("ours", peer))
                 yield {
                     "row": f"{law.__name__}, {n:,} rows", "ours": ours, "other": other, "other is": peer,
                     "ratio": ours / other, "at most": 1.0,
