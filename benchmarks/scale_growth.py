@@ -60,9 +60,9 @@ def of_columns(p: int, n: int = 5_000) -> Callable[[], Any]:
 
 
 GROWING = {
-    "rows": (of_rows, (10_000, 100_000, 1_000_000, 10_000_000), 1.05),
-    "features a side": (of_features, (64, 128, 256, 512, 1024), None),
-    "columns, all pairs": (of_columns, (10, 20, 50, 100, 200), None),
+    "rows": (of_rows, (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000), 1.05),
+    "features a side": (of_features, (64, 128, 256, 512, 1024, 2048), None),
+    "columns, all pairs": (of_columns, (10, 20, 50, 100, 200, 500), None),
 }
 
 
