@@ -1,123 +1,117 @@
-"""Predictions of 100,000 rows and fits of a million, beside scikit-learn's boosting in the same run: one table.
+"""Speed and scale in one table, each row a ratio of two things in one run, or the exponent of a growth.
 
-    OMP_NUM_THREADS=1 python benchmarks/scale.py [predict | fit | wide ...]
+    python benchmarks/scale.py [objective | growth | peers | cluster | predict | fit | wide ...]
+        [--flights FILE] [--census FILE] [--output build/scale]
 
-Times are CPU seconds, on one thread. The laws are drawn with seeds that no default was chosen on. Adult and diamonds
-are downloaded on first use; their rows are repeated where there are fewer than 100,000.
+Prints the table, and writes it as JSON with a figure of the growth. One thread, CPU seconds; the machine may be busy.
+Peers that are not installed are skipped with a note (pip install prince ace maxcorr); the cluster needs the files that
+`explore.py` says where to find.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
-import time
+import json
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from explore import markdown
+from explore_speed import ONE_THREAD
 
-from featgeo import FeatureClassifier, FeatureRegressor, datasets
+os.environ.update(ONE_THREAD)  # before numpy comes
 
-SEED = 11_000
-ROWS = 100_000
+Row = dict[str, Any]
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.process_time()
-    result = call()
-    return time.process_time() - start, result
+def _objective(options: argparse.Namespace) -> Iterator[Row]:
+    import nested_h_score
+
+    for row in nested_h_score.measured(argparse.Namespace(device="cpu", sizes=["8192,256"], levels=False)):
+        size = f"{row['n']:,} x {row['k']}"
+        yield {"row": f"nested H-score, {size}, over its four products", "ratio": row["score"], "at most": 1.3}
 
 
-def drawn(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of which five matter: a wave, a product, a bend and a line."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + 0.5 * X[:, 4] + 0.7 * rng.normal(size=n)
+def _growth(options: argparse.Namespace) -> Iterator[Row]:
+    from scale_growth import growth
+
+    yield from growth()
 
 
-def with_rows(values: Any) -> Any:
-    """Columns as a frame, a target as an array."""
-    return values.reset_index(drop=True) if isinstance(values, pd.DataFrame) else np.asarray(values)
+def _peers(options: argparse.Namespace) -> Iterator[Row]:
+    from scale_peers import peers
+
+    yield from peers()
+    note = "skipped: cca-zoo needs an environment of its own, and is not called from here"
+    yield {"row": "MNIST halves beside DCCA and DCCA-EY", "note": note}
 
 
-def many(frame: Any) -> Any:
-    """The same rows, over and over, until there are 100,000."""
-    index = np.resize(np.arange(len(frame)), ROWS)
-    return frame.iloc[index].reset_index(drop=True) if isinstance(frame, pd.DataFrame) else frame[index]
+def _cluster(options: argparse.Namespace) -> Iterator[Row]:
+    from scale_cluster import overhead
+
+    for name, path, target in (("flights", options.flights, "delay"), ("Census-Income", options.census, "age")):
+        if path is None:
+            yield {"row": f"one worker, {name}", "note": f"skipped: no --{name.partition('-')[0].lower()}"}
+        else:
+            yield from overhead(name, path, target)
 
 
-def predict() -> None:
-    """Time of `predict` or `predict_proba` on 100,000 rows, as a multiple of boosting's."""
-    X, y = drawn(12_000, 10, SEED)
-    diamonds = datasets.diamonds()
-    cases = {
-        "adult": (*map(with_rows, datasets.adult()), True),
-        "diamonds": (with_rows(diamonds.drop(columns="price")), with_rows(diamonds["price"]), False),
-        "drawn, number": (X, y, False),
-        "drawn, label": (X, (y > 1).astype(int), True),
-        "drawn, four labels": (X, np.digitize(y, np.quantile(y, [0.25, 0.5, 0.75])), True),
-    }
-    for name, (X, y, is_label) in cases.items():
-        n = min(len(X), 20_000)
-        some = np.random.default_rng(SEED).permutation(len(X))[:n]
-        train = X.iloc[some] if isinstance(X, pd.DataFrame) else X[some]
-        boosting = HistGradientBoostingClassifier if is_label else HistGradientBoostingRegressor
-        options = {"categorical_features": "from_dtype"} if isinstance(X, pd.DataFrame) else {}
-        peer = boosting(random_state=0, **options)
-        model = (FeatureClassifier if is_label else FeatureRegressor)(random_state=0)
-        ours_fit, _ = timed(lambda: model.fit(train, y[some]))
-        peer_fit, _ = timed(lambda: peer.fit(categorical(train), y[some]))
-        rows, peer_rows = many(X), categorical(many(X))
-        for method in ("predict_proba", "predict") if is_label else ("predict",):
-            ours, _ = timed(lambda: getattr(model, method)(rows))
-            theirs, _ = timed(lambda: getattr(peer, method)(peer_rows))
-            print(
-                f"{name}, {method}: {ours:.2f} s, boosting {theirs:.2f} s, {ours / theirs:.1f} x "
-                f"(fit {ours_fit:.1f} s, boosting {peer_fit:.1f} s; {model.spaces_[0]}, {model.n_modes_} modes)",
-                flush=True,
-            )
+def _boosting(name: str) -> Callable[[argparse.Namespace], Iterator[Row]]:
+    def part(options: argparse.Namespace) -> Iterator[Row]:
+        import scale_boosting
+
+        yield from getattr(scale_boosting, name)()
+
+    return part
 
 
-def categorical(frame: Any) -> Any:
-    """Texts as categories, which boosting splits as sets."""
-    if not isinstance(frame, pd.DataFrame):
-        return frame
-    texts = frame.select_dtypes(exclude=["number", "bool"]).columns
-    return frame.astype(dict.fromkeys(texts, "category"))
+PARTS = {"objective": _objective, "growth": _growth, "peers": _peers, "cluster": _cluster}
+PARTS |= {name: _boosting(name) for name in ("predict", "fit", "wide")}
 
 
-def fit(n: int = 1_000_000, d: int = 10) -> None:
-    """A fit of a million rows by "auto"."""
-    X, y = drawn(n, d, SEED + 1)
-    fresh, truth = drawn(ROWS, d, SEED + 2)
-    model, peer = FeatureRegressor(random_state=0), HistGradientBoostingRegressor(random_state=0)
-    ours, _ = timed(lambda: model.fit(X, y))
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    theirs, _ = timed(lambda: peer.fit(X, y))
-    scores = [predictor.score(fresh, truth) for predictor in (model, peer)]
-    print(
-        f"{n} x {d}: {ours:.1f} s, {memory:.2f} GB in all, boosting {theirs:.1f} s; R2 {scores[0]:.4f}, boosting "
-        f"{scores[1]:.4f} ({model.spaces_[0]}, {model.n_modes_} modes)",
-        flush=True,
-    )
+def figure(rows: list[Row], path: Path) -> None:
+    """Seconds against sizes, with the exponents."""
+    from matplotlib.figure import Figure
 
-
-def wide() -> None:
-    """A fit of many columns."""
-    fit(100_000, 200)
+    grown = [row for row in rows if "sizes" in row]
+    if not grown:
+        return
+    drawing = Figure(figsize=(4 * len(grown), 3.2), layout="constrained")
+    for axis, row in zip(drawing.subplots(1, len(grown), squeeze=False)[0], grown, strict=True):
+        axis.loglog(row["sizes"], row["seconds"], "o-")
+        axis.set_title(f"{row['row']}: exponent {row['ratio']:.2f}", fontsize=9)
+        axis.set_xlabel(row["row"].removeprefix("closed form against "))
+        axis.set_ylabel("CPU seconds, one thread")
+    drawing.savefig(path)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = {"predict": predict, "fit": fit, "wide": wide}
-    parser.add_argument("parts", nargs="*", choices=[*parts, []], default=[])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
+    parser.add_argument("--flights", type=Path, help="flights-3m.parquet")
+    parser.add_argument("--census", type=Path, help="census_income_1994_1995_train.csv")
+    parser.add_argument("--output", type=Path, default=Path("build/scale"))
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
-    for name in parser.parse_args().parts or parts:
-        parts[name]()
+    rows: list[Row] = []
+    for name in options.parts or PARTS:
+        for row in PARTS[name](options):
+            rows.append(row)
+            print(
+                ", ".join(
+                    f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
+                ),
+                flush=True,
+            )
+    print(markdown([{key: value for key, value in row.items() if key not in ("sizes", "seconds")} for row in rows]))
+    options.output.mkdir(parents=True, exist_ok=True)
+    from featgeo.files import write_whole
+
+    write_whole(options.output / "scale.json", json.dumps(rows, indent=1))
+    figure(rows, options.output / "growth.svg")
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # workers of a cluster import this file again
     main()

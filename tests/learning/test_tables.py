@@ -83,7 +83,10 @@ def _columns(fitted):
 
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
 def test_fits_are_the_same_bits_for_any_number_of_workers(folder, table, here, n_workers):
-    with LocalCluster(n_workers, threads_per_worker=1, processes=False, dashboard_address=":0") as own, Client(own):
+    with (
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=False, dashboard_address=":0") as own,
+        Client(own),
+    ):
         assert bits_of(model().fit(folder, "y"), table) == here
         assert bits_of(model().fit(dd.read_parquet(folder), "y"), table) == here
 

@@ -23,7 +23,7 @@ def _every_file_is_a_part(monkeypatch):
 
 
 def in_process(n_workers, threads=1):
-    return LocalCluster(n_workers, threads_per_worker=threads, processes=False, dashboard_address=":0")
+    return LocalCluster(n_workers=n_workers, threads_per_worker=threads, processes=False, dashboard_address=":0")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,8 @@ def here(folder):
 
 @pytest.mark.parametrize(("n_workers", "threads"), [(1, 1), (2, 1), (4, 1), (2, 3)])
 def test_a_folder_is_explored_to_the_same_bits_by_any_number_of_workers(folder, here, n_workers, threads):
-    with in_process(n_workers, threads) as cluster, Client(cluster):
+    with in_process(n_workers, threads) as cluster, Client(cluster) as client:
+        assert len(client.scheduler_info(n_workers=-1)["workers"]) == n_workers
         assert not open_source(folder).is_read_here
         assert bits_of(fg.explore(folder, target="b", given=["label", "few"])) == here
 
@@ -111,7 +112,7 @@ def test_a_worker_that_dies_in_the_middle_changes_no_bit(tmp_path):
     frame = dd.from_map(mortal, range(6), marker=None, table=table, meta=table.iloc[:0])
     deadly = dd.from_map(mortal, range(6), marker=str(tmp_path / "dead"), table=table, meta=table.iloc[:0])
     expected = bits_of(fg.explore(frame, target="b"))
-    with LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         cluster.scheduler.allowed_failures = 0  # one death would be the end
         assert bits_of(fg.explore(deadly, target="b")) == expected
         assert cluster.scheduler.allowed_failures == 0, "what is not ours is as it was"

@@ -60,7 +60,7 @@ def test_rows_of_a_folder_are_counted_here_and_by_workers(table, folder):
     expected = fg.FiniteJoint.from_samples(eye=table.eye, age=table.age, hair=table.hair)
     names = ["eye", "age", "hair"]
     assert_same(fg.FiniteJoint.from_rows(folder, names), expected)
-    with LocalCluster(2, processes=False, dashboard_address=":0") as cluster, Client(cluster):
+    with LocalCluster(n_workers=2, processes=False, dashboard_address=":0") as cluster, Client(cluster):
         assert_same(fg.FiniteJoint.from_rows(folder, names), expected)
         assert_same(fg.FiniteJoint.from_rows(dd.from_pandas(table, npartitions=3)[names]), expected)
 

@@ -6,10 +6,12 @@ same parts in the same order, and so to the same bits. Dask is imported where it
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +25,7 @@ ALLOWED_FAILURES = 100  # workers that may die under one task, at least, before 
 RETRIES = 3  # of a task that fails, as reading over a network may
 
 T = TypeVar("T")
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of options in the C library's malloc.h
 
 
 def client() -> Any:
@@ -83,12 +86,12 @@ class _Work:
 
 
 def _of_part(work: _Work, part: Any, frame: Any) -> Any:
-    with under(work.options), _one_thread():
+    with under(work.options), _alone():
         return work.of_part(part.with_frame(frame))
 
 
 def _merged(work: _Work, a: Any, b: Any) -> Any:
-    with under(work.options), _one_thread():
+    with under(work.options), _alone():
         return work.merged(a, b)
 
 
@@ -97,23 +100,40 @@ _limits: list[Any] = []  # of this process: the first is what was there before
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Linear algebra in one thread: how it sums may depend on their number. Tasks of one process overlap as they like.
+def _alone() -> Iterator[None]:
+    """As this package works without a cluster. Tasks of one process overlap as they like.
 
-    What OpenMP keeps for each thread is set by each; what is of the process is set back by the last one out.
+    Linear algebra is in one thread: how it sums may depend on their number. What OpenMP keeps for each thread is set by
+    each; what is of the process is set back by the last one out.
     """
     with _lock:
         limit = bounded_threads()
         limit.__enter__()
         _limits.append(limit)
+        _reuse_memory(True)
     try:
         yield
     finally:
         with _lock:
-            if len(_limits) > 1:
-                _limits.pop()
-            else:
-                _limits.pop().__exit__(None, None, None)
+            limit = _limits.pop()
+            if not _limits:
+                limit.__exit__(None, None, None)
+                _reuse_memory(False)
+
+
+def _reuse_memory(wanted: bool) -> None:
+    """Let arrays have the memory that those before them gave back, or do again what Dask says.
+
+    Dask has the allocator of its workers hand all memory back at once, by an environment variable; the system then
+    clears every page of every array anew, which takes longer than all that is done with them.
+    """
+    handed_back = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
+    if not handed_back.isdecimal():
+        return
+    with suppress(OSError, AttributeError):  # where the C library has no such thing
+        allocator = ctypes.CDLL(None).mallopt
+        allocator(_TRIM_THRESHOLD, 1 << 28 if wanted else int(handed_back))
+        allocator(_MMAP_THRESHOLD, 1 << 25 if wanted else 1 << 17)  # the most that can be, and the default
 
 
 @contextmanager
