@@ -149,3 +149,16 @@ def test_what_people_know_is_that_of_scipy_whatever_cells_are_empty():
         ranks = pd.Series(stats.rankdata(values))
         means = ranks.groupby(labels).transform("mean")
         assert found**2 == pytest.approx(means.var() / ranks.var())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_labels_are_found_to_tell_whether_a_number_is_zero(seed):
+    """Of 85 labels and a number that is mostly zero, rough functions of which rest on few rows."""
+    rng, n = np.random.default_rng(seed), 3000
+    label = rng.choice(85, n, p=rng.dirichlet(np.full(85, 2.0)))
+    level = 0.4 * rng.standard_normal(85)[label] + rng.standard_normal(n)
+    number = np.where(level < np.quantile(level, 0.7), 0.0, np.exp(level))
+    exact = stats.chi2_contingency(pd.crosstab(label, number > 0)).pvalue
+    found = fg.explore(pd.DataFrame({"label": [f"label {i}" for i in label], "number": number}), verbose=0)
+    assert exact < 1e-6
+    assert found.pairs.to_frame()["pvalue"].item() < 1e-6

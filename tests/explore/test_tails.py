@@ -76,14 +76,26 @@ def test_energies_of_as_many_functions_as_there_are_cells_are_as_skewed_as_under
     assert null.third.item() == pytest.approx(third, rel=0.15)  # chi-square's is two thirds of it
 
 
-@pytest.mark.parametrize("sizes", [([1], [1, 2, 4, 8, 16, 32]), ([1, 2, 3], [1, 2, 3]), ([1, 2, 4, 8, 16],) * 2])
-def test_no_dependence_is_called_one_no_more_often_than_a_p_value_says(sizes):
+@pytest.mark.parametrize(
+    ("sizes", "are_labels"),
+    [
+        (([1], [1, 2, 4, 8, 16, 32]), (False, False)),
+        (([1, 2, 3], [1, 2, 3]), (False, False)),
+        (([1, 2, 4, 8, 16],) * 2, (False, False)),
+        (([8, 16, 32, 64, 84], [8, 16, 32, 64, 84]), (True, True)),
+        (([8, 16, 32, 64, 128, 199], [1, 2, 3]), (True, False)),
+        (([8, 16, 19], [8, 16, 19]), (True, True)),
+    ],
+)
+def test_no_dependence_is_called_one_no_more_often_than_a_p_value_says(sizes, are_labels):
     draws, (a, b) = 40_000, (np.array(own) for own in sizes)
     energy = np.random.default_rng(0).chisquare(
         np.multiply.outer(*(np.diff(own, prepend=0) for own in (a, b))), size=(draws, len(a), len(b))
     )
     freedom = np.broadcast_to(np.multiply.outer(a, b).astype(float), energy.shape)
-    weights = tuple(np.repeat(rung_weights(own[None]), draws, axis=0) for own in (a, b))
+    weights = tuple(
+        np.repeat(rung_weights(own[None], label), draws, axis=0) for own, label in zip((a, b), are_labels, strict=True)
+    )
     found = block_tail(energy.cumsum(axis=1).cumsum(axis=2), Null.scaled(freedom, 2 * freedom), weights)
     for level in (0.1, 0.05, 0.01):
         error = np.sqrt(level * (1 - level) / draws)

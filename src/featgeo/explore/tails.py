@@ -24,8 +24,8 @@ from featgeo.tuning import in_force
 
 MOST_TERMS = 2**20  # of sums that are computed at once: memory
 NORMAL_SPREAD = 1_000.0  # from this standard deviation on, the tail is that of a normal law to 2 % at five deviations
-LONGER = 1.001  # times the fourth cumulant of a chi-square, up to which it is one
-NESTED = 1 / 12  # times the logarithm of how many blocks there are in effect, by how much longer than Cauchy's the tail
+LONGER = 1.001  # times a fourth cumulant at a limit between laws, to be past it: nearer, parameters have no bounds
+NESTED = 1 / 8  # times the logarithm of how many blocks there are in effect, by how much longer than Cauchy's the tail
 # of the mean of their scores is, at most (at 0.05; all ladders, simulated): blocks that hold each other are neither
 # independent nor alike, in both of which it is no longer
 
