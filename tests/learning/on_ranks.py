@@ -204,7 +204,7 @@ def everything(folder: Path) -> dict[str, Any]:
         "went on": trained(checkpoint=folder / "of one").history,
         "resumed": trained(checkpoint=folder / "killed", max_epochs=4).history,
         "never killed": trained(max_epochs=4).history,
-        "differing": refusal(),
+        "differing": refusals(),
         "warned": [warned(), warned(devices=1)],
         "shown": Watch("", verbose=2).shown,
     }
@@ -227,14 +227,20 @@ def warned(**more: Any) -> bool:
     return any(str(warning.message) == "read" for warning in caught)
 
 
-def refusal() -> str:
-    """What is said where each rank brings rows of its own."""
-    how = options()
-    try:
-        train(networks(), Batches.in_memory(rows(500, seed=Ranks.there().rank), how, 1), Nesting([1]), how, 1)
-    except ValueError as error:
-        return str(error)
-    return ""
+def refusals() -> list[str]:
+    """What is said where each rank brings rows of its own, and where it has the same rows in an order of its own."""
+    how, rank, said = options(), Ranks.there().rank, []
+    order = torch.Generator().manual_seed(rank)
+    loader = DataLoader(Read(200), batch_size=50, shuffle=True, generator=order)
+    for batches in (
+        Batches.in_memory(rows(500, seed=rank), how, 1),
+        Batches.streamed(loader, lambda pair: {"x": pair[0][:, None], "y": pair[1][:, None]}, 0),
+    ):
+        try:
+            train(networks(), batches, Nesting([1]), how, 1)
+        except ValueError as error:
+            said.append(str(error))
+    return said
 
 
 def on_four() -> dict[str, Any]:

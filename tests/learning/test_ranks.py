@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from torch.utils.data import DataLoader, DistributedSampler
 
 from featgeo import Nesting, h_score, nested_h_score
+from featgeo.learning import data as learning_data
 from featgeo.learning.batches import Batches
 from featgeo.learning.data import Stream, shares_of
 from featgeo.ranks import ALONE, Ranks
@@ -215,8 +216,23 @@ def test_the_first_rank_speaks_for_all_and_for_those_that_train_alone_each_does(
 
 def test_ranks_that_bring_rows_of_their_own_are_told_so(two):
     for found in two:
-        assert "they differ in inputs: " in found["differing"]
-        assert "Pass all rows on every rank" in found["differing"]
+        rows, order = found["differing"]
+        assert "they differ in first batches: " in order
+        assert "; inputs: " in rows
+        for said in (rows, order):
+            assert "Pass all rows on every rank" in said
+
+
+def test_streams_show_all_ranks_the_same_first_rows(monkeypatch):
+    """Whatever random numbers each has drawn: spaces are learned from these rows."""
+    monkeypatch.setattr(learning_data, "launched", lambda: (0, 2))
+    heads = []
+    for seed in range(2):
+        torch.manual_seed(seed)
+        stream = Stream(DataLoader(on_ranks.Read(200), batch_size=20, shuffle=True), head_rows=50)
+        heads.append(stream.head.x.numbers)
+        assert not stream.starts_alike
+    assert torch.equal(*heads)
 
 
 def test_without_others_a_process_is_alone():

@@ -73,7 +73,7 @@ def go_on(run: Run) -> None:
 
 def check_alike(run: Run) -> None:
     """Refuse ranks that are about to train different things together."""
-    first, *others = run.ranks.all_told(_fingerprint(run))
+    first, *others = run.ranks.all_told({**_fingerprint(run), "first batches": run.begins})
     differing = next(filter(None, (_difference(first, other) for other in others)), None)
     if differing:
         raise ValueError(

@@ -19,6 +19,7 @@ from featgeo.features.recipes import is_finite
 from featgeo.features.variables import Parts, Rows, Variable, copies_of, deal, equal_beside
 from featgeo.geometry.validation import check_same_rows
 from featgeo.ranks import Ranks
+from featgeo.watch import launched
 
 T = TypeVar("T")
 CPU = torch.device("cpu")
@@ -231,8 +232,8 @@ class Stream:
 
     def __init__(self, batches: Iterable[Any], head_rows: int = CHUNK_ROWS) -> None:
         self.batches = batches
-        self._iterator = iter(batches)
-        self._repeatable = self._iterator is not batches
+        self._repeatable = not isinstance(batches, Iterator)
+        self._iterator = self._pass()
         self._head: list[tuple[Any, Any]] = []
         rows = 0
         for batch in self._iterator:
@@ -254,7 +255,7 @@ class Stream:
     def _with_all_labels(self, x: Any, y: Any) -> tuple[Any, Any]:
         """The head, and a row for each label of X that it does not show."""
         n_labels = 0
-        for batch in self.batches:
+        for batch in self._pass():
             more_x, more_y = _two(batch)
             codes = self.x_variable.rows(more_x).table.codes
             new = np.flatnonzero((codes == UNKNOWN).any(axis=1))
@@ -267,6 +268,10 @@ class Stream:
             y = stacked([y, taken(rows_of(more_y, "Y"), first)], "Y")
             self.x_variable = Variable.seen(x, "X")
         return x, y
+
+    def _pass(self, seed: int = 0) -> Iterator[Any]:
+        """All batches; processes that were started together learn spaces from the same ones, by this seed."""
+        return iter(self.batches) if launched() is None else _in_one_order(self.batches, seed)
 
     def own_chunks(self, ranks: Ranks) -> Iterator[Pairs]:
         """Of all batches, in order, the rows of this rank."""
@@ -325,7 +330,7 @@ class Stream:
         """Whether every pass begins with the same batch, so that it can be kept apart."""
         if not self._repeatable:
             return False
-        first = self.pair(next(iter(self.batches))).x.of("x").raw
+        first = self.pair(next(self._pass(seed=1))).x.of("x").raw
         return bool(np.array_equal(np.asarray(first), np.asarray(self._head[0][0])))
 
     def sample(self, n_rows: int, seed: int) -> Pairs:
@@ -386,10 +391,10 @@ def shares_of(batches: Iterable[Any], ranks: Ranks, fewest: int = 1) -> tuple[It
     return DataLoader(loader.dataset, batch_sampler=own, **how), slice(None)
 
 
-def _in_one_order(batches: Iterable[Any]) -> Iterator[Any]:
+def _in_one_order(batches: Iterable[Any], seed: int = 0) -> Iterator[Any]:
     """A pass over batches that, where it is shuffled, is so on all ranks alike, whatever random numbers they drew."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
+        torch.default_generator.manual_seed(seed)
         one_pass = iter(batches)
         first = list(islice(one_pass, 1))
     return chain(first, one_pass)

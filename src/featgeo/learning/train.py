@@ -32,7 +32,7 @@ import torch
 from torch import nn
 
 from featgeo.geometry.spans import AffineFeatures
-from featgeo.learning.batches import Batch, Batches
+from featgeo.learning.batches import Batch, Batches, checksum
 from featgeo.learning.captured import CapturedSteps, ahead
 from featgeo.learning.checkpoint import check_alike, go_on, write_checkpoint
 from featgeo.learning.setting import Training
@@ -305,6 +305,7 @@ class Run:
         peak: What each row kept apart contributed to the highest score so far, (n,).
         ranks: Who trains it.
         own: The batches with the rows of this rank.
+        begins: A checksum of the first rows to train on, where other ranks must have the same.
         interrupted: Whether Ctrl-C ended it.
         runs: It and the others that it is the best of.
     """
@@ -328,7 +329,9 @@ class Run:
         last = nesting.levels[-1]
         self.nesting = Nesting([*nesting.levels[:-1], replace(last, dim=last.dim + options.surplus)])
         _set_seed(fabric.device, *seed)
-        module = NestedFeatures(trunks, self.nesting, _sample(batches), renew=seed[1] > 0)
+        sample = _sample(batches)
+        self.begins = "" if ranks.size == 1 else checksum(sample)
+        module = NestedFeatures(trunks, self.nesting, sample, renew=seed[1] > 0)
         ranks.share([*module.parameters(), *module.buffers()])
         self.model = copy.deepcopy(module)
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
