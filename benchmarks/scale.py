@@ -81,7 +81,7 @@ def figure(rows: list[Row], path: Path) -> None:
     drawing = Figure(figsize=(4 * len(grown), 3.2), layout="constrained")
     for axis, row in zip(drawing.subplots(1, len(grown), squeeze=False)[0], grown, strict=True):
         axis.loglog(row["sizes"], row["seconds"], "o-")
-        axis.set_title(f"{row['row']}: exponent {row['ratio']:.2f}", fontsize=9)
+        axis.set_title(f"exponent {row['ratio']:.2f}")
         axis.set_xlabel(row["row"].removeprefix("closed form against "))
         axis.set_ylabel("CPU seconds, one thread")
     drawing.savefig(path)

@@ -115,7 +115,7 @@ def test_what_cannot_be_fitted_is_said(folder, table, tmp_path, monkeypatch):
         model().fit(frame, list(table.columns))
     with pytest.raises(ValueError, match="Weights need all rows in memory"):
         model().fit(frame, "y", sample_weight=np.ones(len(table)))
-    with pytest.raises(ValueError, match="FeatureRegressor needs all rows in memory, and X is DataFrame"):
+    with pytest.raises(ValueError, match="FeatureRegressor needs all rows in memory, and X is a table"):
         fg.FeatureRegressor().fit(frame, "y")
     with pytest.raises(ValueError, match="The exact solver needs all rows in memory"):
         fg.ModalDecomposition(solver="exact").fit(frame[["label", "count"]], "label")

@@ -86,8 +86,8 @@ class _Predictor(ModalDecomposition):
     def _stream(self, batches: Any, y: Any) -> Stream:
         if y is not None:
             raise ValueError(
-                f"{type(self).__name__} needs all rows in memory, and X is {type(batches).__name__}. Read it first, by "
-                "`.compute()` or `pandas.read_parquet`, or fit a ModalDecomposition: it reads tables in parts."
+                f"{type(self).__name__} needs all rows in memory, and X is a table that is read in parts. Read it "
+                "first, by `.compute()` or `pandas.read_parquet`, or fit a ModalDecomposition, which reads parts."
             )
         raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Pass it.")
 
