@@ -103,7 +103,8 @@ class Options:
 
     # Tests of independence
     test_waves: int = 12  # half-waves of a number: rougher functions take more rows than tests get
-    test_features: int = 32  # of single columns together, of a column of labels, and of a kernel
+    test_features: int = 24  # of single columns together, of a column of labels, and of a kernel
+    own_waves: int = 2  # of each of several numbers by itself: the smoothest are enough to find which columns depend
     rows_per_feature: int = 4  # at least: the roughest features of few rows are noise
     test_gamma: float = 0.3  # inverse squared width of the kernel of several columns, over their total variance
     added_variance: float = 0.2  # of the energy of a block, over that of chi-square, up to which a limit is trusted

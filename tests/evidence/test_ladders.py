@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,7 @@ def test_a_number_climbs_by_cosines_of_its_ranks():
 
 def test_rungs_of_several_columns_hold_their_first_waves_before_any_second():
     X = RNG.standard_normal((200, 3))
-    single, together = blocks.smooth_ladders(_rows(X), seed=0)
+    single, together, *own = blocks.smooth_ladders(_rows(X), seed=0)
     ranks = (np.argsort(np.argsort(X, axis=0), axis=0) + 0.5) / 200
     for order in (1, 2):
         leading = single.features[:, : 3 * order]
@@ -55,13 +55,23 @@ def test_rungs_of_several_columns_hold_their_first_waves_before_any_second():
     gram = together.features.T @ together.features / 200
     np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-8)
     np.testing.assert_allclose(together.features.mean(axis=0), 0, atol=1e-10)
-    assert together.rungs == (1, 2, 4, 8, 16, 32)
+    assert together.rungs == (1, 2, 4, 8, 16, 24)
+    assert [ladder.rungs for ladder in own] == [(1, 2)] * 3
+    for ladder, column in zip(own, ranks.T, strict=True):  # the smoothest of each column by itself
+        for order in (1, 2):
+            assert _correlates(ladder.features[:, [order - 1]], np.cos(order * np.pi * column)) == pytest.approx(1)
+
+
+def test_many_columns_have_no_ladders_of_their_own():
+    for width, waves in ((8, (1, 2)), (20, (1,)), (25, None)):
+        own = blocks.smooth_ladders(_rows(RNG.standard_normal((100, width))), seed=0)[2:]
+        assert [ladder.rungs for ladder in own] == ([waves] * width if waves else [])
 
 
 def test_the_kernel_of_all_columns_has_its_principal_components_strongest_first():
     """With a centre for each row they are the eigenvectors of the centred kernel of the scores."""
     frame = pd.DataFrame({"number": RNG.standard_normal(60), "label": RNG.choice(list("ab"), 60)})
-    _, ladder = blocks.smooth_ladders(_rows(frame), seed=0)
+    ladder = blocks.smooth_ladders(_rows(frame), seed=0)[1]
     scores = np.sqrt(12) * ((frame["number"].rank().to_numpy() - 0.5) / 60 - 0.5)
     marks = np.column_stack([frame["label"] == label for label in "ab"]) / np.sqrt(2)
     scores = np.column_stack([scores, marks])  # two rows of other labels are as far apart as one spread of a number
@@ -98,14 +108,21 @@ def test_fourth_moments_of_a_ladder():
     np.testing.assert_allclose(ladder.rung_kurtosis, expected)
 
 
-def test_surprise_is_the_harmonic_mean_of_the_tails_of_all_leading_blocks():
-    moments = RNG.standard_normal((3, 5, 4))
-    x_rungs, y_rungs = [(1, 2), (1, 3)], [(2, 4)]
-    for moment, found in zip(moments, blocks.surprise(moments, x_rungs, y_rungs), strict=True):
-        tails = []
-        for rows, rungs in ((moment[:2], (1, 2)), (moment[2:], (1, 3))):
-            tails += [chi2.sf(np.square(rows[:k, :m]).sum(), k * m) for k in rungs for m in (2, 4)]
-        assert found == pytest.approx(np.log10(np.mean(1 / np.array(tails))), abs=1e-10)
+@pytest.mark.parametrize("x_rungs", [[(1, 2), (1, 3)], [(1, 3), (2,), (1,), (1, 2), (1,)]])
+def test_surprise_is_the_weighted_harmonic_mean_of_the_tails_of_all_leading_blocks(x_rungs):
+    """The i-th rung counts for 1 / i of the first; two ladders of all columns for a half, those of single ones, too."""
+    ends = np.cumsum([0, *(rungs[-1] for rungs in x_rungs)])
+    moments = RNG.standard_normal((3, ends[-1], 4))
+    shares = [1 / 2, 1 / 2] if len(x_rungs) == 2 else [1 / 4, 1 / 4, 1 / 6, 1 / 6, 1 / 6]
+    for moment, found in zip(moments, blocks.surprise(moments, x_rungs, [(2, 4)]), strict=True):
+        inverse = 0.0
+        for start, rungs, share in zip(ends, x_rungs, shares, strict=False):
+            for i, j in product(range(len(rungs)), range(2)):
+                k, m = rungs[i], (2, 4)[j]
+                tail = chi2.sf(np.square(moment[start : start + k, :m]).sum(), k * m)
+                of_x, of_y = share / (i + 1) / (1.5 if len(rungs) == 2 else 1), 1 / (j + 1) / 1.5
+                inverse += of_x * of_y / tail
+        assert found == pytest.approx(np.log10(inverse), abs=1e-10)
 
 
 def test_cross_moments_have_variance_1_over_all_arrangements():

@@ -5,9 +5,9 @@ c_ij = E_n[f_i g_j] of variance 1 / (n - 1) over all arrangements of the rows, a
 normals. So the energy (n - 1) sum_{i <= k, j <= l} c_ij^2 of each leading block is about chi-square with k l degrees of
 freedom, and its tail probability says how surprising this block is. Smooth dependence fills a small block, a wave along
 x a long and flat one. All blocks of rungs k and l are tried, of each ladder of x with each of y, and the statistic is
-the harmonic mean of their tail probabilities, which is about as small as the smallest of them and less at the mercy of
-a single one. Its own null distribution comes from arrangements of the rows, or from normal cross-moments where rows
-are many.
+a weighted harmonic mean of their tail probabilities, which is about as small as the smallest of them and less at the
+mercy of a single one. Most dependence is smooth, and blocks are many: so the i-th rung of a ladder counts for 1 / i of
+its first. The null distribution comes from arrangements of the rows, or from normal cross-moments where rows are many.
 
 How many rows are many? The moments of a block can each be normal and still not be independent: where the features of x
 and of y all rest on the same few rows, what these rows weigh together moves all of them. For independent rows the
@@ -26,9 +26,11 @@ test, any other by orders of the rows within strata, which keep all margins.
 Ladders of features: orthonormal functions of a variable, from the smoothest to the roughest.
 
 A number enters by its rank, as cosines of one, two, ... half-waves; labels as indicators. Several columns have two
-ladders: the functions of single columns, and the principal components of a kernel of all of them, which see what
-columns say only together. All of them are functions of one variable alone, so shuffling the other variable's rows
-leaves them as they are: whatever the ladder, tests by shuffling keep their level.
+ladders of all: the functions of single columns, and the principal components of a kernel of all of them, which see what
+columns say only together. Among many columns a dependence of two drowns: so the smoothest functions of each column are
+ladders of their own, to which half of the weight goes, as long as columns are few. All of them are functions of one
+variable alone, so shuffling the other variable's rows leaves them as they are: whatever the ladder, tests by shuffling
+keep their level.
 
 Canonical correlations of given spans, and how many of them are more than chance.
 
@@ -48,12 +50,12 @@ sum needs finite fourth moments and many rows, no more (F. Kleibergen and R. Paa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy.linalg import sqrtm
+from scipy.linalg import block_diag, sqrtm
 from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
 
@@ -145,7 +147,19 @@ def smooth_ladders(rows: Rows, seed: int) -> tuple[Ladder, ...]:
     if width == 1:
         return (single,)
     together, _ = kernel_components(columns, len(table), seed)
-    return single, Ladder(together, doubling(together.shape[1]))
+    return single, Ladder(together, doubling(together.shape[1])), *_own_ladders(columns, width)
+
+
+def _own_ladders(columns: Sequence[Ranks | Symbols], width: int) -> Iterator[Ladder]:
+    """Of each column by itself, as smooth as it takes for all together to have few functions."""
+    options = in_force.get()
+    waves = min(options.own_waves, options.test_features // width)
+    for column in columns if waves else ():
+        if isinstance(column, Ranks):
+            features, ends = orthonormal(cosines_of(column.values, waves), [1] * waves)
+        else:
+            features, ends = orthonormal(indicators(column, options.test_features))
+        yield Ladder(features, tuple(sorted({*ends})))
 
 
 def linear_ladder(rows: Rows) -> Ladder:
@@ -203,17 +217,18 @@ def block_evidence(x: Sequence[Ladder], y: Sequence[Ladder], shuffling: Shufflin
         left, right = (np.real(sqrtm(features.T @ features / n)) for features in (of_x, of_y))
         return limit_pvalue(statistic, limit_draws(left, right, x_rungs, y_rungs, SEVERAL_DRAWS))
 
-    normal = all(limit_holds(one, other) for one in x for other in y)
+    normal = limit_holds(x, y)
     name = f"{n_blocks} block{'s' * (n_blocks != 1)}, "
     return shuffling.evidence(of_orders, [np.arange(n)], name, (tail, "normal limit") if normal else None)
 
 
-def limit_holds(x: Ladder, y: Ladder) -> bool:
+def limit_holds(x: Sequence[Ladder], y: Sequence[Ladder]) -> bool:
     """Whether rows are many, and no feature and no block rests on few of them, so that cross-moments are normal."""
-    n = len(x.features)
-    if n <= LIMIT_ROWS or rests_on_few_rows(x.features, y.features):
+    of_x, of_y = ([ladder.features for ladder in ladders] for ladders in (x, y))
+    if len(of_x[0]) <= LIMIT_ROWS or rests_on_few_rows(np.hstack(of_x), np.hstack(of_y)):
         return False
-    return bool((added_variance(x, y) <= in_force.get().added_variance).all())
+    most = in_force.get().added_variance
+    return all((added_variance(one, other) <= most).all() for one in x for other in y)
 
 
 def added_variance(x: Ladder, y: Ladder) -> Array:
@@ -237,17 +252,22 @@ def surprise(moments: Array, x_rungs: Sequence[Rungs], y_rungs: Sequence[Rungs])
         x_rungs: Of each ladder of x.
         y_rungs: Of each ladder of y.
     """
-    x_ends, y_ends = (np.cumsum([rungs[-1] for rungs in every])[:-1] for every in (x_rungs, y_rungs))
-    inverse = []
-    for of_x, rows in zip(x_rungs, np.split(moments, x_ends, axis=1), strict=True):
-        for of_y, block in zip(y_rungs, np.split(rows, y_ends, axis=2), strict=True):
-            sums = np.square(block).cumsum(axis=1).cumsum(axis=2)
-            energies = sums[:, np.array(of_x)[:, None] - 1, np.array(of_y) - 1]
-            tails = chdtrc(np.multiply.outer(of_x, of_y), energies).clip(
-                min=1e-300
-            )  # the mean of their inverses is a number
-            inverse.append(1 / tails.reshape(len(tails), -1))
-    return np.log10(np.concatenate(inverse, axis=1).mean(axis=1))
+    (of_x, x_sizes, x_weights), (of_y, y_sizes, y_weights) = (_leading(tuple(rungs)) for rungs in (x_rungs, y_rungs))
+    energies = of_x @ np.square(moments) @ of_y.T
+    # Not 0, so that the mean of the inverses is a number.
+    tails = chdtrc(np.multiply.outer(x_sizes, y_sizes), energies).clip(min=1e-300)
+    return np.log10(x_weights @ (1 / tails) @ y_weights)
+
+
+@lru_cache(maxsize=64)
+def _leading(every: tuple[Rungs, ...]) -> tuple[Array, Array, Array]:
+    """The features that each rung of some ladders holds, (rungs, d), how many these are, and its weight."""
+    shares = np.ones(len(every))
+    shares[:2] = max(1, (len(every) - 2) / 2)  # those of all columns: each a quarter, beside those of single ones
+    falling = [1 / np.arange(1, len(rungs) + 1) for rungs in every]
+    weights = [share * fall / fall.sum() for share, fall in zip(shares / shares.sum(), falling, strict=True)]
+    inside = [np.arange(rungs[-1]) < np.array(rungs)[:, None] for rungs in every]
+    return block_diag(*inside).astype(np.float64), np.concatenate(every), np.concatenate(weights)
 
 
 def limit_draws(left: Array, right: Array, x_rungs: Sequence[Rungs], y_rungs: Sequence[Rungs], n_draws: int) -> Array:
@@ -305,7 +325,7 @@ def linear_evidence(x: Ladder, y: Ladder, shuffling: Shuffling) -> Evidence:
         moments = cross_moments(x.features, y.features[orders]) / np.sqrt(n - 1)
         return bartlett_statistics(np.linalg.svd(moments, compute_uv=False), n, p, q)[:, 0]
 
-    limit = (chi2(p * q).sf, f"chi-square with {p * q} d.f.") if limit_holds(x, y) else None
+    limit = (chi2(p * q).sf, f"chi-square with {p * q} d.f.") if limit_holds([x], [y]) else None
     return shuffling.evidence(of_orders, [np.arange(n)], f"Bartlett's statistic of {p} x {q} features, ", limit)
 
 

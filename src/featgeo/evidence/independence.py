@@ -63,7 +63,7 @@ def independence_test(
 
     Returns:
         The statistic, its p-value and how it was found. The statistic is Pearson's for tables, Bartlett's for "linear";
-        for "smooth" it is -log10 of the harmonic mean of the tail probabilities of all blocks of features;
+        for "smooth" it is -log10 of a harmonic mean of the tail probabilities of all blocks of features;
         for "learned" the score of the learned modes, in units of its spread, of the half that shows more.
 
     References:
