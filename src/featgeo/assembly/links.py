@@ -17,7 +17,7 @@ A `Link` leads from features to density ratios p(y|x) / p(y):
 - `MixedLink` is a mean of several.
 
 `Recalibration` is a map of the probabilities of numbers: the same for all x, or, where held-out rows show it, after a
-shift and a stretch of log odds that follow where Y is on average (`Along`).
+stretch of log odds that follows where Y is on average (`Along`).
 
 Densities of numbers: each neighbourhood spreads its probability as a bell curve about its mean value. A share of the
 prior lies within one standard deviation of it on either side, the same share for all: curves are narrow where values
@@ -384,26 +384,24 @@ class MassLink(Link):
 @saved
 @dataclass(frozen=True, eq=False)
 class Along:
-    """A shift and a stretch of log odds of probabilities, which follow where Y is on average.
+    """A stretch of log odds of probabilities, which follows where Y is on average: spreads set right.
 
     Attributes:
         weight: From features to the mean of Y by a straight line: the constant and the weight of each, (k + 1,).
         at: Means, from the smallest to the largest, (c,).
-        shift: Of log odds there, (c,).
         stretch: Of log odds there, (c,).
     """
 
     weight: Array
     at: Array
-    shift: Array
     stretch: Array
 
     @classmethod
     def fit(cls, pit: Array, f: Array, happened: Array) -> Along | None:
         """From P(Y <= y_i | x_i) at rows that the features have not seen; None where means show nothing but noise.
 
-        Groups of rows by their mean tell. What the groups' means and spreads of log odds have beyond the noise of as
-        many rows, by the rule of James and Stein, stays.
+        Groups of rows by their mean tell. What the logarithms of the groups' spreads of log odds have beyond the noise
+        of as many rows, by the rule of James and Stein, stays.
 
         Args:
             pit: The probabilities, (n,).
@@ -418,52 +416,34 @@ class Along:
         mean, odds = line.predict(f / size), logit(pit.clip(EXTREME, 1 - EXTREME))
         parts = np.array_split(np.argsort(mean, kind="stable"), groups)
         away = np.abs(odds - np.median(odds))
-        spread = _beyond_noise(
-            np.stack([[away[part].mean(), away[part].var() / len(part)] for part in parts]), log=True
-        )
-        middle = _beyond_noise(np.stack([[odds[part].mean(), odds[part].var() / len(part)] for part in parts]))
-        if not (spread.any() or middle.any()):
+        spreads = np.array([away[part].mean() for part in parts])
+        noise = np.mean([away[part].var() / len(part) for part in parts] / spreads**2)
+        from_middle = np.log(spreads) - np.log(spreads).mean()
+        beyond = 1 - (groups - STEIN) * noise / max(float(np.square(from_middle).sum()), TINY)
+        if beyond <= 0:
             return None
-        weight, at = np.append(line.intercept_, line.coef_ / size), np.array([np.median(mean[part]) for part in parts])
-        return cls(weight, at, middle, np.exp(spread))
+        at = np.array([np.median(mean[part]) for part in parts]) * unit
+        weight = np.append(line.intercept_, line.coef_ / size) * unit
+        return cls(weight, at, np.exp(beyond * from_middle))
 
-    def of(self, f: Tensor) -> tuple[Tensor, Tensor]:
-        """The shift and the stretch of rows with these features, (n, 1) each."""
-        fields = (
-            self.weight,
-            self.at[None],
-            self.shift[None],
-            self.stretch[None],
-        )  # tensors: graphs round plain numbers
-        weight, at, *several = (torch.as_tensor(values, dtype=f.dtype, device=f.device) for values in fields)
-        mean = (weight[0] + f @ weight[1:])[:, None]
-        shift, stretch = (interpolated(mean, at, values) for values in several)
-        return shift, stretch
+    def of(self, f: Tensor) -> Tensor:
+        """The stretch of rows with these features, (n, 1)."""
+        fields = (self.weight, self.at[None], self.stretch[None])  # tensors: graphs round plain numbers
+        weight, at, stretch = (torch.as_tensor(values, dtype=f.dtype, device=f.device) for values in fields)
+        return interpolated((weight[0] + f @ weight[1:])[:, None], at, stretch)
 
     def right(self, probability: Array, f: Array) -> Array:
         """Probabilities of rows with these features, (n, l), set right."""
-        shift, stretch = (part.numpy() for part in self.of(torch.from_numpy(f)))
         with np.errstate(divide="ignore", over="ignore"):
             odds = np.log(probability / np.maximum(1 - probability, 0))  # rounding may reach beyond 1
-            odds -= shift
-            odds /= -stretch
+            odds /= -self.of(torch.from_numpy(f)).numpy()
             np.exp(odds, out=odds)
         odds += 1
         return np.reciprocal(odds, out=odds)
 
     def wrong(self, probability: Array, f: Array) -> Array:
         """The inverse of `right`."""
-        shift, stretch = (part.numpy() for part in self.of(torch.from_numpy(f)))
-        return np.asarray(expit(shift + stretch * logit(probability)))
-
-
-def _beyond_noise(told: Array, log: bool = False) -> Array:
-    """What means of groups, told with their squared errors, (c, 2), have beyond noise; of their logarithms if so."""
-    values, noise = told.T
-    if log:
-        values, noise = np.log(values), noise / values**2
-    from_middle = values - values.mean()
-    return from_middle * max(0.0, 1 - (len(values) - STEIN) * float(noise.mean() / np.square(from_middle).sum()))
+        return np.asarray(expit(self.of(torch.from_numpy(f)).numpy() * logit(probability)))
 
 
 @saved
@@ -474,7 +454,7 @@ class Recalibration:
     Attributes:
         predicted: Knots, (r,), from 0 to 1.
         observed: Their images.
-        along: How predicted probabilities are to be shifted and stretched before, by row; not at all when None.
+        along: How log odds of predicted probabilities are to be stretched before, by row; not at all when None.
     """
 
     predicted: Array
