@@ -12,9 +12,9 @@ Distributions of rivals: boosting with its cross-validated residuals, quantile b
 lines), NGBoost (bell curves), quantile forests. Densities of samples and of levels are curves of the normal reference
 width. Labels: log loss, beside boosting, forests and logistic regression, each calibrated by cross-validation.
 
-Means over splits; CPU seconds of fit and prediction, on one thread, in one run. Tables not under REPORTED were looked at while
-defaults were chosen. Of large tables, 6,000 rows at random are learned from and 3,000
-others are predicted; of tables of fewer than 9,000 rows two thirds are learned from.
+Means over splits; CPU seconds of fit and prediction, on one thread, in one run. Tables not in REPORTED were looked at
+while defaults were chosen. Of large tables, 6,000 rows at random are learned from and 3,000 others are predicted; of
+tables of fewer than 9,000 rows two thirds are learned from.
 """
 
 from __future__ import annotations
