@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 python benchmarks/predictions.py [TABLE ...] [--splits 3] [--seed N]
 
 Numbers: R^2 of the mean; the continuous ranked probability score (twice the mean pinball loss over 99 levels) and the
-log score, in nats; how often intervals of 90 % hold y, over all rows and in the worst fifth by predicted mean.
+log score, in nats; how often intervals of 90 % hold y, over all rows and in each fifth by predicted mean.
 The log score is the same for all models: the log probability of a cell about y, over its width. Cells end halfway
 between neighbouring values of the whole table, so that where values repeat, all models are asked for the probability of
 the same event, whether they have densities or probabilities of single values; elsewhere it is the log density.
@@ -12,9 +12,9 @@ Distributions of rivals: boosting with its cross-validated residuals, quantile b
 lines), NGBoost (bell curves), quantile forests. Densities of samples and of levels are curves of the normal reference
 width. Labels: log loss, beside boosting, forests and logistic regression, each calibrated by cross-validation.
 
-Means over splits; CPU seconds of fit and prediction, on one thread, in one run. Tables under TUNED were looked at while
-defaults were chosen; all others serve for reports. Of large tables, 6,000 rows at random are learned from and 3,000
-others are predicted; of tables of fewer than 9,000 rows two thirds are learned from.
+Means over splits; CPU seconds of fit and prediction, on one thread, in one run. Tables not in REPORTED were looked at
+while defaults were chosen. Of large tables, 6,000 rows at random are learned from and 3,000 others are predicted; of
+tables of fewer than 9,000 rows two thirds are learned from.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from featgeo import FeatureClassifier, FeatureRegressor
 from featgeo.assembly.conditional import Conditional
 
-SEED = 60_000
+SEED = 71_000
 LEARNED, PREDICTED = 6000, 3000
 LEVELS = np.arange(1, 100) / 100
 NODES = 8  # of integrals over cells
@@ -79,6 +79,12 @@ NUMBERS = {
     "race": Table("mosaicData", "TenMileRace", "net", ("time",)),
     "checks": Table("modeldata", "check_times", "check_time", ("package",)),
     "hawks": Table("Stat2Data", "Hawks", "Weight", ("BandNumber", "CaptureTime", "ReleaseTime")),
+    "sacramento": Table("modeldata", "Sacramento", "price"),
+    "saratoga": Table("mosaicData", "SaratogaHouses", "price"),
+    "babies": Table("openintro", "babies", "bwt", ("case",)),
+    "hitters": Table("ISLR", "Hitters", "Salary"),
+    "earnings": Table("AER", "CPSSW8", "earnings"),
+    "lives": Table("causaldata", "gapminder", "lifeExp"),
 }
 LABELS = {
     "credit": Table("modeldata", "credit_data", "Status"),
@@ -88,7 +94,7 @@ LABELS = {
     "penguins": Table("palmerpenguins", "penguins", "species"),
     "taxi": Table("modeldata", "taxi", "tip"),
 }
-TUNED = ("ames", "diamonds", "flights", "cps1988")
+REPORTED = ("sacramento", "saratoga", "babies", "hitters", "earnings", "lives")  # once, with seeds from 71,000
 
 
 def rows_of(table: Table) -> tuple[pd.DataFrame, Array]:
@@ -228,14 +234,13 @@ def judged(told: Told, new: New) -> dict[str, float]:
     y = new.y
     below = y[:, None] - told.quantiles
     held = (told.quantiles[:, 4] <= y) & (y <= told.quantiles[:, 94])
-    by_fifth = [held[part].mean() for part in np.array_split(np.argsort(told.mean), 5)]
+    fifths = np.array_split(np.argsort(told.mean), 5)
     return {
         "R2": 1 - float(np.mean((y - told.mean) ** 2) / y.var()),
         "crps": 2 * float(np.maximum(LEVELS * below, (LEVELS - 1) * below).mean()),
         "log": new.log_score(told.log_probability),
         "held": float(held.mean()),
-        "least": min(by_fifth),
-        "most": max(by_fifth),
+        **{f"fifth {i}": float(held[part].mean()) for i, part in enumerate(fifths, start=1)},
     }
 
 

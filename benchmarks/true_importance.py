@@ -1,6 +1,6 @@
 """Importance of columns beside the exact energies, on laws of the lottery with irrelevant and duplicated columns.
 
-    OMP_NUM_THREADS=1 python benchmarks/true_importance.py [--seeds 10000:10200] [--laws 50] [--rows 3000]
+    OMP_NUM_THREADS=1 python benchmarks/true_importance.py [--seeds 10000:10200] [--laws 50] [--rows 3000] [--own]
 
 Laws of these seeds (`lottery/laws.py`) with one column Y and 4 to 16 columns X that do not share a cause, two of which
 are then duplicated: the one that holds most, and the first. The exact energy of a column alone is that of
@@ -66,13 +66,13 @@ def doubled(rows: Draw, names: list[str]) -> pd.DataFrame:
     return rows.x.assign(**{f"{name} again": rows.x[name] for name in names})
 
 
-def judged(law: Law, n: int) -> dict[str, Array]:
+def judged(law: Law, n: int, own: bool) -> dict[str, Array]:
     """What importance says of one law, beside the truth."""
     truth = exact(law)
     twice = list(dict.fromkeys([max(truth, key=lambda name: truth[name]), next(iter(truth))]))
     rows, new = (law.sample(n, np.random.default_rng([law.seed, 2 + i])) for i in range(2))
     model = ModalDecomposition("auto", random_state=law.seed).fit(doubled(rows, twice), rows.y)
-    told = model.importance(doubled(new, twice), new.y)
+    told = model.importance() if own else model.importance(doubled(new, twice), new.y)
     alone, alone_error, added, added_error = told.totals.T
     wanted = np.array([truth[name.removesuffix(" again")] for name in told.columns])
     irrelevant = wanted < LEAST
@@ -96,6 +96,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", default="10000:10400", help="first:last, the last not among them")
     parser.add_argument("--laws", type=int, default=50, help="how many, at most")
     parser.add_argument("--rows", type=int, default=3000)
+    parser.add_argument("--own", action="store_true", help="by rows of the fit, in place of as many new ones")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     found: list[dict[str, Array]] = []
@@ -103,7 +104,7 @@ if __name__ == "__main__":
         law = draw_law(seed)
         if len(found) == options.laws or not is_wanted(law):
             continue
-        found.append(judged(law, options.rows))
+        found.append(judged(law, options.rows, options.own))
         shown = "  ".join(f"{name} {np.abs(z).max():.2f}" for name, z in found[-1].items() if len(z))
         print(seed, law.description, shown, flush=True)
     parts = {name: np.concatenate([one[name] for one in found]) for name in found[0]}

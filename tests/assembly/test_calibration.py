@@ -13,7 +13,7 @@ from support import support_of_numbers
 import featgeo as fg
 from featgeo import Conditional
 from featgeo.assembly.calibration import Calibration, spread
-from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, Support
+from featgeo.assembly.links import Along, ExponentialLink, LinearLink, Recalibration, Support
 
 
 @pytest.mark.parametrize("m", [2, 4])
@@ -61,6 +61,45 @@ def test_frequencies_are_true_on_new_rows(atom):
     one_percent = 1.63 * np.sqrt(1 / 4000 + 1 / 4000)  # of two samples: the rows that calibrate are finite, too
     assert kstest(plain, "uniform").statistic > 1.2 * one_percent
     assert kstest(given.pit(new, share), "uniform").statistic < one_percent
+
+
+def _uneven(n: int, seed: int, uneven: float) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers about 2 x, spread more where x is far from 0, and x."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, n)
+    return 2 * x + (0.4 + uneven * np.abs(x)) * rng.standard_normal(n), x[:, None]
+
+
+def _held_by_fifth(given: Conditional, y: np.ndarray) -> np.ndarray:
+    low, high = given.interval(0.9).T
+    fifths = np.array_split(np.argsort(given.mean()), 5)
+    return np.array([np.mean(((low <= y) & (y <= high))[part]) for part in fifths])
+
+
+def test_intervals_hold_as_often_for_small_predictions_as_for_large_ones():
+    (y, f), (new, new_f) = (_uneven(5000, seed, 1.2) for seed in (0, 1))
+    support = support_of_numbers(y, lambda index: 2 * y[index][:, None] / np.var(y))
+    right = Calibration.fit(support, f, y)
+    pit = Conditional(support, f, link=right.link).pit(y)
+    for_all = Conditional(support, new_f, link=right.link, recalibration=Recalibration.fit(pit))
+    assert np.ptp(_held_by_fifth(for_all, new)) > 0.1  # the link's spread goes one way only
+    held = _held_by_fifth(right.given(support, new_f), new)
+    assert np.all(np.abs(held - 0.9) < 0.05)
+    given, at = right.given(support, new_f[:50]), np.linspace(-3, 3, 7)
+    np.testing.assert_allclose(given.quantile(given.cdf(at)[:, 3])[np.arange(50), np.arange(50)], 0.0, atol=1e-9)
+    fine = np.linspace(-8, 8, 40_001)
+    squares = (given.cdf(fine)[0] - (new[0] <= fine)) ** 2
+    assert given.crps(new[:50])[0] == pytest.approx(np.trapezoid(squares, fine), rel=1e-3)
+
+
+def test_what_predictions_do_not_show_is_not_followed():
+    rng = np.random.default_rng(3)
+    f = rng.standard_normal((2000, 1))
+    found = [Along.fit(rng.random(2000), f, f[:, 0]) for _ in range(40)]
+    moved = [0.0 if one is None else np.abs(np.log(one.stretch)).max() for one in found]
+    assert np.mean(np.array(moved) == 0) > 0.2  # P(chi-square of 9 degrees <= 7) is 0.36
+    assert np.mean(moved) < 0.05  # groups of 200 rows alone are off by 0.06 on average, the largest of ten by 0.1
+    assert Along.fit(rng.random(100), f[:100], f[:100, 0]) is None  # too few rows
 
 
 def test_quantiles_probabilities_and_means_are_of_one_distribution():

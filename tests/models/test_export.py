@@ -21,7 +21,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.preprocessing import PolynomialFeatures
 
 from featgeo.assembly.calibration import Calibration
-from featgeo.assembly.links import ExponentialLink, LinearLink, Recalibration, nearest_density
+from featgeo.assembly.links import Along, ExponentialLink, LinearLink, Recalibration, nearest_density
 from featgeo.features import networks
 from featgeo.features.combined import NetworkSpace, Sum
 from featgeo.features.space import rational_quantile
@@ -393,13 +393,18 @@ def test_projections_onto_densities(m: int) -> None:
     np.testing.assert_allclose(found, nearest_density(ratio, mass), rtol=1e-10, atol=1e-12)
 
 
-def test_recalibration_at_ties() -> None:
+@pytest.mark.parametrize(
+    "along",
+    [None, Along(np.array([0.1, 1.0, -0.5]), np.arange(-1.0, 2), np.array([1, 2, 0.7]))],
+)
+def test_recalibration_at_ties(along: Along | None) -> None:
     rng = np.random.default_rng(0)
-    recalibration = Recalibration.fit(rng.choice([0.2, 0.5, 0.9], 100))
-    weights = rng.random((50, 8))
+    weights, f = rng.random((50, 8)), rng.standard_normal((50, 2))
+    recalibration = Recalibration.fit(rng.choice([0.2, 0.5, 0.9], 50), along, f)
     weights[:, 3] = 0
-    found = export.recalibrated(*map(torch.from_numpy, (weights, recalibration.predicted, recalibration.observed)))
-    np.testing.assert_allclose(found, recalibration(weights), rtol=0, atol=1e-9)
+    found = export.recalibrated(torch.from_numpy(weights), recalibration, torch.from_numpy(f))
+    # At ties slopes are up to 1e9, which is what rounding of logarithms is multiplied with.
+    np.testing.assert_allclose(found, recalibration(weights, f), rtol=0, atol=1e-9 if along is None else 1e-7)
 
 
 def test_other_estimators_and_missing_folders_are_said(tmp_path: Path) -> None:

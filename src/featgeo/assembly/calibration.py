@@ -5,8 +5,8 @@ distributions are set right by rows that their features have not seen (`Calibrat
 
 - Numbers: held-out rows choose how much of the theory's formula, and of means and spreads that follow the features,
   distributions are made of, by the ranked score (`mixed_link`). Then they say how often Y fell below each predicted
-  quantile, and one map of probabilities, the same for all x, makes that as often as it should be (`Recalibration`).
-  Intervals then cover as often as they say, on average over x.
+  quantile, and a map of probabilities makes that as often as it should be (`Recalibration`). Intervals then cover as
+  often as they say, on average over x, and where rows suffice to tell for small and for large predictions alike.
 - Labels, and numbers of few values: of the theory's formula with some of the prior mixed in, and a softmax of the same
   features, the one of the smallest log loss (`calibrated_link`).
 - Vectors have no order and rarely come twice: they keep the formula.
@@ -26,6 +26,7 @@ from featgeo.assembly.conditional import Conditional
 from featgeo.assembly.links import (
     JUDGING_ROWS,
     TINY,
+    Along,
     ExponentialLink,
     LinearLink,
     Link,
@@ -100,7 +101,8 @@ class Calibration:
             if not (enough and support.continuous):
                 return cls(calibrated_link(f, happened, support) if enough and link is None else plain)
             plain = plain if link is not None else mixed_link(f, happened, support)
-            right = Recalibration.fit(Conditional(support, f, link=plain).pit(happened, spread(happened)))
+            pit = Conditional(support, f, link=plain).pit(happened, spread(happened))
+            right = Recalibration.fit(pit, None if link is not None else Along.fit(pit, f, happened), f)
             some = judging(happened, support)
             mass = Conditional(support, f[some], None, plain, right).proba()
             return cls(plain, right, smoothed(mass, happened[some], support, unit_of(support.values)))

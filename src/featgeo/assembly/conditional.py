@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from scipy.special import entr
 from scipy.stats import gaussian_kde
 
@@ -21,10 +20,10 @@ from featgeo.assembly.links import (
     Recalibration,
     Smoothing,
     Support,
+    by_row,
     unit_of,
 )
 from featgeo.card import Card, Shown
-from featgeo.features.space import interpolated
 from featgeo.geometry.validation import (
     Array,
     as_numbers,
@@ -285,20 +284,21 @@ class Conditional(Shown):
     def crps(self, y: Any) -> Array:
         """The continuous ranked probability score of `cdf` where y happened, in the units of Y: 0 is perfect.
 
-        It is the integral of (P(Y <= z|x) - 1{y <= z})^2 over z, without any approximation. For y as in `pdf`.
+        It is the integral of (P(Y <= z|x) - 1{y <= z})^2 over z, without any approximation, but that where calibration
+        follows predictions `cdf` is taken to be straight between a few hundred places. For y as in `pdf`.
         """
         support = self._ordered("A ranked score")
         at, shape = self._at(y)
         knots, n_below, unit = _bends(support.values if support.ends is None else support.ends)
-        levels = np.empty(0) if self._last is None else self._last.predicted
-        between = self._reached(np.broadcast_to(levels, (len(self), len(levels)))) / unit
+        levels = np.empty((len(self), 0)) if self._last is None else self._last.bends(self._f)
+        between = self._reached(levels) / unit
 
         def part(rows: slice) -> Array:
             below = self._cumulative(rows)[:, n_below]
             # Both rise together, so that each may be put in order by itself.
             places = np.sort(np.hstack([np.broadcast_to(knots, below.shape), between[rows]]), axis=1)
-            below = np.sort(np.hstack([below, np.broadcast_to(levels, between[rows].shape)]), axis=1)
-            below = below if self._last is None else self._last.forward(below)
+            below = np.sort(np.hstack([below, levels[rows]]), axis=1)
+            below = below if self._last is None else self._last.forward(below, self._f[rows])
             return np.stack([ranked_score(places, below, column / unit) for column in at[rows].T], axis=1)
 
         return np.asarray(self._by_rows(part) * unit).reshape(shape)
@@ -404,7 +404,7 @@ class Conditional(Shown):
         """What is proportional to the probabilities of the values, (some rows, m)."""
         weights = self._link.ratio(self._f[rows], self._support) * self._support.mass
         if self._recalibration is not None and recalibrated:
-            weights = self._recalibration(weights)
+            weights = self._recalibration(weights, self._f[rows])
         if self._tilt is None:
             return weights
         weights = weights * self._tilt
@@ -425,14 +425,16 @@ class Conditional(Shown):
         knots, n_below, unit = _bends(support.values if support.ends is None else support.ends)
 
         def seen_from(side: int, rows: slice, below: Array) -> Array:
-            return _interpolated(side * at[rows] / unit, side * knots[::side], below[:, ::side])
+            return by_row(side * at[rows] / unit, side * knots[::side], below[:, ::side])
 
         def part(rows: slice) -> Array:
             below = self._cumulative(rows)[:, n_below]
-            return np.stack([seen_from(side, rows, below) for side in sides], axis=-1)
+            seen = [seen_from(side, rows, below) for side in sides]
+            if self._last is not None:
+                seen = [self._last.forward(one, self._f[rows]) for one in seen]
+            return np.stack(seen, axis=-1)
 
-        result = self._by_rows(part)
-        return result if self._last is None else self._last.forward(result)
+        return np.asarray(self._by_rows(part))
 
     def _ordered(self, what: str) -> Support:
         if self._support.kind != "numbers":
@@ -442,7 +444,7 @@ class Conditional(Shown):
 
     def _quantiles(self, levels: Array) -> Array:
         """Where each row's distribution function reaches its levels, (n, levels); values in the order of `classes`."""
-        return self._reached(levels if self._last is None else self._last.backward(levels))
+        return self._reached(levels if self._last is None else self._last.backward(levels, self._f))
 
     def _reached(self, levels: Array) -> Array:
         """The same before a recalibration that comes last."""
@@ -450,7 +452,7 @@ class Conditional(Shown):
         knots, n_below, unit = _bends(np.arange(support.m) if support.ends is None else support.ends)
         knots, n_below = knots[::-1], n_below[::-1]  # from right to left: where a level is reached first
         levels = np.maximum(levels, np.finfo(float).tiny)  # what has no mass is never drawn
-        reached = self._by_rows(lambda rows: _interpolated(-levels[rows], -self._cumulative(rows)[:, n_below], knots))
+        reached = self._by_rows(lambda rows: by_row(-levels[rows], -self._cumulative(rows)[:, n_below], knots))
         return np.asarray(reached * unit if support.continuous else support.values[(reached * unit).astype(int)])
 
     def _at(self, y: Any) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -548,19 +550,12 @@ def _bends(ends: np.ndarray) -> tuple[Array, np.ndarray, float]:
     """Where distribution functions over neighbourhoods, (m, 2), or atoms, (m,), bend, and how many lie below each.
 
     Places are multiples of the unit that comes with them. Atoms are two places in one: at such the later one counts,
-    for `interpolated`.
+    for `by_row`.
     """
     below, unit = np.arange(len(ends))[:, None] + [0, 1], unit_of(ends)
     reach = np.broadcast_to(ends.reshape(len(ends), -1) / unit, below.shape)
     places, below = np.unique(np.column_stack([reach.ravel(), below.ravel()]), axis=0).T
     return places, below.astype(int), unit
-
-
-def _interpolated(at: Array, knots: Array, values: Array) -> Array:
-    """Piecewise linear functions at numbers of each row, (n, l); knots and values are of each row or of all."""
-    within = np.minimum(at, knots[..., -1:])  # beyond, even infinitely far, nothing changes
-    tables = (torch.from_numpy(np.array(part, ndmin=2, order="C")) for part in (within.T, knots, values))
-    return interpolated(*tables).T.numpy()
 
 
 def prior_mass(prior: Any, support: Support) -> Array:

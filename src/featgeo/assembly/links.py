@@ -16,7 +16,8 @@ A `Link` leads from features to density ratios p(y|x) / p(y):
   few tell its mean and spread all the same.
 - `MixedLink` is a mean of several.
 
-`Recalibration` is a map of the probabilities of numbers, the same for all x.
+`Recalibration` is a map of the probabilities of numbers: the same for all x, or, where held-out rows show it, after a
+stretch of log odds that follows where Y is on average (`Along`).
 
 Densities of numbers: each neighbourhood spreads its probability as a bell curve about its mean value. A share of the
 prior lies within one standard deviation of it on either side, the same share for all: curves are narrow where values
@@ -35,10 +36,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from scipy.optimize import brentq
-from scipy.special import logsumexp, ndtr, ndtri
+from scipy.special import expit, logit, logsumexp, ndtr, ndtri
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from torch import Tensor
 
+from featgeo.features.space import interpolated
 from featgeo.features.variables import Candidate, preferred
 from featgeo.geometry.validation import Array
 from featgeo.schema import saved
@@ -56,6 +58,9 @@ JUDGING_ROWS = 1000  # that choose links and how to smooth, for time
 GRID = np.array([-6, -4, -2.5, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5, 4, 6])  # where each bell is seen by integrals
 FAINT = 1e-200  # densities below are summed by their logarithms
 TINY = 1e-300  # in place of 0, where logarithms are taken
+STEIN = 3  # means that James and Stein's rule cannot shrink
+MOST_GROUPS = 10  # of rows by their mean: finer than what is off can be told
+EXTREME = 1e-6  # from 0 and from 1: no single row has more to say
 BELL = 1.06  # width of the bells that suit n draws of a bell curve, over n^(-1/5) of its own (normal reference)
 
 
@@ -318,7 +323,9 @@ class LocatedLink(Link):
         first = -(mean[0] + f @ mean[1:]) * scale - errors[0] * steps
         at = torch.addcmul(first[:, None], scale[:, None], edges).clamp_(0, last)
         step = at.long().clamp_(max=last - 1)
-        cumulative = torch.addcmul(below[step], at - step, torch.diff(below)[step])
+        slope = torch.diff(below)
+        start = below[:-1] - slope * torch.arange(last, dtype=f.dtype, device=f.device)  # of the straight piece, at 0
+        cumulative = torch.addcmul(start[step], at, slope[step])
         ends = torch.zeros_like(cumulative[:, :1])
         return torch.diff(torch.cat([ends, cumulative, ends + 1], dim=1), dim=1)
 
@@ -354,9 +361,10 @@ class MixedLink(Link):
 
     def ratio(self, f: Any, support: Support) -> Array:
         """The mean of theirs."""
-        return np.asarray(
-            sum(share * link.ratio(f, support) for share, link in zip(self.shares, self.links, strict=True))
-        )
+        result = np.zeros((len(f), support.m))
+        for share, link in zip(self.shares, self.links, strict=True):
+            result += share * link.ratio(f, support)
+        return result
 
     def negative_mass(self, f: Any, support: Support) -> Array:
         """The mean of theirs."""
@@ -375,20 +383,95 @@ class MassLink(Link):
 
 @saved
 @dataclass(frozen=True, eq=False)
+class Along:
+    """A stretch of log odds of probabilities, which follows where Y is on average: spreads set right.
+
+    Attributes:
+        weight: From features to the mean of Y by a straight line: the constant and the weight of each, (k + 1,).
+        at: Means, from the smallest to the largest, (c,).
+        stretch: Of log odds there, (c,).
+    """
+
+    weight: Array
+    at: Array
+    stretch: Array
+
+    @classmethod
+    def fit(cls, pit: Array, f: Array, happened: Array) -> Along | None:
+        """From P(Y <= y_i | x_i) at rows that the features have not seen; None where means show nothing but noise.
+
+        Groups of rows by their mean tell. What the logarithms of the groups' spreads of log odds have beyond the noise
+        of as many rows, by the rule of James and Stein, stays.
+
+        Args:
+            pit: The probabilities, (n,).
+            f: Features of these rows, (n, k).
+            happened: What Y was there, (n,).
+        """
+        groups = min(MOST_GROUPS, len(pit) // in_force.get().group_means)
+        if groups <= STEIN:
+            return None
+        unit, size = unit_of(happened), np.where(f.std(axis=0) > 0, f.std(axis=0), 1.0)
+        line = LinearRegression().fit(f / size, happened / unit)
+        mean, odds = line.predict(f / size), logit(pit.clip(EXTREME, 1 - EXTREME))
+        parts = np.array_split(np.argsort(mean, kind="stable"), groups)
+        away = np.abs(odds - np.median(odds))
+        spreads = np.array([away[part].mean() for part in parts])
+        noise = np.mean([away[part].var() / len(part) for part in parts] / spreads**2)
+        from_middle = np.log(spreads) - np.log(spreads).mean()
+        beyond = 1 - (groups - STEIN) * noise / max(float(np.square(from_middle).sum()), TINY)
+        if beyond <= 0:
+            return None
+        at = np.array([np.median(mean[part]) for part in parts]) * unit
+        weight = np.append(line.intercept_, line.coef_ / size) * unit
+        return cls(weight, at, np.exp(beyond * from_middle))
+
+    def of(self, f: Tensor) -> Tensor:
+        """The stretch of rows with these features, (n, 1)."""
+        fields = (self.weight, self.at[None], self.stretch[None])  # tensors: graphs round plain numbers
+        weight, at, stretch = (torch.as_tensor(values, dtype=f.dtype, device=f.device) for values in fields)
+        return interpolated((weight[0] + f @ weight[1:])[:, None], at, stretch)
+
+    def right(self, probability: Array, f: Array) -> Array:
+        """Probabilities of rows with these features, (n, l), set right."""
+        with np.errstate(divide="ignore", over="ignore"):
+            odds = np.log(probability / np.maximum(1 - probability, 0))  # rounding may reach beyond 1
+            odds /= -self.of(torch.from_numpy(f)).numpy()
+            np.exp(odds, out=odds)
+        odds += 1
+        return np.reciprocal(odds, out=odds)
+
+    def wrong(self, probability: Array, f: Array) -> Array:
+        """The inverse of `right`."""
+        return np.asarray(expit(self.of(torch.from_numpy(f)).numpy() * logit(probability)))
+
+
+@saved
+@dataclass(frozen=True, eq=False)
 class Recalibration:
     """A monotone map from predicted to observed probabilities of Y <= quantile.
 
     Attributes:
         predicted: Knots, (r,), from 0 to 1.
         observed: Their images.
+        along: How log odds of predicted probabilities are to be stretched before, by row; not at all when None.
     """
 
     predicted: Array
     observed: Array
+    along: Along | None = None
 
     @classmethod
-    def fit(cls, pit: Array) -> Recalibration:
-        """From P(Y <= y_i | x_i) at rows that the features have not seen, (n,)."""
+    def fit(cls, pit: Array, along: Along | None = None, f: Any = None) -> Recalibration:
+        """From P(Y <= y_i | x_i) at rows that the features have not seen, (n,).
+
+        Args:
+            pit: The probabilities.
+            along: What is set right before.
+            f: Features of these rows, (n, k), for that.
+        """
+        if along is not None:
+            pit = along.right(pit[:, None], f)[:, 0]
         # Each step rests on twice the root of the number of rows: more would follow noise (the slope multiplies
         # densities), fewer miss where the map bends.
         steps = max(2, round(np.sqrt(len(pit)) / 2))
@@ -400,21 +483,48 @@ class Recalibration:
         predicted[[0, -1]] = 0, 1
         # Where many rows share a value the quantiles do too; a slope, however small, keeps the map invertible.
         predicted = np.maximum.accumulate(predicted + 1e-9 * np.arange(len(knots)))
-        return cls(predicted / predicted[-1], knots)
+        return cls(predicted / predicted[-1], knots, along)
 
-    def forward(self, probability: Array) -> Array:
-        """What was observed where so much was predicted."""
-        return np.interp(probability, self.predicted, self.observed)
+    def forward(self, probability: Array, f: Any = None) -> Array:
+        """What was observed where so much was predicted, of each row, (n, l), with these features."""
+        right = probability if self.along is None else self.along.right(probability, f)
+        return np.interp(right, self.predicted, self.observed)
 
-    def backward(self, probability: Array) -> Array:
+    def backward(self, probability: Array, f: Any = None) -> Array:
         """What was predicted where so much was observed."""
-        return np.interp(probability, self.observed, self.predicted)
+        right = np.interp(probability, self.observed, self.predicted)
+        return right if self.along is None else self.along.wrong(right, f)
 
-    def __call__(self, weights: Array) -> Array:
+    def bends(self, f: Any) -> Array:
+        """Where the map bends in rows with these features, (n, r)."""
+        return self.backward(np.broadcast_to(self.observed, (len(f), len(self.observed))), f)
+
+    def __call__(self, weights: Array, f: Any = None) -> Array:
         """Probabilities of ordered values, (n, m), set right."""
         cumulative = np.cumsum(weights, axis=1)
         cumulative /= cumulative[:, -1:]
-        return np.diff(self.forward(cumulative), axis=1, prepend=0)
+        right = self.forward(cumulative, f)
+        right[:, 1:] -= right[:, :-1].copy()
+        return right
+
+
+def by_row(at: Array, knots: Array, values: Array) -> Array:
+    """`numpy.interp` of each row: at is (n, l); ascending knots and their values are (n, r), or (1, r) for all.
+
+    Of knots that are the same the last one counts.
+    """
+    within = np.minimum(at, knots[..., -1:])  # beyond, even infinitely far, nothing changes
+    x, k, v = (torch.from_numpy(np.array(part, ndmin=2, order="C")) for part in (within, knots, values))
+    left = torch.searchsorted(k[0] if len(k) == 1 else k, x, right=True).sub_(1).clamp_(min=0)
+    gap, rise = (torch.diff(part, append=part[:, -1:]) for part in (k, v))
+    gap[gap <= 0] = 1.0  # nothing lies between
+
+    def there(table: Tensor) -> Tensor:
+        return table[0][left] if len(table) == 1 else torch.gather(table, 1, left)
+
+    # Shares are numbers where slopes over tiny gaps are not.
+    share = x.sub_(there(k)).clamp_(min=0).div_(there(gap))
+    return np.asarray(share.mul_(there(rise)).add_(there(v)).numpy())
 
 
 def nearest_density(ratio: Array, mass: Array) -> Array:

@@ -28,7 +28,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from featgeo.assembly.links import ExponentialLink, Link, LocatedLink, MixedLink, Support, edges_of
+from featgeo.assembly.links import ExponentialLink, Link, LocatedLink, MixedLink, Recalibration, Support, edges_of
 from featgeo.features.columns import UNKNOWN
 from featgeo.features.space import Fields, Space, interpolated
 from featgeo.features.variables import Rows, Table, Variable
@@ -193,13 +193,16 @@ class _Posterior(Fields):
         support = model._read_support
         sigma = np.append(np.ones(support.g.shape[1] - model.n_modes_), model.singular_values_)
         self.ratios = tuple(_ratio(one, support, sigma) for one in links)
-        self.knots = None if recalibration is None else (recalibration.predicted, recalibration.observed)
+        self.recalibration = recalibration
+        if recalibration is not None and recalibration.along is not None:
+            scaled = recalibration.along.weight * np.append(1.0, sigma)
+            self.recalibration = replace(recalibration, along=replace(recalibration.along, weight=scaled))
 
     def forward(self, inputs: Tensor) -> Tensor:
         f, shares = self.f(inputs), self.tensor("shares")
         weights = sum(shares[i] * ratio(f) for i, ratio in enumerate(self.ratios)) * self.tensor("mass")
-        if self.knots is not None:
-            weights = recalibrated(weights, self.tensor("knots", 0), self.tensor("knots", 1))
+        if self.recalibration is not None:
+            weights = recalibrated(weights, self.recalibration, f)
         if self.prior is not None:
             weights = weights * (self.tensor("prior") / self.tensor("mass"))
             weights = torch.where(weights.sum(dim=1, keepdim=True) > 0, weights, self.tensor("prior"))
@@ -251,10 +254,16 @@ class _Located(Fields):
         return self.link.between(f, self.tensor("edges")) / self.tensor("mass")
 
 
-def recalibrated(weights: Tensor, predicted: Tensor, observed: Tensor) -> Tensor:
-    """`Recalibration` of probabilities of ordered values, (n, m), by its knots."""
-    cumulative = torch.cumsum(weights / weights.sum(dim=1, keepdim=True), dim=1)
-    upper = interpolated(cumulative, predicted[None], observed[None])
+def recalibrated(weights: Tensor, recalibration: Recalibration, f: Tensor) -> Tensor:
+    """`Recalibration` of probabilities of ordered values, (n, m), of rows with these features, (n, k)."""
+    cumulative = torch.cumsum(weights / weights.sum(dim=1, keepdim=True), dim=1).clamp(max=1)
+    if recalibration.along is not None:
+        cumulative = torch.sigmoid((torch.log(cumulative) - torch.log1p(-cumulative)) / recalibration.along.of(f))
+    predicted, observed = (
+        torch.as_tensor(part[None], dtype=f.dtype, device=f.device)
+        for part in (recalibration.predicted, recalibration.observed)
+    )
+    upper = interpolated(cumulative, predicted, observed)
     lower = torch.cat([torch.zeros_like(upper[:, :1]), upper[:, :-1]], dim=1)
     return (upper - lower).clamp(min=0)
 

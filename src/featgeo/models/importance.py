@@ -21,10 +21,10 @@ learned from as many other rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 JUDGING_ROWS = 4000  # for time
 TEACHING = 2  # parts of the rows that the others are told by, twice, apart from each other: more cost time
 PARTS = 2 * TEACHING + 1
+REFITS = 3  # parts of the rows of a fit that it is made again without: for time
 MOST_PAIRED = 8  # columns, the strongest, whose pairs are looked at: for time
 SHOWN_COLUMNS, SHOWN_EFFECTS, SHOWN_MODES, SHOWN_LABELS = 12, 4, 3, 2  # of a figure: more cannot be read
 STEPS = 20  # along a column, in a figure
@@ -123,29 +124,52 @@ class Importance(Result):
         return ((int(i), self.columns[i]) for i in self.order)
 
 
-def importance_of(x: Rows, a: Array, g: Array, seed: int) -> Importance:
+def importance_by_refits(
+    x: Rows, y: Rows, without: Callable[[np.ndarray], tuple[Array, Array]], seed: int
+) -> Importance:
+    """The importance of the columns of X, by rows of a fit that is made again without some of them, a few times.
+
+    Features that are cross-fitted do not suffice: those of any other row have seen the row that judges.
+
+    Args:
+        x: Rows of X.
+        y: Rows of Y.
+        without: From positions of rows to sigma_i f_i of all rows by a fit without those, and g_i, (n, k) each, the
+            same g whatever rows are left out.
+        seed: Of folds.
+    """
+    _check(x)
+    fold_of_row = Pairs(x, y).folds(REFITS, seed)
+    enough = max(1, min(REFITS, -(-REFITS * JUDGING_ROWS // len(fold_of_row))))
+    told = [without(np.flatnonzero(fold_of_row == fold)) for fold in range(enough)]
+    judging = np.flatnonzero(fold_of_row < enough)
+    a = np.stack([a[judging] for a, _ in told])
+    return importance_of(x.take(judging), a, told[0][1][judging], seed, fold_of_row[judging])
+
+
+def importance_of(x: Rows, a: Array, g: Array, seed: int, unseen_by: np.ndarray | None = None) -> Importance:
     """The importance of the columns of X.
 
     Args:
         x: Rows of X.
-        a: sigma_i f_i of these rows, by features that have not seen them, (n, k).
+        a: sigma_i f_i of these rows, by features that have not seen them, (n, k); or by several, each of which has not
+            seen some of them, (several, n, k).
         g: g_i of their Y, (n, k).
         seed: Of folds.
+        unseen_by: For each row which of several has not seen it, (n,).
     """
-    if x.variable.is_tensor:
-        raise ValueError("Images, sequences and large sparse matrices have no columns whose importance could be told.")
-    if len(a) < PARTS:
-        raise ValueError(f"Importance needs {PARTS} rows or more, got {len(a)}. Pass more rows.")
-    some = some_rows(len(a), seed, JUDGING_ROWS)
-    x, a, g = x.take(some), a[some], g[some]
+    _check(x)
+    some = some_rows(len(g), seed, JUDGING_ROWS)
+    by = np.zeros(len(some), dtype=int) if unseen_by is None else unseen_by[some]
+    x, targets, g = x.take(some), Targets(np.reshape(a, (-1, *g.shape))[:, some], by), g[some]
     blocks: dict[Columns, Array] = {(i,): _functions(x.select([i])) for i in range(len(x.variable.columns))}
     every, folds = [i for (i,) in blocks], Pairs(x, x).folds(PARTS, seed)
-    first = Projections.of(blocks, a, folds)
+    first, a = Projections.of(blocks, targets, folds), targets.own
     none = first.onto([])
     alone = [Energy.of(first.onto([i]), none, a, g) for i in every]
     strongest = np.argsort([-one.total[0] for one in alone], kind="stable")[:MOST_PAIRED]
     paired = list(combinations(np.sort(strongest).tolist(), 2))
-    both = Projections.of(blocks | {pair: _products(*(blocks[i,] for i in pair)) for pair in paired}, a, folds)
+    both = Projections.of(blocks | {pair: _products(*(blocks[i,] for i in pair)) for pair in paired}, targets, folds)
     whole, ridge = both.best(every)
     added = [Energy.of(whole, others, a, g) for others in both.without_each(every, ridge)]
     shared = [alone[i].rows + alone[j].rows - Energy.of(both.onto([i, j]), none, a, g).rows for i, j in paired]
@@ -166,6 +190,14 @@ def importance_of(x: Rows, a: Array, g: Array, seed: int) -> Importance:
         shared_error=said_error,
         totals=np.array([(*one.total, *other.total) for one, other in zip(alone, added, strict=True)]),
     )
+
+
+def _check(x: Rows) -> None:
+    """Refuse rows whose columns nothing can be told of."""
+    if x.variable.is_tensor:
+        raise ValueError("Images, sequences and large sparse matrices have no columns whose importance could be told.")
+    if len(x) < PARTS:
+        raise ValueError(f"Importance needs {PARTS} rows or more, got {len(x)}. Pass more rows.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,31 +231,59 @@ class Energy:
 
 
 @dataclass(frozen=True, eq=False)
+class Targets:
+    """Functions to project, of which each row is told one set: by those that have not seen it.
+
+    Attributes:
+        values: Of all rows, (sets, n, k).
+        unseen_by: The set of each row, (n,).
+    """
+
+    values: Array
+    unseen_by: np.ndarray
+
+    @property
+    def every(self) -> Array:
+        """All sets side by side, (n, sets k)."""
+        return np.hstack(list(self.values))
+
+    @property
+    def own(self) -> Array:
+        """What each row is told, (n, k)."""
+        return self.of_own(self.every, slice(None))
+
+    def of_own(self, every: Array, rows: Any) -> Array:
+        """The same of values of all sets, for some rows, (rows, sets k)."""
+        by_set = every.reshape(len(every), len(self.values), -1)
+        return by_set[np.arange(len(every)), self.unseen_by[rows]]
+
+
+@dataclass(frozen=True, eq=False)
 class Projections:
     """Projections of some functions onto functions of any set of columns, from one Gram matrix for each part of rows.
 
     Attributes:
         columns: Which columns each feature reads.
         features: All of them, (n, p).
-        targets: The functions, (n, k).
+        targets: The functions.
         parts: For each: which rows it tells, as the first and as the second of two, and moments of the rows that teach
             it: mean of features and targets, Gram matrix, cross-moments.
     """
 
     columns: list[Columns]
     features: Array
-    targets: Array
+    targets: Targets
     parts: list[tuple[list[np.ndarray], Array, Array, Array, Array]]
 
     @classmethod
-    def of(cls, blocks: Mapping[Columns, Array], targets: Array, fold_of_row: np.ndarray) -> Projections:
+    def of(cls, blocks: Mapping[Columns, Array], targets: Targets, fold_of_row: np.ndarray) -> Projections:
         """From functions of single columns and of pairs."""
         columns = [name for name, block in blocks.items() for _ in range(block.shape[1])]
-        features, parts = np.hstack(list(blocks.values())), []
+        features, every, parts = np.hstack(list(blocks.values())), targets.every, []
         for fold in range(PARTS):
             taught = (fold - fold_of_row) % PARTS < TEACHING
-            mean, middle = features[taught].mean(axis=0), targets[taught].mean(axis=0)
-            centred, wanted = features[taught] - mean, targets[taught] - middle
+            mean, middle = features[taught].mean(axis=0), every[taught].mean(axis=0)
+            centred, wanted = features[taught] - mean, every[taught] - middle
             n = len(centred)
             judged = [fold_of_row == (fold + after) % PARTS for after in (1, 1 + TEACHING)]
             parts.append((judged, mean, middle, centred.T @ centred / n, centred.T @ wanted / n))
@@ -237,15 +297,16 @@ class Projections:
         """The same, and the ridge."""
         allowed = set(columns)
         kept = np.array([allowed.issuperset(names) for names in self.columns], dtype=bool)
-        found = {ridge: np.empty((2, *self.targets.shape)) for ridge in in_force.get().ridges}
+        own = self.targets.own
+        found = {ridge: np.empty((2, *own.shape)) for ridge in in_force.get().ridges}
         for judged, mean, middle, gram, cross in self.parts:
             part = gram[np.ix_(kept, kept)]
             weights = {ridge: np.linalg.solve(part + ridge * np.eye(len(part)), cross[kept]) for ridge in found}
-            for which, own in enumerate(judged):
-                seen = self.features[np.ix_(own, kept)] - mean[kept]
+            for which, rows in enumerate(judged):
+                seen = self.features[np.ix_(rows, kept)] - mean[kept]
                 for ridge, told in found.items():
-                    told[which, own] = middle + seen @ weights[ridge]
-        lost = {ridge: float(np.square(self.targets - told).sum()) for ridge, told in found.items()}
+                    told[which, rows] = self.targets.of_own(middle + seen @ weights[ridge], rows)
+        lost = {ridge: float(np.square(own - told).sum()) for ridge, told in found.items()}
         ridge = min(lost, key=lost.__getitem__)
         return found[ridge], ridge
 
@@ -254,15 +315,15 @@ class Projections:
         known = []
         for judged, mean, middle, gram, cross in self.parts:
             inverse = np.linalg.inv(gram + ridge * np.eye(len(gram)))
-            known.append((inverse, inverse @ cross, middle, [(own, self.features[own] - mean) for own in judged]))
+            known.append((inverse, inverse @ cross, middle, [(rows, self.features[rows] - mean) for rows in judged]))
         for column in columns:
             gone = np.array([column in names for names in self.columns], dtype=bool)
-            told = np.empty((2, *self.targets.shape))
-            for inverse, weight, middle, rows in known:
+            told = np.empty((2, *self.targets.values.shape[1:]))
+            for inverse, weight, middle, both in known:
                 # What is best without some features, from the inverse of all: one elimination serves all columns.
                 left = weight - inverse[:, gone] @ np.linalg.solve(inverse[np.ix_(gone, gone)], weight[gone])
-                for which, (own, seen) in enumerate(rows):
-                    told[which, own] = middle + seen @ left
+                for which, (rows, seen) in enumerate(both):
+                    told[which, rows] = self.targets.of_own(middle + seen @ left, rows)
             yield told
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -28,6 +30,7 @@ from featgeo.models.base import (
     PANEL_ROWS,
     Decomposition,
     DependenceComponent,
+    FitWarning,
     Panel,
     Report,
     check_varying,
@@ -39,7 +42,7 @@ from featgeo.models.base import (
     warn_of_doubts,
 )
 from featgeo.models.head import Head, Layer, Loss
-from featgeo.models.importance import Importance, effects_of, importance_of
+from featgeo.models.importance import Importance, effects_of, importance_by_refits, importance_of
 from featgeo.models.information import Information, Told
 from featgeo.models.leakage import Leakage, leakage
 from featgeo.report import charts
@@ -179,8 +182,8 @@ class ModalDecomposition(TransformerMixin, Decomposition):
     def importance(self, X: Any = None, y: Any = None) -> Importance:
         """Which columns of X matter, in all and for each mode: what each holds alone, adds to all others, and shares.
 
-        Told by rows of the fit that were held out from the features that judge them, and kept; a model from a file, and
-        one with Z, needs rows.
+        Told by rows of the fit, each by a fit without it: up to three are made, by default of two thirds of the rows.
+        This is kept. A model from a file, and one with Z, needs rows.
 
         Args:
             X: Rows of X, not those of the fit.
@@ -192,10 +195,23 @@ class ModalDecomposition(TransformerMixin, Decomposition):
             a, g = self.transform(X, y)
             return importance_of(self._x_rows(X), a * self.singular_values_, g, seed_of(self.random_state))
         if not hasattr(self, "importance_"):
-            a, index = self._judging("importance(X, y)")
-            x, g = self.told_x_.take(index), self._main.g(self.told_y_.take(index))
-            self.importance_ = importance_of(x, a, g, seed_of(self.random_state))
+            self._judging("importance(X, y)")
+            seed = seed_of(self.random_state)
+            self.importance_ = importance_by_refits(self.told_x_, self.told_y_, self._without, seed)
         return self.importance_
+
+    def _without(self, left_out: np.ndarray) -> tuple[Array, Array]:
+        """sigma_i f_i of the rows of the fit by one without some of them, and the g_i that both have, (n, k) each."""
+        others, x, y = np.delete(np.arange(len(self.told_y_)), left_out), self.told_x_, self.told_y_
+        again = copy(self)
+        if hasattr(again, "calibrate"):
+            again.calibrate = False  # only modes are asked for
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # of doubts, the fit itself has warned
+            again.fit(x.take(others).raw, y.take(others).raw)
+        g = self._main.g(y)
+        turn = again._main.g(again.y_variable_.rows(y.take(others).raw)).T @ g[others] / len(others)
+        return (again.transform(x.raw) * again.singular_values_) @ turn, g
 
     def head(self, loss: Loss = "log", cost: Any = None, prior: Any = None, X: Any = None, y: Any = None) -> Head:
         """A small last layer on the modes for a loss of one's own: `head(...).predict(X)`. The modes stay as they are.
