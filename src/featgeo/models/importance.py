@@ -356,7 +356,9 @@ def effects_of(
 
 
 def _along(x: Rows, position: int, values: Array) -> tuple[str, np.ndarray, Array, Array]:
-    """Means of values, (n, c), along a column: over steps of equal mass of a number, for each frequent label."""
+    """Means of values, (n, c), along a column: over steps of a number of equal mass, or at each of its few values; for
+    each frequent label.
+    """
     column, table = x.variable.columns[position], x.select([position]).table
     if column.kind == "label":
         names = np.array([*map(str, column.categories), "missing", "unknown"])
@@ -365,8 +367,12 @@ def _along(x: Rows, position: int, values: Array) -> tuple[str, np.ndarray, Arra
         groups, at = [code == i for i in sorted(kept)], names[sorted(kept)]
     else:
         number = table.numbers[:, 0]
-        edges = np.unique(np.nanquantile(number, np.linspace(0, 1, STEPS + 1)))
-        step = np.clip(np.searchsorted(edges, number, side="right") - 1, 0, max(len(edges) - 2, 0))
+        edges = np.unique(number[~np.isnan(number)])
+        last = len(edges) - 1
+        if len(edges) > STEPS:
+            edges = np.unique(np.quantile(number[~np.isnan(number)], np.linspace(0, 1, STEPS + 1)))
+            last = max(len(edges) - 2, 0)  # the largest number belongs to the step below it
+        step = np.clip(np.searchsorted(edges, number, side="right") - 1, 0, last)
         groups = [part for part in ((step == i) & ~np.isnan(number) for i in range(len(edges))) if part.any()]
         at = column.as_came(np.array([number[part].mean() for part in groups]))
     shares = np.array([part.mean() for part in groups])
