@@ -134,6 +134,17 @@ def test_figures_show_columns_and_effects(told):
     assert {"P(no | x)", "P(yes | x)"} <= {axes.get_title() for axes in labels.axes}
 
 
+def test_effects_of_a_number_of_few_values_are_shown_at_each():
+    rng = np.random.default_rng(40_009)
+    flag = rng.integers(0, 2, 300)
+    y = flag + 0.3 * rng.standard_normal(300)
+    figure = fg.FeatureRegressor(x_space="linear", random_state=0).fit(pd.DataFrame({"flag": flag}), y).plot("effects")
+    (mean,) = (axes for axes in figure.axes if axes.get_title() == "E[Y | x]")
+    (line,) = mean.get_lines()
+    np.testing.assert_allclose(line.get_xdata(), [0, 1])
+    np.testing.assert_allclose(line.get_ydata(), [y[flag == i].mean() for i in range(2)], atol=0.05)
+
+
 def _labelled() -> tuple[pd.DataFrame, np.ndarray]:
     X, y = _rows(40_004, 800)
     return X[["line", "town"]], np.where(y > 0, "yes", "no")

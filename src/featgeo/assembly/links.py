@@ -387,7 +387,8 @@ class Along:
     """A stretch of log odds of probabilities, which follows where Y is on average: spreads set right.
 
     Attributes:
-        weight: From features to the mean of Y by a straight line: the constant and the weight of each, (k + 1,).
+        weight: From features to the mean of Y, in some unit, by a straight line: the constant and the weight of each,
+            (k + 1,).
         at: Means, from the smallest to the largest, (c,).
         stretch: Of log odds there, (c,).
     """
@@ -409,28 +410,30 @@ class Along:
             happened: What Y was there, (n,).
         """
         groups = min(MOST_GROUPS, len(pit) // in_force.get().group_means)
-        if groups <= STEIN:
+        if groups <= STEIN or not f.shape[1]:  # without a feature all rows are predicted alike
             return None
-        unit, size = unit_of(happened), np.where(f.std(axis=0) > 0, f.std(axis=0), 1.0)
-        line = LinearRegression().fit(f / size, happened / unit)
+        size = np.where(f.std(axis=0) > 0, f.std(axis=0), 1.0)
+        line = LinearRegression().fit(f / size, happened / unit_of(happened))
         mean, odds = line.predict(f / size), logit(pit.clip(EXTREME, 1 - EXTREME))
         parts = np.array_split(np.argsort(mean, kind="stable"), groups)
         away = np.abs(odds - np.median(odds))
         spreads = np.array([away[part].mean() for part in parts])
+        if not (spreads > 0).all():
+            return None
         noise = np.mean([away[part].var() / len(part) for part in parts] / spreads**2)
         from_middle = np.log(spreads) - np.log(spreads).mean()
         beyond = 1 - (groups - STEIN) * noise / max(float(np.square(from_middle).sum()), TINY)
         if beyond <= 0:
             return None
-        at = np.array([np.median(mean[part]) for part in parts]) * unit
-        weight = np.append(line.intercept_, line.coef_ / size) * unit
-        return cls(weight, at, np.exp(beyond * from_middle))
+        at = np.array([np.median(mean[part]) for part in parts])
+        return cls(np.append(line.intercept_, line.coef_ / size), at, np.exp(beyond * from_middle))
 
     def of(self, f: Tensor) -> Tensor:
         """The stretch of rows with these features, (n, 1)."""
         fields = (self.weight, self.at[None], self.stretch[None])  # tensors: graphs round plain numbers
         weight, at, stretch = (torch.as_tensor(values, dtype=f.dtype, device=f.device) for values in fields)
-        return interpolated((weight[0] + f @ weight[1:])[:, None], at, stretch)
+        mean = (weight[0] + f @ weight[1:])[:, None]
+        return interpolated(torch.clamp(mean, at[:, :1], at[:, -1:]), at, stretch)  # beyond, nothing changes
 
     def right(self, probability: Array, f: Array) -> Array:
         """Probabilities of rows with these features, (n, l), set right."""

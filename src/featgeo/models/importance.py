@@ -375,16 +375,19 @@ def _along(x: Rows, position: int, values: Array) -> tuple[str, np.ndarray, Arra
 
 
 def _steps(number: Array) -> np.ndarray:
-    """The step that each of some numbers is in, (n,): steps of about equal mass, none of much less than others.
+    """The step that each of some numbers is in, (n,): each of few values, or steps of about equal mass.
 
-    Values that many rows share leave rests between them, of which a mean would tell nothing.
+    None is of much fewer rows than others. Values that many rows share leave rests between them, of which a mean would
+    tell nothing.
     """
-    edges = np.unique(np.nanquantile(number, np.linspace(0, 1, STEPS + 1)))[:-1]
     known = np.sort(number[~np.isnan(number)])
+    starts = np.unique(known)
+    if len(starts) > STEPS:  # the largest number belongs to the step below it
+        starts = np.unique(np.quantile(known, np.linspace(0, 1, STEPS + 1)))[:-1]
     rows, kept = len(known) / (2 * STEPS), [0]
-    for i, start in enumerate(np.searchsorted(known, edges)):
-        if i and start - kept[-1] >= rows and len(known) - start >= rows:
-            kept.append(int(start))
+    for start in np.searchsorted(known, starts)[1:].tolist():
+        if start - kept[-1] >= rows and len(known) - start >= rows:
+            kept.append(start)
     return np.searchsorted(known[kept], number, side="right") - 1
 
 
