@@ -233,7 +233,7 @@ class LabelTally:
         ids = both._ids[places.to_numpy(zero_copy_only=False)]
         there = ids >= 0
         both.counts[ids[there]] += other.counts[there]
-        return both, np.append(ids, np.array([-2, -1], np.int32))
+        return both, np.append(ids, [-2, -1]).astype(np.min_scalar_type(-len(both.texts) - 2))  # few bits travel sooner
 
     def _learn(self, new: Any) -> None:
         """Give ids to texts that were not seen before."""
