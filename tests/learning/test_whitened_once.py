@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -47,9 +48,12 @@ def test_a_fit_walks_through_twenty_files_at_most(table):
         if event == "call" and frame.f_code.co_filename.startswith(ROOM):
             entered.add(frame.f_code.co_filename)
 
+    gc.collect()
+    gc.disable()  # what other tests left is not to be finished here
     sys.setprofile(see)
     try:
         ModalDecomposition(2, random_state=0).fit(*table)
     finally:
         sys.setprofile(None)
-    assert 5 < len(entered) <= 20
+        gc.enable()
+    assert 5 < len(entered) <= 20, sorted(entered)
