@@ -36,6 +36,7 @@ from featgeo.features.variables import Rows
 from featgeo.geometry.validation import Array
 from featgeo.learning.data import Pairs, some_rows
 from featgeo.learning.learned import Component
+from featgeo.models.base import mean_and_error
 from featgeo.records import Records, Result
 from featgeo.report import charts
 from featgeo.tuning import in_force
@@ -176,7 +177,7 @@ def importance_of(x: Rows, a: Array, g: Array, seed: int, unseen_by: np.ndarray 
     names = [column.name for column in x.variable.columns]
     energy, energy_error = Energy.of(whole, none, a, g).modes
     (held, held_error), (new, new_error) = (np.stack([one.modes for one in kind], axis=1) for kind in (alone, added))
-    said, said_error = np.reshape([_mean_and_error(rows) for rows in shared], (len(paired), 2)).T
+    said, said_error = np.reshape([_energy_and_error(rows) for rows in shared], (len(paired), 2)).T
     return Importance(
         columns=tuple(names),
         energy=energy,
@@ -221,12 +222,12 @@ class Energy:
         confirmed = np.clip(told.mean(axis=0) / (one * other).mean(axis=0).clip(min=TINY), 0, 1)
         b, both = (one + other) / 2, (after + before).mean(axis=0)
         parts = np.stack([told, b * (g + a - both), np.sqrt(confirmed) * b * (g - a)])
-        return cls(np.stack(_mean_and_error(parts)), parts.sum(axis=-1))
+        return cls(np.stack(_energy_and_error(parts)), parts.sum(axis=-1))
 
     @property
     def total(self) -> tuple[float, float]:
         """In all modes, and its standard error."""
-        mean, error = _mean_and_error(self.rows)
+        mean, error = _energy_and_error(self.rows)
         return float(mean), float(error)
 
 
@@ -369,9 +370,8 @@ def _along(x: Rows, position: int, values: Array) -> tuple[str, np.ndarray, Arra
         groups = [step == i for i in np.unique(step[step >= 0])]
         at = column.as_came(np.array([number[part].mean() for part in groups]))
     shares = np.array([part.mean() for part in groups])
-    means = np.stack([values[part].mean(axis=0) for part in groups])
-    errors = np.stack([values[part].std(axis=0) / np.sqrt(part.sum()) for part in groups])
-    return column.name, np.asarray(at), shares, means, errors
+    means, errors = zip(*(mean_and_error(values[part]) for part in groups), strict=True)
+    return column.name, np.asarray(at), shares, np.stack(means), np.stack(errors)
 
 
 def _steps(number: Array) -> np.ndarray:
@@ -412,7 +412,7 @@ def _products(one: Array, other: Array) -> Array:
     return np.einsum("na,nb->nab", one[:, :most], other[:, :most]).reshape(len(one), -1)
 
 
-def _mean_and_error(parts: Array) -> tuple[Array, Array]:
+def _energy_and_error(parts: Array) -> tuple[Array, Array]:
     """Of energies, from `Energy.rows`, (3, n) or (3, n, k)."""
     told, judged, taught = parts
     return told.mean(axis=0), np.sqrt((judged.var(axis=0) + taught.var(axis=0)) / len(told))
