@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -195,7 +196,7 @@ class Space(Fields):
     @property
     def device(self) -> torch.device:
         """Where features are computed."""
-        return next((part.device for part in (*self.parameters(), *self.buffers())), torch.device("cpu"))
+        return next((part.device for part in chain(self.parameters(), self.buffers())), torch.device("cpu"))
 
     @abstractmethod
     def forward(self, rows: Any) -> Tensor:

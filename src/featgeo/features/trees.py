@@ -51,11 +51,14 @@ import torch
 from scipy.interpolate import BSpline
 from scipy.linalg import eigh, lstsq
 from scipy.optimize import leastsq
+from sklearn import config_context
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree._tree import Tree
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from torch import Tensor
 
@@ -222,7 +225,7 @@ class BaggedTrees(Fields):
             values: Columns of numbers, (n, d).
             targets: Shape (n, k).
         """
-        trees = [one.tree_ for one in _bagged(values, targets).estimators_]
+        trees = [tree for tree, _ in _bagged(values, targets)]
         roots = np.cumsum([0, *(tree.node_count for tree in trees)])
         left, right = (
             np.concatenate([getattr(tree, side) + root for tree, root in zip(trees, roots, strict=False)])
@@ -250,15 +253,24 @@ class BaggedTrees(Fields):
         return result
 
 
-def _bagged(values: Array, targets: Array) -> RandomForestRegressor:
-    options = in_force.get()
-    return RandomForestRegressor(
-        options.bagged_trees,
-        min_samples_leaf=max(1, options.rows_a_function // 2),
-        max_features=options.bagged_columns,
-        max_samples=min(len(values), BAGGED_ROWS),
-        random_state=0,
-    ).fit(values, targets if targets.shape[1] > 1 else targets[:, 0])
+def _bagged(values: Array, targets: Array) -> list[tuple[Tree, np.ndarray]]:
+    """Trees, and which rows each has seen, (n,).
+
+    They are those of scikit-learn's forest, which spends most of its time on small tables on checking and copying
+    settings that are the same for all of its trees.
+    """
+    options, (n, k), grown = in_force.get(), targets.shape, []
+    inputs, targets = values.astype(np.float32), np.ascontiguousarray(targets if k > 1 else targets[:, 0])
+    leaf, random = max(1, options.rows_a_function // 2), np.random.RandomState(0)
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        for seed in random.randint(np.iinfo(np.int32).max, size=options.bagged_trees):
+            random.seed(seed)
+            times = np.bincount(random.randint(n, size=min(n, BAGGED_ROWS), dtype=np.int32), minlength=n)
+            random.seed(seed)
+            tree = DecisionTreeRegressor(min_samples_leaf=leaf, max_features=options.bagged_columns, random_state=random)
+            tree.fit(inputs, targets, sample_weight=times.astype(np.float64), check_input=False)
+            grown.append((tree.tree_, times > 0))
+    return grown
 
 
 def out_of_bag(values: Array, targets: Array) -> Array:
@@ -268,14 +280,11 @@ def out_of_bag(values: Array, targets: Array) -> Array:
         values: Columns of numbers, (n, d).
         targets: Shape (n, k).
     """
-    model, inputs = _bagged(values, targets), values.astype(np.float32)
-    said, count = np.zeros(targets.shape), np.zeros(len(values))
-    for tree, rows in zip(model.estimators_, model.estimators_samples_, strict=True):
-        others = np.ones(len(values), dtype=bool)
-        others[rows] = False
-        if others.any():
-            said[others] += tree.tree_.predict(inputs[others]).reshape(-1, targets.shape[1])
-            count += others
+    inputs, said, count = values.astype(np.float32), np.zeros(targets.shape), np.zeros(len(values))
+    for tree, seen in _bagged(values, targets):
+        if not seen.all():
+            said[~seen] += tree.predict(inputs[~seen]).reshape(-1, targets.shape[1])
+            count += ~seen
     return said / np.maximum(count, 1)[:, None]
 
 
