@@ -267,7 +267,9 @@ def _bagged(values: Array, targets: Array) -> list[tuple[Tree, np.ndarray]]:
             random.seed(seed)
             times = np.bincount(random.randint(n, size=min(n, BAGGED_ROWS), dtype=np.int32), minlength=n)
             random.seed(seed)
-            tree = DecisionTreeRegressor(min_samples_leaf=leaf, max_features=options.bagged_columns, random_state=random)
+            tree = DecisionTreeRegressor(
+                min_samples_leaf=leaf, max_features=options.bagged_columns, random_state=random
+            )
             tree.fit(inputs, targets, sample_weight=times.astype(np.float64), check_input=False)
             grown.append((tree.tree_, times > 0))
     return grown
