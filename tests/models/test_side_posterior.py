@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from support import support_of_numbers
 
-from featgeo import Conditional, ConditionalDecomposition, load
+from featgeo import Conditional, ConditionalDecomposition, load, options
 from featgeo.assembly.calibration import spread
 from featgeo.assembly.links import MassLink, Recalibration, Support
 from featgeo.assembly.side import ModelLink, SideRows
@@ -55,6 +59,21 @@ def test_functions_of_the_conditional_component_have_mean_0_given_s():
     means = np.array([g[cell == i].mean(axis=0) for i in range(40)])
     # The noise that a regression on at most 100 functions of s follows.
     assert np.mean(means**2) < 100 / 2000 * np.mean(g**2)
+
+
+def test_distributions_are_learned_when_asked_for_as_they_would_have_been_in_the_fit():
+    x, y, s, _ = close_to_s(600, 0.9, 5)
+    model = ConditionalDecomposition(1, 1, "closed", "linear", "linear", "linear", random_state=0)
+    with options(calibrating_rows=100_000):  # nothing is judged by rows held out
+        later, now = clone(model).fit(x, y, s), clone(model).fit(x, y, s)
+        assert now.posterior_.n_rows == 0
+    assert now.given(x, s).proba().tolist() == later.given(x, s).proba().tolist()
+    copied = pickle.loads(pickle.dumps(model.fit(x, y, s)))  # noqa: S301
+    assert model.posterior_.n_rows > 0
+    assert copied.given(x, s).proba().tolist() == model.given(x, s).proba().tolist()
+    assert model.fit(x, -y, s).given(x, s).mean() @ now.given(x, s).mean() < 0, "of the last fit"
+    with pytest.raises(NotFittedError):
+        _ = clone(model).posterior_
 
 
 def test_a_finite_s_takes_exact_means_off():

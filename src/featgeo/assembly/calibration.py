@@ -10,13 +10,17 @@ distributions are set right by rows that their features have not seen (`Calibrat
 - Labels, and numbers of few values: of the theory's formula with some of the prior mixed in, and a softmax of the same
   features, the one of the smallest log loss (`calibrated_link`).
 - Vectors have no order and rarely come twice: they keep the formula.
+
+Many fits are for modes and strengths alone, so all this is learned when somebody first asks for it (`Later`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.optimize import nnls
@@ -50,9 +54,42 @@ CELLS = 4_000_000  # probabilities that a link is judged by, at most, for time: 
 FEWEST_JUDGING = 200  # rows that are always afforded, however many labels there are: bounds time
 
 
+class Later:
+    """An object some of whose attributes are learned when one of them is first asked for, under the options of the fit.
+
+    Attributes:
+        learned_later: Which.
+    """
+
+    learned_later: ClassVar[frozenset[str]]
+
+    def put_off(self, *arguments: Any) -> None:
+        """Forget these attributes; `_learned_now` finds them anew from the arguments, once somebody asks."""
+        for name in self.learned_later:
+            vars(self).pop(name, None)
+        vars(self)["put_off_"] = arguments, in_force.get()
+
+    @abstractmethod
+    def _learned_now(self, *arguments: Any) -> Mapping[str, Any]:
+        """All of them, by name."""
+
+    if not TYPE_CHECKING:  # who knows all attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Learn what was put off; whoever asks meanwhile, in another thread, learns the same."""
+            put_off = vars(self).get("put_off_")
+            if put_off is not None and name in self.learned_later:
+                arguments, options = put_off
+                with under(options):
+                    vars(self).update(self._learned_now(*arguments))
+                vars(self).pop("put_off_", None)
+            others = getattr(super(), "__getattr__", object.__getattribute__.__get__(self))
+            return others(name)  # there by now, or an error
+
+
 @saved
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(Later):
     """From features to distributions, as held-out rows want it; without any, the plain formula 1 + f.g.
 
     Attributes:
@@ -62,28 +99,21 @@ class Calibration:
     """
 
     link: Link = field(default_factory=LinearLink)
-    # None by factories: defaults of the class would hide from `__getattr__` what is yet to be learned.
+    # None by factories: defaults of the class would hide what is yet to be learned.
     recalibration: Recalibration | None = field(default_factory=lambda: None)
     smoothing: Smoothing | None = field(default_factory=lambda: None)
+
+    learned_later: ClassVar[frozenset[str]] = frozenset({"link", "recalibration", "smoothing"})
 
     @classmethod
     def later(cls, support: Support, f: Array, happened: np.ndarray) -> Calibration:
         """The same as `fit`, under the options of now, but learned when first asked for: many fits are for modes."""
         result = cls.__new__(cls)
-        vars(result)["_put_off"] = support, f, happened, in_force.get()
+        result.put_off(support, f, happened)
         return result
 
-    if not TYPE_CHECKING:  # who knows all attributes
-
-        def __getattr__(self, name: str) -> Any:
-            """Learn what was put off; whoever asks meanwhile, in another thread, learns the same."""
-            put_off = vars(self).get("_put_off")
-            if put_off is not None and name in {part.name for part in fields(self)}:
-                *rows, options = put_off
-                with under(options):
-                    vars(self).update(vars(Calibration.fit(*rows)))
-                vars(self).pop("_put_off", None)
-            return object.__getattribute__(self, name)  # the error of Python, where there is nothing
+    def _learned_now(self, *arguments: Any) -> Mapping[str, Any]:
+        return vars(Calibration.fit(*arguments))
 
     @classmethod
     def fit(cls, support: Support, f: Array, happened: np.ndarray, link: Link | None = None) -> Calibration:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from featgeo.assembly import Conditional
+from featgeo.assembly.calibration import Later
 from featgeo.assembly.links import Link
 from featgeo.assembly.side import ModelLink, SideLink, SideRows
 from featgeo.features.columns import counted
@@ -54,7 +55,7 @@ JUDGED_ROWS = 2000  # that choose how posteriors are assembled, for time
 
 @saved
 @dataclass(eq=False, repr=False)
-class ConditionalDecomposition(Decomposition):
+class ConditionalDecomposition(Later, Decomposition):
     """The dependence of X and (S, Y), split into what S explains and what Y adds given S (eq. side:dcmp:i).
 
     i(x; s, y) = i(x; s) + i(x; y|s), the Markov and the conditional component, each with its modes. X and Y are
@@ -62,6 +63,9 @@ class ConditionalDecomposition(Decomposition):
     (Prop. pred:est:side), and needs of X only its features: they can be computed elsewhere. Where X and S depend so
     strongly that the formula asks for more modes than a sample can tell, a model of Y from the conditional features
     beside S takes its place; held-out rows decide.
+
+    What distributions of Y need and strengths do not is learned when somebody first asks for it. Until then the model
+    keeps the rows of the fit.
 
     Args:
         n_modes: How many modes of the conditional component to keep at most, or "auto": as many as raise the H-score on
@@ -105,6 +109,7 @@ class ConditionalDecomposition(Decomposition):
     posterior_: Posterior = field(init=False)
 
     counts: ClassVar[Mapping[str, tuple[str, ...]]] = {"n_modes": ("auto",), "n_markov_modes": ("auto",)}
+    learned_later: ClassVar[frozenset[str]] = frozenset({"g_range_", "y_given_s_", "y_given_features_", "posterior_"})
     _names: ClassVar[tuple[str, ...]] = ("markov", "conditional")
 
     @watched
@@ -131,10 +136,9 @@ class ConditionalDecomposition(Decomposition):
             model = default_model(self.support_, is_finite(s_rows), self.s_space, self.y_space, plan)
         check_model(model, self.support_)
         self.learned_ = learn(data, self._setting(s_rows, y_rows), plan)
-        self._know(data, model)
-        self._mass_given(s_rows.take(slice(0, 1)))  # a model that does not fit is better known now
-        self.posterior_, self.y_given_features_ = Posterior(), None
-        self._choose_posterior(data, model, plan)
+        self.put_off(data, model, plan)  # many fits are for the strengths
+        if self.y_given_s is not None:
+            self._mass_given(s_rows.take(slice(0, 1)))  # a model that does not fit is better known now
         warn_of_doubts(self.components_.values(), "`given` is the distribution of Y given S alone")
         return self
 
@@ -230,6 +234,14 @@ class ConditionalDecomposition(Decomposition):
             },
             (Step(self.n_markov_modes, ("x",), ("s",)), Step(self.n_modes, (), ("sy",))),
         )
+
+    def _learned_now(self, data: Pairs, model: Any, plan: Plan) -> Mapping[str, Any]:
+        """All that distributions of Y need and strengths do not."""
+        other = copy(self)
+        other._know(data, model)
+        other.posterior_, other.y_given_features_ = Posterior(), None
+        other._choose_posterior(data, model, plan)
+        return {name: vars(other)[name] for name in self.learned_later}
 
     def _know(self, data: Pairs, model: Any) -> None:
         """What else of some rows the formula needs: the range of g, and P(y|s)."""

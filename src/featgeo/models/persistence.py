@@ -162,15 +162,16 @@ class _Writer:
         name, fields = type(value).__name__, saved_fields(type(value))
         if not isinstance(value, BaseEstimator):
             return {"record": name, "fields": {part: self.encode(getattr(value, part)) for part in fields}}
-        state = vars(value)
-        left = [part for part in state if part.endswith("_")]
-        unknown = [part for part in left if not any(part == declared.name for declared in fields_of(value))]
+        # Asked for one by one: some are learned only now.
+        left = {part: getattr(value, part) for part in fields if part.endswith("_") and hasattr(value, part)}
+        declared = {part.name for part in fields_of(value)}
+        unknown = [part for part in vars(value) if part.endswith("_") and part not in declared]
         if unknown:
             raise ValueError(f"{unknown} of a {name} cannot be saved: its class does not declare them. Delete them.")
         return {
             "model": name,
             "parameters": self.encode(value.get_params(deep=False)),
-            "attributes": self.encode({part: state[part] for part in left if part in fields}),
+            "attributes": self.encode(left),
         }
 
     def _array(self, array: np.ndarray) -> Any:
