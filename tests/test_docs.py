@@ -4,21 +4,26 @@ import re
 from pathlib import Path
 
 import pytest
-from sklearn.datasets import load_diabetes
 
 import featgeo
-from featgeo import datasets
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+README = ROOT / "README.md"
+GUIDES = sorted(ROOT.glob("docs/**/*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_on_the_page_runs(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # pages may write files
+def names_after(page):
+    """What the Python on a page leaves."""
     namespace = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
         exec(compile(block, page.name, "exec"), namespace)  # noqa: S102
+    return namespace
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_python_on_the_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # pages may write files
+    names_after(page)
 
 
 @pytest.mark.parametrize("name", featgeo.__all__)
@@ -43,17 +48,16 @@ def test_names_in_the_table_of_symbols_exist():
             assert first in {"None", "x_space"}, reference
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, *GUIDES], ids=lambda page: page.name)
 def test_links_inside_the_repository_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
 
 
-def test_numbers_in_the_readme_are_those_of_the_library():
-    readme = (ROOT / "README.md").read_text()
-    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
-    model = featgeo.ModalDecomposition("auto", random_state=0).fit(X, y)
-    parts = featgeo.FiniteJoint(*datasets.titanic()).multimodal(["class", "sex", "age"], "survived")
+def test_the_readme_runs_and_its_numbers_are_those_of_the_library(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found, readme = names_after(README), README.read_text()
+    model, parts = found["model"], found["parts"]
     for numbers in (
         f"sigma {model.singular_values_[0]:.3f}, {model.held_out_singular_values_[0]:.3f} on held-out rows",
         f"{parts.bivariate.energy:.3f} by single sources, {parts.interaction.energy:.3f} only together",

@@ -36,7 +36,7 @@ def test_several_columns_add_up_by_the_chain_rule():
 
 
 def test_vectors_tell_by_their_lengths_where_no_column_tells_of_another():
-    freedom, d, n = 2, 2, 3000  # Student's law: lines are uncorrelated, lengths share their scale
+    freedom, d, n = 2, 2, 2000  # Student's law: lines are uncorrelated, lengths share their scale
     rng = np.random.default_rng(30_008)
     both = rng.standard_normal((n, 2 * d)) / np.sqrt(rng.chisquare(freedom, (n, 1)) / freedom)
     halves = np.array([freedom, freedom + d, freedom + d, freedom + 2 * d]) / 2
