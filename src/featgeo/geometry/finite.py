@@ -429,7 +429,9 @@ class FiniteJoint(Shown):
     def _seen(self, x: Names, y: Names) -> SeenJoint:
         """The same on what occurs, for tables of any size."""
         x_names, y_names = self._split(x, y)
-        return SeenJoint.from_cells(sparse.coo_array(self.marginal(*x_names, *y_names)._cells), x_names, y_names)
+        names = (*x_names, *y_names)
+        joint = self if names == self.names else self.marginal(*names)  # whose cells are put in order again
+        return SeenJoint.from_cells(sparse.coo_array(joint._cells), x_names, y_names)
 
 
 def _at_most(modes: Modes, k: int | None) -> Modes:
