@@ -4,8 +4,8 @@
         [--flights FILE] [--census FILE] [--output build/scale]
 
 Prints the table, and writes it as JSON with a figure of the growth. One thread, CPU seconds; the machine may be busy.
-Peers that are not installed are skipped with a note (pip install prince ace maxcorr); the cluster needs the files that
-`explore.py` says where to find.
+Peers that are not installed are skipped with a note (pip install prince ace maxcorr "cca-zoo[deep]"); the cluster needs
+the files that `explore.py` says where to find.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def _growth(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def _peers(options: argparse.Namespace) -> Iterator[Row]:
+    from scale_deep import deep_peers
     from scale_peers import peers
 
     yield from peers()
-    note = "skipped: cca-zoo needs an environment of its own, and is not called from here"
-    yield {"row": "MNIST halves beside DCCA and DCCA-EY", "note": note}
+    yield from deep_peers()
 
 
 def _cluster(options: argparse.Namespace) -> Iterator[Row]:

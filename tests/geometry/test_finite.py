@@ -152,6 +152,17 @@ def test_sparse_modes_of_a_table_beyond_the_dense_limit():
     np.testing.assert_allclose(thin.modes(10).sigma, np.linalg.svd(cdm, compute_uv=False)[:10], atol=1e-10)
 
 
+def test_few_modes_of_a_dense_table_with_many_empty_cells_are_those_of_all(monkeypatch):
+    counts = np.random.default_rng(0).poisson(0.01, (500, 450))
+    joint = FiniteJoint(counts)
+    exact = joint.modes().first(5)
+    monkeypatch.setattr(FiniteJoint, "components", None)  # which finds all modes
+    found = joint.modes(5)
+    np.testing.assert_allclose(found.sigma, exact.sigma, atol=1e-13)
+    np.testing.assert_allclose(found.f, exact.f, atol=1e-6)
+    np.testing.assert_allclose(found.g, exact.g, atol=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_repeated_singular_values_are_all_found(seed, always_sparse):
     """Unconnected parts repeat sigma = 1, once less than there are parts; a single Lanczos run can miss some."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import on_ranks
+import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose
@@ -13,7 +16,9 @@ from featgeo import Nesting, h_score, nested_h_score
 from featgeo.learning import data as learning_data
 from featgeo.learning.batches import Batches
 from featgeo.learning.data import Stream, shares_of
+from featgeo.learning.tables import TableStream
 from featgeo.ranks import ALONE, Ranks
+from featgeo.reading import source
 from featgeo.watch import is_first, launched
 
 
@@ -137,6 +142,53 @@ def test_of_other_streams_each_rank_takes_its_rows_and_small_batches_count_for_n
     for batches in (small, Batches.streamed(Whole(3, 3), lambda raw: {"x": raw}, 0).dealt(Ranks(0, 4))):
         with pytest.raises(ValueError, match=r"2 rows at least, and one for each rank.* Make them larger"):
             list(batches.epoch(0))
+
+
+class Counted(Sequence):
+    """Batches in a list, which tell when they are taken out of it."""
+
+    def __init__(self, n_batches):
+        x = np.arange(20.0 * n_batches).reshape(n_batches, 20)
+        self.batches, self.read = [(part, np.cos(part)) for part in x], []
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __getitem__(self, position):
+        batch = self.batches[position]  # which says where they end
+        self.read.append(position)
+        return batch
+
+
+def test_of_a_list_of_batches_the_closed_form_reads_each_on_one_rank():
+    batches, seen = Counted(8), []
+    for rank in range(3):
+        stream = Stream(batches, head_rows=20)
+        batches.read.clear()
+        seen += [number for chunk in stream.own_chunks(Ranks(rank, 3)) for number in chunk.x.numbers[:, 0].tolist()]
+        assert batches.read == [*range(8)][rank::3]
+    assert sorted(seen) == [*range(160)]
+    few = [Stream(Counted(2)).own_chunks(Ranks(rank, 3)) for rank in range(3)]  # rows of each batch
+    assert [sum(map(len, chunks)) for chunks in few] == [14, 14, 12]
+
+
+def test_of_a_table_in_parts_the_closed_form_reads_each_on_one_rank(tmp_path, monkeypatch):
+    for part in range(5):
+        x = np.arange(100.0 * part, 100.0 * part + 100)
+        pd.DataFrame({"x": x, "y": np.cos(x)}).to_parquet(tmp_path / f"{part}.parquet")
+    monkeypatch.setattr(source, "PART_BYTES", 0)  # files are read one by one
+    table, read, seen = TableStream(tmp_path, "y", head_rows=100), [], []
+    batches = type(table._columns).batches
+
+    def counted(columns, part):
+        read.append(part.place)
+        return batches(columns, part)
+
+    monkeypatch.setattr(type(table._columns), "batches", counted)
+    for rank in range(2):
+        seen += [x for chunk in table.own_chunks(Ranks(rank, 2)) for x in chunk.x.numbers[:, 0].tolist()]
+    assert read == [0, 2, 4, 1, 3]
+    assert sorted(seen) == [*range(500)]
 
 
 @pytest.mark.parametrize("shuffle", [False, True])

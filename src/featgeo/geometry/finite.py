@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,7 +25,7 @@ from scipy import sparse
 from featgeo.card import Card, Shown
 from featgeo.geometry.alphabet import Alphabet, Space
 from featgeo.geometry.spans import Modes, level_modes, sign_of_columns
-from featgeo.geometry.sparse import SeenJoint
+from featgeo.geometry.sparse import SeenJoint, is_search_cheaper
 from featgeo.geometry.validation import Array, as_mass, as_names, as_real, check_mode_count, position
 
 
@@ -144,7 +145,7 @@ class FiniteJoint(Shown):
 
     Args:
         table: Probabilities or counts, one axis a variable: an array, or a scipy sparse array for large alphabets
-            (small ones are made dense). It is normalised; `total` keeps its sum.
+            (small ones are dense to whoever reads `table`). It is normalised; `total` keeps its sum.
         names: One name a variable; ("x", "y") for two variables and ("x1", ..., "y") for more when None.
         categories: One sequence of labels a variable, for reports.
 
@@ -165,12 +166,12 @@ class FiniteJoint(Shown):
             as_mass(cells.data)
             cells.eliminate_zeros()
             # The probabilities of one variable are never too many.
-            table = cells.toarray() if cells.ndim == 1 or math.prod(cells.shape) <= _DENSE_CELLS else cells
-        if not sparse.issparse(table):
+            table = cells.toarray() if cells.ndim == 1 else cells
+        else:
             table = as_mass(as_real(table, "table"))
         self.total = float(table.sum())
-        self.table: Array | sparse.coo_array = table / self.total
-        self.shape: tuple[int, ...] = self.table.shape
+        self._cells: Array | sparse.coo_array = table / self.total  # as they came
+        self.shape: tuple[int, ...] = self._cells.shape
         self.names = _variable_names(names, len(self.shape))
         self.categories = _symbol_labels(categories, self.names, self.shape)
 
@@ -215,18 +216,24 @@ class FiniteJoint(Shown):
         cells = sparse.coo_array((weights, codes), shape=tuple(map(len, labels)))
         return cls(cells, names=tuple(coded), categories=[unique.tolist() for unique in labels])
 
+    @cached_property
+    def table(self) -> Array | sparse.coo_array:
+        """The probabilities, as an array unless they are kept sparse."""
+        cells = self._cells
+        return cells if isinstance(cells, np.ndarray) or self.is_sparse else cells.toarray()
+
     @property
     def is_sparse(self) -> bool:
         """Whether the table is kept sparse."""
-        return not isinstance(self.table, np.ndarray)
+        return not isinstance(self._cells, np.ndarray) and math.prod(self.shape) > _DENSE_CELLS
 
     def marginal(self, *names: str) -> FiniteJoint:
         """The joint distribution of some of the variables, in the order given."""
         axes = [position(name, self.names) for name in as_names(names)]
         categories = None if self.categories is None else [self.categories[axis] for axis in axes]
-        cells, shape = sparse.coo_array(self.table), tuple(self.shape[axis] for axis in axes)
+        cells, shape = sparse.coo_array(self._cells), tuple(self.shape[axis] for axis in axes)
         table = sparse.coo_array((cells.data * self.total, tuple(cells.coords[axis] for axis in axes)), shape=shape)
-        return FiniteJoint(table if self.is_sparse else table.toarray(), names, categories)
+        return FiniteJoint(table.toarray() if isinstance(self._cells, np.ndarray) else table, names, categories)
 
     def probability(self, *names: str) -> Array:
         """The probabilities of some of the variables as a dense array, one axis a variable; all when none is named."""
@@ -303,9 +310,15 @@ class FiniteJoint(Shown):
 
     def strongest(self, k: int | None, x: Names = None, y: Names = None) -> Modes:
         """At most k modes: fewer where the dependence has no more. A sparse table needs a k."""
-        if self.is_sparse:
+        if self.is_sparse or (k is not None and self._is_search_cheaper(k, x, y)):
             return self._seen(x, y).top_modes(k)
         return _at_most(self.components([None], [None], x, y)[0], k)
+
+    def _is_search_cheaper(self, k: int, x: Names, y: Names) -> bool:
+        """Whether few modes of a dense table are found sooner on the cells that are not empty."""
+        shape = [math.prod(self.shape[position(name, self.names)] for name in names) for names in self._split(x, y)]
+        most = check_mode_count(k, k)
+        return is_search_cheaper((shape[0], shape[1]), sparse.coo_array(self._cells).nnz, most)
 
     def components(
         self,
@@ -416,7 +429,9 @@ class FiniteJoint(Shown):
     def _seen(self, x: Names, y: Names) -> SeenJoint:
         """The same on what occurs, for tables of any size."""
         x_names, y_names = self._split(x, y)
-        return SeenJoint.from_cells(sparse.coo_array(self.marginal(*x_names, *y_names).table), x_names, y_names)
+        names = (*x_names, *y_names)
+        joint = self if names == self.names else self.marginal(*names)  # whose cells are put in order again
+        return SeenJoint.from_cells(sparse.coo_array(joint._cells), x_names, y_names)
 
 
 def _at_most(modes: Modes, k: int | None) -> Modes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
@@ -274,9 +274,15 @@ class Stream:
         return iter(self.batches) if launched() is None else _in_one_order(self.batches, seed)
 
     def own_chunks(self, ranks: Ranks) -> Iterator[Pairs]:
-        """Of all batches, in order, the rows of this rank."""
+        """Of all batches, in order, the rows of this rank: of a list, and of what has positions as one, whole batches.
+
+        Others are read whole, but for loaders (`shares_of`).
+        """
         if ranks.size == 1:
             yield from self.chunks()
+            return
+        if isinstance(self.batches, Sequence) and len(self.batches) >= ranks.size:
+            yield from (self.pair(self.batches[i]) for i in range(len(self.batches))[ranks.own])
             return
         batches, rows = shares_of(self.batches, ranks)
         for batch in _in_one_order(batches):

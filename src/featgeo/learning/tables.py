@@ -15,6 +15,7 @@ import numpy as np
 from featgeo.features.columns import UNKNOWN, stacked
 from featgeo.features.variables import Variable
 from featgeo.learning.data import CHUNK_ROWS, Pairs, Sides, Stream, T, check_late
+from featgeo.ranks import Ranks
 from featgeo.reading.source import Part, Source, open_source
 
 if TYPE_CHECKING:
@@ -102,6 +103,14 @@ class TableStream(Stream):
         """What is told of all rows: by this process, or by the workers of a cluster."""
         self._used = True
         return self._source.reduced(_OfPart(of_part, self._columns, self._sides), merged)
+
+    def own_chunks(self, ranks: Ranks) -> Iterator[Pairs]:
+        """The rows of this rank: those of every so many parts, if there is one for each rank. It reads no other."""
+        if ranks.size == 1 or len(self._source.parts) < ranks.size:
+            yield from super().own_chunks(ranks)
+            return
+        for part in self._source.parts[ranks.own]:
+            yield from (self._sides.pair(*batch) for batch in self._columns.batches(part) if len(batch[1]))
 
     def dealt(self, folds: np.ndarray | None) -> dict[int, np.ndarray]:
         """Folds of the rows of the head, by the place of the part that begins with them."""
