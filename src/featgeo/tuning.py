@@ -56,7 +56,7 @@ class Options:
 
     # Distributions
     calibrating_rows: int = 50  # held-out rows to calibrate by; frequencies of fewer are off by more than 0.07
-    group_means: int = 40  # held-out rows of each group by predicted mean, whose spread recalibration looks at
+    mean_waves: int = 4  # half-waves along predicted means that recalibration follows: finer ones cannot be told
     tail_rows: int = 10  # held-out rows beyond a quantile that recalibration maps on its own
     atom_rows: float = 3.0  # a number with so many times the rows of others keeps its mass to itself
     density_shares: tuple[float, ...] = (0.12, 0.06, 0.03, 0.015, 0.008, 0.004)  # of Y that curves of densities cover

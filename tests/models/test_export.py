@@ -395,7 +395,7 @@ def test_projections_onto_densities(m: int) -> None:
 
 @pytest.mark.parametrize(
     "along",
-    [None, Along(np.array([0.1, 1.0, -0.5]), np.arange(-1.0, 2), np.array([1, 2, 0.7]))],
+    [None, Along(np.array([0.1, 1.0, -0.5]), np.arange(-1.0, 2), np.array([[0, 0.5, -1], [0, 0.7, -0.4]]))],
 )
 def test_recalibration_at_ties(along: Along | None) -> None:
     rng = np.random.default_rng(0)

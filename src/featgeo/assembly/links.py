@@ -17,7 +17,7 @@ A `Link` leads from features to density ratios p(y|x) / p(y):
 - `MixedLink` is a mean of several.
 
 `Recalibration` is a map of the probabilities of numbers: the same for all x, or, where held-out rows show it, after a
-stretch of log odds that follows where Y is on average (`Along`).
+shift and a stretch of log odds that follow where Y is on average (`Along`).
 
 Densities of numbers: each neighbourhood spreads its probability as a bell curve about its mean value. A share of the
 prior lies within one standard deviation of it on either side, the same share for all: curves are narrow where values
@@ -35,8 +35,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.polynomial.legendre import legvander
 from scipy.optimize import brentq
 from scipy.special import expit, logit, logsumexp, ndtr, ndtri
+from scipy.stats import rankdata
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from torch import Tensor
 
@@ -58,9 +60,9 @@ JUDGING_ROWS = 1000  # that choose links and how to smooth, for time
 GRID = np.array([-6, -4, -2.5, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5, 4, 6])  # where each bell is seen by integrals
 FAINT = 1e-200  # densities below are summed by their logarithms
 TINY = 1e-300  # in place of 0, where logarithms are taken
-STEIN = 3  # means that James and Stein's rule cannot shrink
-MOST_GROUPS = 10  # of rows by their mean: finer than what is off can be told
-EXTREME = 1e-6  # from 0 and from 1: no single row has more to say
+STEPS = 3  # of Fisher's scoring: the last changes less than rows can tell
+INFORMATION = np.array([[1 / 3], [(3 + np.pi**2) / 9]])  # Fisher's, of the shift and the stretch of a logistic law
+KNOTS = 32  # between which polynomials of degree 4 are all but straight
 BELL = 1.06  # width of the bells that suit n draws of a bell curve, over n^(-1/5) of its own (normal reference)
 
 
@@ -384,69 +386,83 @@ class MassLink(Link):
 @saved
 @dataclass(frozen=True, eq=False)
 class Along:
-    """A stretch of log odds of probabilities, which follows where Y is on average: spreads set right.
+    """A shift and a stretch of log odds of probabilities, which follow where Y is on average.
+
+    Where distributions are right, P(Y <= y_i | x_i) do not depend on means, and log odds of their ranks have a logistic
+    law. Both moves are polynomials of the means' ranks, and the likeliest are found by Fisher's scoring: each step is
+    the mean of products of these polynomials with the scores of that law.
 
     Attributes:
         weight: From features to the mean of Y, in some unit, by a straight line: the constant and the weight of each,
             (k + 1,).
         at: Means, from the smallest to the largest, (c,).
-        stretch: Of log odds there, (c,).
+        moves: The shift, and the logarithm of the stretch, there, (2, c).
     """
 
     weight: Array
     at: Array
-    stretch: Array
+    moves: Array
 
     @classmethod
     def fit(cls, pit: Array, f: Array, happened: Array) -> Along | None:
         """From P(Y <= y_i | x_i) at rows that the features have not seen; None where means show nothing but noise.
 
-        Groups of rows by their mean tell. What the logarithms of the groups' spreads of log odds have beyond the noise
-        of as many rows, by the rule of James and Stein, stays.
+        Of both, the share of energy stays that is beyond what noise has.
 
         Args:
             pit: The probabilities, (n,).
             f: Features of these rows, (n, k).
             happened: What Y was there, (n,).
         """
-        groups = min(MOST_GROUPS, len(pit) // in_force.get().group_means)
-        if groups <= STEIN or not f.shape[1]:  # without a feature all rows are predicted alike
+        if not f.shape[1]:  # all rows are predicted alike
             return None
+        n, waves = len(pit), in_force.get().mean_waves
         size = np.where(f.std(axis=0) > 0, f.std(axis=0), 1.0)
         line = LinearRegression().fit(f / size, happened / unit_of(happened))
-        mean, odds = line.predict(f / size), logit(pit.clip(EXTREME, 1 - EXTREME))
-        parts = np.array_split(np.argsort(mean, kind="stable"), groups)
-        away = np.abs(odds - np.median(odds))
-        spreads = np.array([away[part].mean() for part in parts])
-        if not (spreads > 0).all():
+        mean = line.predict(f / size)
+        rank, u = ((rankdata(values) - 0.5) / n for values in (mean, pit))
+        basis, odds, found = _polynomials(rank, waves), logit(u), np.zeros((2, waves))
+        middle = basis.mean(axis=0)  # beside 0 where ranks come in ties; what all rows share is not for means to tell
+        basis -= middle
+        for _ in range(STEPS):
+            shift, stretch = found[0] @ basis.T, np.exp(found[1] @ basis.T)
+            left = (odds - shift) / stretch
+            side = np.tanh(left / 2)
+            found += np.stack([side * stretch, side * left - 1]) @ basis / n / INFORMATION
+        beyond = 1 - waves / (n * INFORMATION[:, 0] * np.square(found).sum(axis=1).clip(min=TINY))
+        if (beyond <= 0).all():
             return None
-        noise = np.mean([away[part].var() / len(part) for part in parts] / spreads**2)
-        from_middle = np.log(spreads) - np.log(spreads).mean()
-        beyond = 1 - (groups - STEIN) * noise / max(float(np.square(from_middle).sum()), TINY)
-        if beyond <= 0:
-            return None
-        at = np.array([np.median(mean[part]) for part in parts])
-        return cls(np.append(line.intercept_, line.coef_ / size), at, np.exp(beyond * from_middle))
+        even = (np.arange(KNOTS) + 0.5) / KNOTS
+        moves = beyond.clip(min=0)[:, None] * found @ (_polynomials(even, waves) - middle).T
+        return cls(np.append(line.intercept_, line.coef_ / size), np.quantile(mean, even), moves)
 
-    def of(self, f: Tensor) -> Tensor:
-        """The stretch of rows with these features, (n, 1)."""
-        fields = (self.weight, self.at[None], self.stretch[None])  # tensors: graphs round plain numbers
-        weight, at, stretch = (torch.as_tensor(values, dtype=f.dtype, device=f.device) for values in fields)
-        mean = (weight[0] + f @ weight[1:])[:, None]
-        return interpolated(torch.clamp(mean, at[:, :1], at[:, -1:]), at, stretch)  # beyond, nothing changes
+    def of(self, f: Tensor) -> tuple[Tensor, Tensor]:
+        """The shift and the stretch of rows with these features, (n, 1) each."""
+        fields = (self.weight, self.at[None], self.moves)  # tensors: graphs round plain numbers
+        weight, at, moves = (torch.as_tensor(values, dtype=f.dtype, device=f.device) for values in fields)
+        mean = torch.clamp((weight[0] + f @ weight[1:])[:, None], at[:, :1], at[:, -1:])  # beyond, nothing changes
+        return interpolated(mean, at, moves[:1]), torch.exp(interpolated(mean, at, moves[1:]))
 
     def right(self, probability: Array, f: Array) -> Array:
         """Probabilities of rows with these features, (n, l), set right."""
+        shift, stretch = (moved.numpy() for moved in self.of(torch.from_numpy(f)))
         with np.errstate(divide="ignore", over="ignore"):
             odds = np.log(probability / np.maximum(1 - probability, 0))  # rounding may reach beyond 1
-            odds /= -self.of(torch.from_numpy(f)).numpy()
+            odds -= shift
+            odds /= -stretch
             np.exp(odds, out=odds)
         odds += 1
         return np.reciprocal(odds, out=odds)
 
     def wrong(self, probability: Array, f: Array) -> Array:
         """The inverse of `right`."""
-        return np.asarray(expit(self.of(torch.from_numpy(f)).numpy() * logit(probability)))
+        shift, stretch = (moved.numpy() for moved in self.of(torch.from_numpy(f)))
+        return np.asarray(expit(stretch * logit(probability) + shift))
+
+
+def _polynomials(rank: Array, degree: int) -> Array:
+    """Of ranks, orthonormal from 0 to 1 and to constants, (n, degree)."""
+    return np.asarray(legvander(2 * rank - 1, degree)[:, 1:] * np.sqrt(2 * np.arange(1, degree + 1) + 1))
 
 
 @saved
@@ -457,7 +473,7 @@ class Recalibration:
     Attributes:
         predicted: Knots, (r,), from 0 to 1.
         observed: Their images.
-        along: How log odds of predicted probabilities are to be stretched before, by row; not at all when None.
+        along: How log odds of predicted probabilities are to be moved before, by row; not at all when None.
     """
 
     predicted: Array

@@ -258,7 +258,8 @@ def recalibrated(weights: Tensor, recalibration: Recalibration, f: Tensor) -> Te
     """`Recalibration` of probabilities of ordered values, (n, m), of rows with these features, (n, k)."""
     cumulative = torch.cumsum(weights / weights.sum(dim=1, keepdim=True), dim=1).clamp(max=1)
     if recalibration.along is not None:
-        cumulative = torch.sigmoid((torch.log(cumulative) - torch.log1p(-cumulative)) / recalibration.along.of(f))
+        shift, stretch = recalibration.along.of(f)
+        cumulative = torch.sigmoid((torch.log(cumulative) - torch.log1p(-cumulative) - shift) / stretch)
     predicted, observed = (
         torch.as_tensor(part[None], dtype=f.dtype, device=f.device)
         for part in (recalibration.predicted, recalibration.observed)
