@@ -325,7 +325,7 @@ def content_hash(numbers: Iterable[Array | Repeated], cells: Iterable[np.ndarray
             bits = (np.where(np.isnan(different), np.nan, different) + 0.0).view(np.uint64)  # one NaN, one 0
             total = _mixed(total + (bits.take(values.codes) if isinstance(values, Repeated) else bits))
         for codes in cells:
-            total = _mixed(total + codes.astype(np.uint64))
+            total = _mixed(np.add(total, codes, dtype=np.uint64, casting="unsafe"))
     return np.asarray(total)
 
 
@@ -336,8 +336,11 @@ def number_hash(first: int, n: int) -> np.ndarray:
 
 
 def _mixed(h: np.ndarray) -> np.ndarray:
-    """Every bit depends on every bit (the finaliser of splitmix64)."""
-    h = h + _MIXERS[0]
-    h = (h ^ (h >> np.uint64(30))) * _MIXERS[1]
-    h = (h ^ (h >> np.uint64(27))) * _MIXERS[2]
-    return h ^ (h >> np.uint64(31))
+    """Every bit depends on every bit (the finaliser of splitmix64); written over what comes."""
+    h = np.asarray(h)
+    h += _MIXERS[0]
+    for shift, mixer in zip((30, 27), _MIXERS[1:], strict=True):
+        h ^= h >> np.uint64(shift)
+        h *= mixer
+    h ^= h >> np.uint64(31)
+    return h

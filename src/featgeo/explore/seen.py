@@ -118,12 +118,21 @@ class SeenColumn:
         self.numbers, self.labels = NumberTally(), LabelTally(missing)
         self._sample: list[np.ndarray | Repeated] = []
 
+    def emptied(self) -> SeenColumn:
+        """The same column, of which nothing was seen."""
+        column = copy(self)
+        column._digits = None if self._digits is None else _Digits()
+        column._examples, column._read_in, column._sample = [], {}, []
+        column.numbers, column.labels = NumberTally(), LabelTally(self._missing)
+        return column
+
     def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray | Repeated:
         """Add a batch whose first row has number `start`; returns what is kept of it: values, or ids of labels."""
-        array = as_plain(array)
+        part: Array | Repeated | None = self.labels.add_known(array) if self.way == "label" else None
+        if part is None:
+            array = as_plain(array)
         if self.way == "number" and not may_be_numbers(array):
             array = labels_of(array)  # each text that is different is looked at once, whatever it turns out to be
-        part = None
         if self.way == "number":
             part = self._add_numbers(array, start)
         if self.way == "date" and part is None:
