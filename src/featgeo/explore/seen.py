@@ -11,6 +11,7 @@ import numpy as np
 
 from featgeo.explore.tallies import LabelTally, NumberTally
 from featgeo.explore.values import (
+    ALL_EXACT,
     DATE_FORMS,
     ISO,
     ISO_ZONED,
@@ -31,7 +32,6 @@ from featgeo.reading.arrow import pa, pc
 from featgeo.tuning import in_force
 
 Kind = Literal["number", "label", "date"]
-ALL_EXACT = 2**53  # whole numbers below are floats, each its own
 EXAMPLES = 3  # of words among numbers
 LONGEST_EXAMPLE = 80  # characters
 
