@@ -156,7 +156,8 @@ class SeenColumn:
             if self._inferred:
                 if self.numbers.count:
                     self._turned = ("label", DATE_FORMS)
-                none = not self.numbers.count and np.isnan(values).all()
+                different = values.values if isinstance(values, Repeated) else values
+                none = not self.numbers.count and np.isnan(different).all()
                 self._turn_to("date" if none and may_be_dates(array, self._missing) else "label")
                 return None
         if self._digits is not None:
