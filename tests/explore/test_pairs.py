@@ -1,5 +1,6 @@
 """All pairs of a table: exact where columns are finite, near the truth where not, at their level where nothing is."""
 
+from dataclasses import fields
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +12,7 @@ import featgeo as fg
 from featgeo.explore.classic import classic_of
 from featgeo.explore.discoveries import benjamini_hochberg
 from featgeo.explore.modes import MOST_MODES, leading
+from featgeo.explore.pairs import Estimates, estimates_of
 
 
 def by_names(exploration):
@@ -30,6 +32,19 @@ def test_finite_columns_have_the_modes_of_their_table():
     exact = fg.FiniteJoint(counts)
     assert row.sigma1 == pytest.approx(exact.maximal_correlation(), abs=1e-8)
     assert row.energy == pytest.approx(np.sum(exact.modes(row.n_modes).sigma ** 2), abs=1e-8)
+
+
+def test_what_is_told_of_a_pair_is_its_own():
+    """Pairs are decomposed many at once, in steps and in waves: none is told otherwise for those beside it."""
+    rng = np.random.default_rng(14)
+    x = rng.standard_normal((3, 3_000))
+    frame = pd.DataFrame({"x": x[0], "tied": np.round(4 * (x[0] > 0.7) + 5 * x[1]), "other": x[1] + x[2]})
+    frame["label"] = [f"label {place}" for place in np.clip(np.round(6 * x[1] + 4 * (x[0] > 0) + 20), 0, 39)]
+    counts = fg.explore(frame).counts
+    pairs = list(combinations(range(4), 2))
+    together, alone = estimates_of(counts, pairs), Estimates.joined([estimates_of(counts, [pair]) for pair in pairs])
+    for part in fields(Estimates):
+        assert getattr(together, part.name) == pytest.approx(getattr(alone, part.name), abs=1e-9)
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.8])

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from featgeo.explore import sketch as sketches
-from featgeo.explore import tallies
+from featgeo.explore import tallies, values
 from featgeo.explore.cells import Cells
 from featgeo.explore.sketch import sketch, typed
 from featgeo.explore.values import Repeated
@@ -374,3 +374,28 @@ def test_digits_that_repeat_are_names_though_some_are_missing(tmp_path):
     assert column.kind == "label"
     assert set(column.labels) == {"01234", "98765"}
     assert column.n_missing == np.isin(codes, ["", "NA"]).sum()
+
+
+def test_labels_that_are_known_are_counted_alike_however_they_come():
+    texts = pa.array(["b", None, "a", "NA", "b", " a"], pa.large_string())
+    tally, other = (tallies.LabelTally(values.Missing()) for _ in range(2))
+    assert tally.add_known(texts) is None  # nothing is known yet
+    first = values.labels_of(texts.cast(pa.string()))
+    ids = [each.add(values.codes_of(first), first.dictionary) for each in (tally, other)]
+    assert_array_equal(tally.add_known(texts), other.add(values.codes_of(first), first.dictionary))
+    assert_array_equal(*ids)
+    assert_array_equal(tally.counts, other.counts)
+    assert tally.count == other.count == 8  # missing ones are none
+    assert tally.add_known(pa.array(["a", "new"])) is None
+    assert tally.count == 8
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()])
+def test_whole_numbers_of_any_width_are_their_own_codes(kind):
+    lowest, highest = (-128, 127) if kind == pa.int8() else (0, 200)
+    numbers = [lowest, highest, None, 3] * 300
+    found = values.numbers_of(pa.array(numbers, kind), values.Missing()).values
+    assert isinstance(found, Repeated)
+    assert_array_equal(found, np.array(numbers, float))
+    far = pa.array([2**62, 2**62 + 1] * 600)  # no floats: both are the same
+    assert_array_equal(values.numbers_of(far, values.Missing()).values, far.to_numpy().astype(float))

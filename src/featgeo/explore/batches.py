@@ -27,6 +27,7 @@ from featgeo.geometry.spans import COLLINEAR
 from featgeo.geometry.validation import Array
 
 MOST_ENTRIES = 2**21  # of the tables of a batch: memory
+SMALLEST = 4  # sides of tables that are told apart by their size: a batch more takes longer than padding
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +93,13 @@ class Batch:
         )
         return part
 
+    @property
+    def turned(self) -> Batch:
+        """The same pairs, with the second column of each as the first."""
+        turned = Batch(self.tables.swapaxes(2, 3), self.g, self.f, self.labels[:, ::-1])
+        turned.__dict__.update(n_rows=self.n_rows, margins=self.margins[::-1])
+        return turned
+
     @cached_property
     def n_rows(self) -> Array:
         """Rows of each pair, by fold, (P, F)."""
@@ -118,35 +126,30 @@ class Batch:
     def _total(self) -> Array:
         return np.maximum(self.n_rows.sum(axis=1), 1.0)
 
-    def left_out(self, n_f: int, n_g: int) -> Array:
-        """The core of all rows but those of each fold, for the first functions, (P, F, n_f, n_g)."""
-        held = self._first_sums(n_f, n_g)
-        products, of_f, of_g = (total.sum(axis=1, keepdims=True) - total for total in held)
-        return _covariance(products, of_f, of_g, self._total[:, None] - self.n_rows)
-
-    def held_out(self, n_f: int, n_g: int) -> Array:
-        """The same of the rows of each fold."""
-        return _covariance(*self._first_sums(n_f, n_g), self.n_rows)
-
-    def _first_sums(self, n_f: int, n_g: int) -> tuple[Array, Array, Array]:
+    def held_and_left_out(self, index: np.ndarray | slice, n_f: int, n_g: int) -> tuple[Array, Array]:
+        """The core of some pairs on the rows of each fold, and on all others, by the first functions, (Q, F, k, l)."""
         products, of_f, of_g = self.sums
-        return products[..., :n_f, :n_g], of_f[..., :n_f], of_g[..., :n_g]
+        held = products[index, :, :n_f, :n_g], of_f[index, :, :n_f], of_g[index, :, :n_g]
+        n = self.n_rows[index]
+        rest = [own.sum(axis=1, keepdims=True) - own for own in (*held, n)]
+        return _covariance(*held, n), _covariance(*rest)
 
-    def covariance_of(self, f: Array, g: Array) -> Array:
+    def covariance_of(self, f: Array, g: Array, products: Array) -> Array:
         """Of functions on the cells of either column, by fold, on the rows of each, (P, F, k, l).
 
         Args:
             f: Values on the cells of the first columns, (P, F or 1, a, k).
             g: On those of the second, (P, F or 1, b, l).
+            products: Sums of f g^T over these rows, (P, F, k, l).
         """
         of_f, of_g = ((margin[..., None, :] @ h)[..., 0, :] for margin, h in zip(self.margins, (f, g), strict=True))
-        return _covariance(f.swapaxes(2, 3) @ self.tables @ g, of_f, of_g, self.n_rows)
+        return _covariance(products, of_f, of_g, self.n_rows)
 
-    def variance_of(self, h: Array, side: int) -> Array:
-        """Of functions on the cells of one column with each other, on the rows of each fold, (P, F, k, k)."""
-        margin = self.margins[side]
+    def variance_of(self, h: Array, side: int, index: np.ndarray | slice = slice(None)) -> Array:
+        """Of functions on the cells of one column of some pairs, on the rows of each fold, (Q, F, k, k)."""
+        margin = self.margins[side][index]
         sums = (margin[..., None, :] @ h)[..., 0, :]
-        return _covariance((h * margin[..., None]).swapaxes(2, 3) @ h, sums, sums, self.n_rows)
+        return _covariance((h * margin[..., None]).swapaxes(2, 3) @ h, sums, sums, self.n_rows[index])
 
     def pvalues(self) -> Array:
         """That the two columns are independent, (P,)."""
@@ -258,7 +261,7 @@ def alike(counts: Counts, pairs: Sequence[tuple[int, int]]) -> Iterator[list[int
     """Pairs, by place, whose tables are of about the same shape (the same powers of two), as many as go together."""
     same: dict[tuple[int, int], list[int]] = {}
     for place, (i, j) in enumerate(pairs):
-        a, b = (2 ** (column.n_values - 1).bit_length() for column in (counts.columns[i], counts.columns[j]))
+        a, b = (max(2 ** (counts.columns[k].n_values - 1).bit_length(), SMALLEST) for k in (i, j))
         same.setdefault((a, b), []).append(place)
     for (a, b), places in same.items():
         at_once = max(1, MOST_ENTRIES // (a * b * counts.folds))

@@ -10,7 +10,7 @@ Numbers have first and second moments beside their tables, over the rows that ha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -169,6 +169,9 @@ class Counts:
     def _split(self, a: int, b: int) -> None:
         """The tables of all columns of two groups, from that of the groups."""
         table = self._group_table(a, b)
+        if a != b and len(self.groups[a]) == len(self.groups[b]) == 1:
+            self._pairs[self.groups[a][0], self.groups[b][0]] = table
+            return
         if a == b:
             sizes = [self.columns[i].size for i in self.groups[a]]
             table = table.reshape(self.folds, *sizes)
@@ -177,21 +180,27 @@ class Counts:
                     others = tuple(axis + 1 for axis in range(len(sizes)) if axis not in (x, y))
                     self._pairs[i, j] = table.sum(axis=others, dtype=table.dtype)
             return
-        for j, of_j in self._members(table, b):
-            for i, of_both in self._members(of_j.transpose(0, 2, 1), a):
-                self._pairs[i, j] = of_both.transpose(0, 2, 1)
+        of_a, of_b = (self._indicators(group) for group in (a, b))
+        # As products, which are exact up to far more rows than there are, and far sooner than sums over several axes.
+        split = (of_a.T @ (table @ of_b)).astype(table.dtype)
+        ends_a, ends_b = (np.cumsum([self.columns[i].size for i in self.groups[group]]).tolist() for group in (a, b))
+        for i, end_i in zip(self.groups[a], ends_a, strict=True):
+            for j, end_j in zip(self.groups[b], ends_b, strict=True):
+                own = slice(end_i - self.columns[i].size, end_i), slice(end_j - self.columns[j].size, end_j)
+                self._pairs[i, j] = split[:, own[0], own[1]]
 
-    def _members(self, table: np.ndarray, b: int) -> Iterator[tuple[int, np.ndarray]]:
-        """The cells of a group, the last axis of a table, by each of its columns: all others summed over."""
-        if len(self.groups[b]) == 1:
-            yield self.groups[b][0], table
-            return
-        sizes = [self.columns[i].size for i in self.groups[b]]
-        turned = np.ascontiguousarray(table.transpose(2, 0, 1))  # sums of long rows are the fast ones
-        for place, i in enumerate(self.groups[b]):
-            shape = math.prod(sizes[:place]), sizes[place], math.prod(sizes[place + 1 :])
-            summed = turned.reshape(*shape, *turned.shape[1:]).sum(axis=(0, 2), dtype=table.dtype)
-            yield i, summed.transpose(1, 2, 0)
+    def _indicators(self, a: int) -> Array:
+        """Which cell of each of its columns each cell of a group is in, one column after the other, (cells, .)."""
+        if a not in self._indicated:
+            sizes = [self.columns[i].size for i in self.groups[a]]
+            places = np.unravel_index(np.arange(self._sizes[a]), sizes)
+            every = [np.eye(size)[place] for size, place in zip(sizes, places, strict=True)]
+            self._indicated[a] = np.concatenate(every, axis=1)
+        return self._indicated[a]
+
+    @cached_property
+    def _indicated(self) -> dict[int, Array]:
+        return {}
 
     def single(self, i: int) -> np.ndarray:
         """Rows in each cell of a column, by fold, (folds, size)."""
@@ -248,14 +257,17 @@ class Counts:
         usual = [int(single.sum(axis=0).argmax()) for single in singles]
         n_others = [n - int(single[:, cell].sum()) for single, cell in zip(singles, usual, strict=True)]
         others = {a: np.flatnonzero(groups[a] != usual[a]) for a in every if n_others[a] <= n * FEW}
+        own_others = {a: groups[a].take(index) for a, index in others.items()}
         for a in every:
             self._add_to(a, a, singles[a][..., None])
             with_fold = _place(folds, self._sizes[a], groups[a], self.folds)
+            own_with_fold = with_fold.take(others[a]) if a in others else with_fold
             for b in range(a + 1, len(groups)):
                 fewest = min(a, b, key=n_others.__getitem__)
-                first, second = (
-                    own.take(others[fewest]) if fewest in others else own for own in (with_fold, groups[b])
-                )
+                first, second = with_fold, groups[b]
+                if fewest in others:
+                    first = own_with_fold if fewest == a else first.take(others[b])
+                    second = own_others[b] if fewest == b else second.take(others[a])
                 table = self._counted(a, b, _place(first, self._sizes[b], second, self.folds * self._sizes[a]))
                 if fewest in others and fewest == a:
                     table[:, usual[a]] = singles[b] - table.sum(axis=1)
@@ -325,7 +337,7 @@ def content_hash(numbers: Iterable[Array | Repeated], cells: Iterable[np.ndarray
             bits = (np.where(np.isnan(different), np.nan, different) + 0.0).view(np.uint64)  # one NaN, one 0
             total = _mixed(total + (bits.take(values.codes) if isinstance(values, Repeated) else bits))
         for codes in cells:
-            total = _mixed(total + codes.astype(np.uint64))
+            total = _mixed(np.add(total, codes, dtype=np.uint64, casting="unsafe"))
     return np.asarray(total)
 
 
@@ -336,8 +348,11 @@ def number_hash(first: int, n: int) -> np.ndarray:
 
 
 def _mixed(h: np.ndarray) -> np.ndarray:
-    """Every bit depends on every bit (the finaliser of splitmix64)."""
-    h = h + _MIXERS[0]
-    h = (h ^ (h >> np.uint64(30))) * _MIXERS[1]
-    h = (h ^ (h >> np.uint64(27))) * _MIXERS[2]
-    return h ^ (h >> np.uint64(31))
+    """Every bit depends on every bit (the finaliser of splitmix64); written over what comes."""
+    h = np.asarray(h)
+    h += _MIXERS[0]
+    for shift, mixer in zip((30, 27), _MIXERS[1:], strict=True):
+        h ^= h >> np.uint64(shift)
+        h *= mixer
+    h ^= h >> np.uint64(31)
+    return h

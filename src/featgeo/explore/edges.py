@@ -16,6 +16,7 @@ from scipy.special import chdtrc
 
 from featgeo.explore.cells import Cells, is_same_date
 from featgeo.explore.steps import leading_directions, split
+from featgeo.explore.values import Repeated, rows_of
 from featgeo.geometry.validation import Array
 from featgeo.tuning import in_force
 
@@ -44,7 +45,7 @@ def aligned(
                 beside = result[i].spans[jump.cell : jump.cell + 2]
                 # A cell of one value, as of ties, stays; so does one of which the other edge was moved.
                 if (beside[:, 0] < beside[:, 1]).all() and beside[0, 0] == column.spans[jump.cell, 0]:
-                    between = shown.between(i, jump, np.asarray(sample[column.name]))
+                    between = shown.between(i, jump, sample[column.name])
                     result[i] = _moved(result[i], jump.cell, between, fewest)
     return tuple(result)
 
@@ -83,7 +84,7 @@ class _Sample:
         """From the cells of the rows."""
         width = int(np.clip(MOST_FUNCTIONS // len(columns), 1, FUNCTIONS))
         functions = [
-            column.functions(np.bincount(own, minlength=column.size), width)
+            column.functions(rows_of(own.astype(np.int16), column.size), width)
             for column, own in zip(columns, cells, strict=True)
         ]
         ends = np.cumsum([own.shape[1] for own in functions])
@@ -96,10 +97,13 @@ class _Sample:
         """Where the other columns jump along one of them, beyond chance, and by enough to find the place."""
         cells = self.cells[i][self.rows]
         order = np.argsort(cells, kind="stable")
-        there, first, counts = np.unique(cells[order], return_index=True, return_counts=True)
         n_cells = self.columns[i].n_values
-        rows, sums = np.zeros(self.columns[i].size), np.zeros((self.columns[i].size, self.values.shape[1]))
-        rows[there], sums[there] = counts, np.add.reduceat(self.values[order], first)
+        rows, sums = (
+            np.bincount(cells, minlength=n_cells + 1).astype(np.float64),
+            np.zeros((n_cells + 1, self.values.shape[1])),
+        )
+        there = np.flatnonzero(rows)
+        sums[there] = np.add.reduceat(self.values[order], (np.cumsum(rows) - rows)[there].astype(np.intp))
         for j, other in enumerate(self.columns):
             if j == i or is_same_date(other, self.columns[i]):
                 sums[:, self.places[j]] = 0
@@ -124,15 +128,17 @@ class _Sample:
         by_chance = chdtrc(freedom, size / noise) * n_cells
         return bool(by_chance <= 1 - options.confidence and np.sqrt(rows_a_cell * size) / 2 >= options.doubt_errors)
 
-    def between(self, i: int, jump: _Jump, values: Array) -> tuple[Array, np.ndarray]:
+    def between(self, i: int, jump: _Jump, values: Array | Repeated) -> tuple[Array, np.ndarray]:
         """Values in the two cells beside a jump, rising, and how much speaks for the jump to be after each."""
         near = np.flatnonzero((self.cells[i] == jump.cell) | (self.cells[i] == jump.cell + 1))
-        near = near[np.argsort(values[near], kind="stable")]
+        beside = np.asarray(values[near])
+        order = np.argsort(beside, kind="stable")
+        near, beside = near[order], beside[order]
         total = np.full(len(near), -jump.middle)
         for own, place, cells in zip(self.functions, self.places, self.cells, strict=True):
             if jump.weights[place].any():
                 total += (own @ jump.weights[place])[cells[near]]
-        return values[near], total.cumsum()
+        return beside, total.cumsum()
 
 
 def _moved(column: Cells, cell: int, between: tuple[Array, Array], fewest: float) -> Cells:

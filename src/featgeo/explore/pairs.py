@@ -56,7 +56,7 @@ class Estimates:
         """Of the pairs of a batch, whose columns are these, of which some count as labels, (P, 2)."""
         modes, n_modes, scores, correlation = chosen_modes(batch, columns)
         least_one = np.maximum(n_modes, 1)
-        kept = np.arange(MOST_MODES) < least_one[:, None]
+        kept = np.arange(modes.sigma.shape[1]) < least_one[:, None]
         rows = batch.n_rows.sum(axis=1)
         held_out = scores[np.arange(len(rows)), :, least_one]
         shares = batch.n_rows / np.maximum(rows, 1.0)[:, None]
@@ -120,7 +120,7 @@ def _told(batch: Batch, modes: Modes, kept: np.ndarray, columns: Sequence[Cells]
     kernel = own.swapaxes(2, 3) * _shares_of_others(batch.margins[side])[:, :, None]
     kernel *= (modes.fold_sigma * kept[:, None])[..., None]
     result = _share_told(batch, columns, side, other, kernel)
-    many = np.flatnonzero(kept.all(axis=1))
+    many = np.flatnonzero(kept.sum(axis=1) == MOST_MODES)
     if len(many):
         result[many] = np.maximum(result[many], _told_by_all(batch.taken(many), [columns[int(i)] for i in many], side))
     return result
@@ -157,11 +157,12 @@ def _share_told(batch: Batch, columns: Sequence[Cells], side: int, other: Array,
     spread = other.swapaxes(2, 3) * batch.margins[1 - side][..., None, :] @ other
     is_label = np.array([column.kind == "label" for column in columns])
     result = np.zeros(len(columns))
-    for coded, some in ((_by_indicators, np.flatnonzero(is_label)), (_by_ranks, np.flatnonzero(~is_label))):
-        if len(some):
+    for coded, those in ((_by_indicators, is_label), (_by_ranks, ~is_label)):
+        some = slice(None) if those.all() else those  # no copy of all of them
+        if those.any():
             total, weights, found = coded(batch.margins[side][some], kernel[some], seen[some])
             gain = np.einsum("pfme,pfme->p", weights, 2 * found - spread[some] @ weights)
-            result[some] = np.divide(gain, total, out=np.zeros(len(some)), where=total > 0)
+            result[some] = np.divide(gain, total, out=np.zeros(len(gain)), where=total > 0)
     return result
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from featgeo.explore.tallies import LabelTally, NumberTally
 from featgeo.explore.values import (
+    ALL_EXACT,
     DATE_FORMS,
     ISO,
     ISO_ZONED,
@@ -31,7 +32,6 @@ from featgeo.reading.arrow import pa, pc
 from featgeo.tuning import in_force
 
 Kind = Literal["number", "label", "date"]
-ALL_EXACT = 2**53  # whole numbers below are floats, each its own
 EXAMPLES = 3  # of words among numbers
 LONGEST_EXAMPLE = 80  # characters
 
@@ -118,12 +118,21 @@ class SeenColumn:
         self.numbers, self.labels = NumberTally(), LabelTally(missing)
         self._sample: list[np.ndarray | Repeated] = []
 
+    def emptied(self) -> SeenColumn:
+        """The same column, of which nothing was seen."""
+        column = copy(self)
+        column._digits = None if self._digits is None else _Digits()
+        column._examples, column._read_in, column._sample = [], {}, []
+        column.numbers, column.labels = NumberTally(), LabelTally(self._missing)
+        return column
+
     def add(self, array: Any, start: int, picked: np.ndarray | slice) -> np.ndarray | Repeated:
         """Add a batch whose first row has number `start`; returns what is kept of it: values, or ids of labels."""
-        array = as_plain(array)
+        part: Array | Repeated | None = self.labels.add_known(array) if self.way == "label" else None
+        if part is None:
+            array = as_plain(array)
         if self.way == "number" and not may_be_numbers(array):
             array = labels_of(array)  # each text that is different is looked at once, whatever it turns out to be
-        part = None
         if self.way == "number":
             part = self._add_numbers(array, start)
         if self.way == "date" and part is None:
@@ -147,7 +156,8 @@ class SeenColumn:
             if self._inferred:
                 if self.numbers.count:
                     self._turned = ("label", DATE_FORMS)
-                none = not self.numbers.count and np.isnan(values).all()
+                different = values.values if isinstance(values, Repeated) else values
+                none = not self.numbers.count and np.isnan(different).all()
                 self._turn_to("date" if none and may_be_dates(array, self._missing) else "label")
                 return None
         if self._digits is not None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -284,8 +283,9 @@ class _FirstPass:
     kept: _Kept | None
 
     def __call__(self, part: Part) -> _Seen:
-        seen = _Seen(deepcopy(self.columns), Sampler(self.size, self.seed, part.place))
-        columns, sampler = seen.columns, seen.sampler
+        columns = {name: column.emptied() for name, column in self.columns.items()}
+        sampler = Sampler(self.size, self.seed, part.place)
+        seen = _Seen(columns, sampler)
         numeric = [column.name for column in columns.values() if column.way == "number"]
         for row, batch in part.batches(tuple(columns), numeric):
             start = sampler.n_rows

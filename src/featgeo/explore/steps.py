@@ -11,26 +11,21 @@ from featgeo.tuning import in_force
 STEP_DIRECTIONS = 4  # of functions of the other column that steps are cut by: time
 
 
-def n_steps(n_cells: int) -> int:
-    """How many functions in steps there are on so many cells."""
-    return min(in_force.get().explore_steps, n_cells) - 1
-
-
-def steps(tables: Array, other: Array) -> Array:
+def steps(sums: Array, rows: Array) -> Array:
     """Functions in steps on the cells of one column, cut by the few functions of the other that differ most there.
 
     Args:
-        tables: Rows in each pair of cells, (P, F, a, b).
-        other: Functions on the cells of the other column, from smooth to rough, (P, 1, b, k).
+        sums: Over the rows of each cell, of functions on the cells of the other column, from smooth to rough,
+            (P, F, a, k).
+        rows: Of each cell, (P, F, a).
 
     Returns:
-        Orthonormal functions, (P, F, a, `n_steps`).
+        Orthonormal functions, (P, F, a, intervals - 1).
     """
-    rows = tables @ np.ones(tables.shape[3])
-    sums = tables @ other[..., : in_force.get().explore_waves[1]]
+    sums = sums[..., : in_force.get().explore_waves[1]]
     sums = sums @ leading_directions(sums, rows)
     n_cells = rows.shape[-1]
-    return split(sums.reshape(-1, *sums.shape[2:]), rows.reshape(-1, n_cells)).reshape(*rows.shape, n_steps(n_cells))
+    return split(sums.reshape(-1, *sums.shape[2:]), rows.reshape(-1, n_cells)).reshape(*rows.shape, -1)
 
 
 def leading_directions(sums: Array, rows: Array) -> Array:
@@ -57,23 +52,23 @@ def split(sums: Array, rows: Array) -> Array:
         Shape (N, a, intervals - 1).
     """
     n, n_cells = rows.shape
-    held, before = (
-        np.concatenate([np.zeros_like(values[..., :1]), values.cumsum(axis=-1)], axis=-1)
-        for values in (rows, sums.transpose(2, 0, 1))
-    )
+    held = np.concatenate([np.zeros((n, 1)), rows.cumsum(axis=1)], axis=1)
+    before = np.concatenate([np.zeros_like(sums[:, :1]), sums.cumsum(axis=1)], axis=1).reshape(-1, sums.shape[2])
     first = (n_cells + 1) * np.arange(n)[:, None]  # where the cumulated sums of each begin
     start, stop = (np.full((n, n_cells - 1), first + end) for end in (0, n_cells))  # of the interval of each cut
     cuts = first + np.arange(1, n_cells)  # that can be made
     gains = _gains(before, held, (start, cuts, stop))
-    split = np.empty((n_steps(n_cells), 3, n, 1), dtype=np.intp)  # intervals, and where they are cut
+    split = np.empty((min(in_force.get().explore_steps, n_cells) - 1, 3, n, 1), dtype=np.intp)  # where they are cut
     for interval in split:
         best = gains.argmax(axis=1)[:, None] + (n_cells - 1) * np.arange(n)[:, None]
         interval[:] = low, made, _ = [place.take(best) for place in (start, cuts, stop)]
-        inside = start == low
-        np.copyto(stop, made, where=inside & (cuts < made))
-        np.copyto(start, made, where=inside & (cuts >= made))
-        new = np.flatnonzero(inside)  # cuts of the two parts; nothing changes for others
-        gains.put(new, _gains(before, held, (start.take(new), cuts.take(new), stop.take(new))))
+        new = np.flatnonzero(start == low)  # cuts of the interval, and so of its two parts; nothing changes for others
+        cut, split_at = cuts.take(new), made.take(new // (n_cells - 1))
+        is_left = cut < split_at
+        begin, end = np.where(is_left, start.take(new), split_at), np.where(is_left, split_at, stop.take(new))
+        start.put(new, begin)
+        stop.put(new, end)
+        gains.put(new, _gains(before, held, (begin, cut, end)))
     return _contrasts_of(split.swapaxes(0, 1), held).transpose(1, 2, 0)
 
 
@@ -96,19 +91,20 @@ def _gains(before: Array, held: Array, interval: tuple[np.ndarray, np.ndarray, n
     """How much more the two parts of an interval tell than the whole does, for each of some cuts, of any shape.
 
     Args:
-        before: Sums over all rows before each cell, in each direction, (k, N, a + 1).
+        before: Sums over all rows before each cell, in each direction, (N (a + 1), k).
         held: How many rows these are, (N, a + 1).
         interval: Where it begins, where it is cut and where it ends, as places in all of `held`.
     """
-    start, cut, stop = interval
     at_start, at_cut, at_stop = (held.take(place) for place in interval)
     n_left, n_all = at_cut - at_start, at_stop - at_start
     is_cut = (n_left > 0) & (n_left < n_all)
     share = np.divide(n_left, n_all, out=np.zeros_like(n_all), where=is_cut)
-    told = np.zeros_like(n_all)
-    for values in before:
-        at_start = values.take(start)
-        told += np.square(values.take(cut) - at_start - share * (values.take(stop) - at_start))
+    at_start, at_cut, at_stop = (before.take(place, axis=0) for place in interval)
+    at_cut -= at_start
+    at_stop -= at_start
+    at_stop *= share[..., None]
+    at_cut -= at_stop
+    told = np.einsum("...k,...k->...", at_cut, at_cut)
     return np.divide(told, share * (n_all - n_left), out=np.zeros_like(told), where=is_cut)
 
 

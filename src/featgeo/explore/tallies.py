@@ -13,6 +13,7 @@ from featgeo.reading.arrow import pa, pc
 
 STREAM_ROWS = 2**40  # that a stream has, at most
 MOST_VALUES = 100_000  # distinct values of a column that are told apart exactly, at least: bounds memory
+MOST_LOOKED_UP = 256  # labels that texts are looked up among, row by row: time
 LABEL_BYTES = 1 << 25  # of the texts of a column that are held at a time: bounds memory where labels are long
 
 
@@ -213,8 +214,26 @@ class LabelTally:
         if places.null_count:
             self._learn(pc.unique(dictionary.filter(places.is_null())))
             places = pc.index_in(dictionary, value_set=self.texts)
-        ids = np.append(self._ids[places.to_numpy(zero_copy_only=False)], np.int32(-1))
-        result = ids.astype(np.min_scalar_type(-len(self.texts) - 2)).take(codes)
+        return self._counted(self._ids[places.to_numpy(zero_copy_only=False)], codes)
+
+    def add_known(self, texts: Any) -> np.ndarray | None:
+        """Add texts that are all known, row by row; None where some are not, or more are known than repeat in a batch.
+
+        To look for texts among a few takes less time than to find out which are different.
+        """
+        is_text = pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)
+        if not is_text or not 0 < len(self.texts) <= MOST_LOOKED_UP:
+            return None
+        places = pc.index_in(texts, value_set=self.texts.cast(texts.type))
+        if places.null_count > texts.null_count:
+            return None
+        codes = places.fill_null(-1) if places.null_count else places
+        return self._counted(self._ids, codes.to_numpy(zero_copy_only=False))
+
+    def _counted(self, ids: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Ids of rows by their places among ids, -1 where missing; they are counted."""
+        small = np.append(ids, np.int32(-1)).astype(np.min_scalar_type(-len(self.texts) - 2))
+        result = small.take(codes)
         rows = rows_of(result, len(self.texts) + 1)[:-1]
         self.counts += rows
         self.count += int(rows.sum())

@@ -18,6 +18,7 @@ from featgeo.reading.delimited import MISSING
 
 ISO, ISO_ZONED = "ISO 8601", "ISO 8601 with a zone"
 DATE_FORMS = (ISO, ISO_ZONED, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")  # any of them fits all dates of a column
+ALL_EXACT = 2**53  # whole numbers below are floats, each its own
 PROBE = 32  # values that are tried before all of them are
 PROBE_REPEATED = 1_024  # numbers that show whether they repeat, so that each that is different is looked at once
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan))$"
@@ -145,14 +146,29 @@ def numbers_of(array: Any, missing: Missing) -> Numbers:
     if pa.types.is_dictionary(array.type):
         return _spread(array, numbers_of(array.dictionary, missing))
     if _repeat(array):
-        return numbers_of(array.dictionary_encode(), missing)
-    if pa.types.is_string(array.type):
+        repeated = _from_least(array) if pa.types.is_integer(array.type) else None
+        if repeated is None:
+            return numbers_of(array.dictionary_encode(), missing)
+        read = Numbers(repeated, None)
+    elif pa.types.is_string(array.type):
         read = _parsed(array, lambda texts: texts.cast(pa.float64()), missing, pa.float64(), _NUMBER)
     else:
         read = Numbers(_floats(array), None)
     if len(missing.numbers):
         return Numbers(np.where(np.isin(read.values, missing.numbers), np.nan, read.values), read.unread)
     return read
+
+
+def _from_least(array: Any) -> Repeated | None:
+    """Whole numbers by how far they are from the least of them, where fewer numbers are between than there are rows."""
+    low, high = pc.min_max(array).as_py().values()
+    if low is None or high - low >= len(array) or max(high, -low) > ALL_EXACT:
+        return None
+    rows = array.fill_null(low).to_numpy(zero_copy_only=False) if array.null_count else array.to_numpy()
+    codes = (rows.astype(np.int64, copy=False) - low).astype(np.min_scalar_type(-(high - low) - 2))
+    if array.null_count:
+        codes[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    return Repeated.at(codes, np.arange(low, high + 1).astype(np.float64))
 
 
 def _repeat(array: Any) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from featgeo.reading.arrow import ipc, pa, parquet
 from featgeo.reading.delimited import check_names
 
@@ -154,14 +156,16 @@ class PandasFrame:
 
     def batches(self, wanted: Sequence[str], numeric: Collection[str] = ()) -> Iterator[Any]:
         """Record batches of the columns `wanted`."""
-        columns = {name: self._frame.iloc[:, self._places[name]] for name in wanted}
+        columns = {name: _as_stored(self._frame.iloc[:, self._places[name]]) for name in wanted}
         for start in range(0, len(self._frame), BATCH_ROWS):
             rows = slice(start, start + BATCH_ROWS)
-            arrays = [self._array(column.iloc[rows], self.types[name], name) for name, column in columns.items()]
+            arrays = [self._array(column[rows], self.types[name], name) for name, column in columns.items()]
             yield pa.RecordBatch.from_arrays(arrays, names=list(wanted))
 
     @staticmethod
     def _array(column: Any, kind: Any, name: str) -> Any:
+        if isinstance(column, pa.ChunkedArray):
+            return _whole(column)
         asked = kind if column.dtype == object else None
         if asked == pa.string():
             column = column.map(str, na_action="ignore")
@@ -174,7 +178,23 @@ class PandasFrame:
                 f"Column {name!r} of the frame cannot be read ({str(error)[:150]}). Convert it, or leave it out by "
                 "`columns`."
             ) from error
-        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        return _whole(array)
+
+
+def _as_stored(column: Any) -> Any:
+    """What a column of pandas rests on, where slices of it cost nothing: NumPy's numbers, Arrow's texts; or itself."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
+        return column.to_numpy()
+    if getattr(column.dtype, "storage", None) == "pyarrow":
+        return column.array.__arrow_array__()
+    return column.iloc
+
+
+def _whole(array: Any) -> Any:
+    """An array in one piece; one that is in one piece is not copied."""
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
 
 
 def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
