@@ -42,7 +42,7 @@ def _data(n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.mark.parametrize("space", ["kernel", "spline", "linear", "index", "metric", "forest", "trees"])
 def test_a_loaded_model_gives_the_same_answers(tmp_path, space):
     frame, y = _data()
-    with options(forest_trees=20, bagged_trees=5):  # more are read as slowly as written
+    with options(forest_trees=20, bagged_trees=5):  # more would only make larger files
         model = ModalDecomposition(2, x_space=space, random_state=0).fit(frame, y)
     model.save(tmp_path / "model.fg")
     loaded = load(tmp_path / "model.fg")
