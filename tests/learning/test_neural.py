@@ -63,12 +63,13 @@ def test_images_and_sequences_have_networks_of_their_own():
     labels = rng.integers(0, 2, 600)
     images = rng.integers(0, 50, (600, 8, 8)).astype(np.uint8)
     images[labels == 1, :4] += 100
-    model = FeatureClassifier(x_space="image", random_state=0).fit(images, labels)
+    short = {"training": Training(max_epochs=10), "random_state": 0}
+    model = FeatureClassifier(x_space="image", **short).fit(images, labels)
     assert model.score(images, labels) > 0.97
-    with_channels = ModalDecomposition(1, random_state=0).fit(images[:, None], labels)
+    with_channels = ModalDecomposition(1, **short).fit(images[:, None], labels)
     assert with_channels.spaces_ == ("image", "table")
     waves = np.sin(np.arange(30) * np.where(labels == 1, 1.0, 0.3)[:, None] + rng.uniform(0, 6, (600, 1)))
-    model = ModalDecomposition(1, x_space="sequence", random_state=0).fit(waves, labels)
+    model = ModalDecomposition(1, x_space="sequence", **short).fit(waves, labels)
     assert model.held_out_singular_values_[0] > 0.9
     with pytest.raises(ValueError, match=r"image.*sequence"):
         ModalDecomposition(1).fit(images, labels)
@@ -121,7 +122,8 @@ def test_a_data_loader_is_enough():
     x, y = cosine_samples(4000, seed=0)
     tensors = (torch.from_numpy(z).float()[:, None] for z in (x, y))
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*tensors), batch_size=500, shuffle=True)
-    model = ModalDecomposition(2, solver="neural", random_state=0).fit(loader)
+    training = Training(max_epochs=15)
+    model = ModalDecomposition(2, solver="neural", random_state=0, training=training).fit(loader)
     assert _kernel_error(model, x[:, None][:, 0], y) < 0.3
     assert np.isnan(model.held_out_singular_values_).all()  # its rows were all trained on
 

@@ -21,7 +21,7 @@ ROOM = str(Path(featgeo.__file__).parent)
 def table():
     """Numbers and labels, of which two act together."""
     rng = np.random.default_rng(0)
-    n = 800
+    n = 520  # enough for trees to be tried
     frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "c": rng.choice(list("xyz"), n)})
     return frame, frame["a"] * frame["b"] + (frame["c"] == "x") + 0.3 * rng.normal(size=n)
 

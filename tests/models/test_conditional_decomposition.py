@@ -87,8 +87,8 @@ def test_gaussian_variables_with_a_continuous_s():
 
 def test_conditional_independence_leaves_no_held_out_energy():
     rng = np.random.default_rng(0)
-    s = rng.standard_normal(2000)
-    x, y = s + rng.standard_normal(2000), s + rng.standard_normal(2000)
+    s = rng.standard_normal(1000)
+    x, y = s + rng.standard_normal(1000), s + rng.standard_normal(1000)
     model = ConditionalDecomposition(random_state=0).fit(x, y, s)
     assert model.markov_.held_out_energy_ > 0.5
     assert model.conditional_.held_out_energy_ <= 2 * model.conditional_.held_out_energy_error_
@@ -104,7 +104,7 @@ def mixed(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, pd.DataFrame, np.n
 
 
 def test_a_mixed_s_whose_label_turns_the_dependence():
-    x, y, s, _ = mixed(2500, 0)
+    x, y, s, _ = mixed(1500, 0)
     new_x, _, new_s, p = mixed(1000, 1)
     model = ConditionalDecomposition(x_space="spline", random_state=0).fit(x, y, s)
     assert isinstance(model.y_given_s_, FeatureClassifier)
@@ -125,7 +125,7 @@ def test_several_columns_that_act_together_are_learned_by_trees_where_rows_are_m
 
 
 def test_only_features_of_x_need_to_cross(tmp_path):
-    x, y, s, _ = mixed(500, 0)
+    x, y, s, _ = mixed(200, 0)
     ConditionalDecomposition(1, 1, x_space="spline", random_state=0).fit(x, y, s).save(tmp_path / "model")
     sensor, centre = load(tmp_path / "model"), load(tmp_path / "model")
     message = sensor.transform(x[:50])  # all that is sent
@@ -162,7 +162,12 @@ class Constant(BaseEstimator):
 def test_networks_learn_both_components():
     x, y, s = gaussian(4000, 0)
     model = ConditionalDecomposition(
-        1, 1, solver="neural", random_state=0, training=Training(max_epochs=10, surplus=1)
+        1,
+        1,
+        solver="neural",
+        y_given_s=LinearRegression(),
+        random_state=0,
+        training=Training(max_epochs=10, surplus=1),
     ).fit(x, y, s)
     assert model.solver_ == "neural"
     assert model.markov_.held_out_singular_values_[0] == pytest.approx(0.6, abs=0.07)
@@ -205,7 +210,7 @@ def test_finite_values_of_y_of_any_type(values, tmp_path):
     s, x = rng.standard_normal(600), rng.standard_normal(600)
     index = (x + s + rng.standard_normal(600) > 0).astype(int)
     y = np.array(values, dtype=object if None in values else None)[index]
-    model = ConditionalDecomposition(1, 1, x_space="spline", random_state=0).fit(x, y, s)
+    model = ConditionalDecomposition(1, 1, x_space="spline", s_space="spline", random_state=0).fit(x, y, s)
     posterior = model.given(x, s)
     assert set(posterior.classes.tolist()) == set(values)
     of_first = posterior.proba()[:, posterior.classes.tolist().index(values[1])]
@@ -229,8 +234,9 @@ def test_vectors_missing_values_and_labels_that_the_fit_never_saw():
 def test_a_model_of_y_given_s_from_other_rows():
     x, y, s = gaussian(1500, 0)
     _, other_y, other_s = gaussian(1500, 5)
-    brought = ModalDecomposition("auto", random_state=0).fit(other_s, other_y)
-    model = ConditionalDecomposition(y_given_s=brought, random_state=0).fit(x, y, s)
+    spaces = {"x_space": "spline", "y_space": "spline"}
+    brought = ModalDecomposition("auto", **spaces, random_state=0).fit(other_s, other_y)
+    model = ConditionalDecomposition(**spaces, s_space="spline", y_given_s=brought, random_state=0).fit(x, y, s)
     truth = 0.5 * s[:300] + 0.4 * x[:300]
     assert np.sqrt(np.mean((model.given(x[:300], s[:300]).mean() - truth) ** 2)) < 0.15
 

@@ -248,12 +248,15 @@ def test_networks_of_columns() -> None:
     np.testing.assert_allclose(exported(model, "f", new_frame()), model.transform(new_frame()), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["recalibrated regressor", "classifier"])
-def test_files_of_a_frame(kind: str, tmp_path: Path) -> None:
-    plain = classifier("linear")
-    model = with_link(plain, exponential(plain)) if kind == "classifier" else regressor("spline")
-    expected = model.given(new_frame()).proba()
-    for values in in_files(model, "posterior", encode_inputs(model, new_frame()), tmp_path):
+def test_files_of_a_frame_with_sums_and_given_columns(tmp_path: Path) -> None:
+    """Of a regressor, recalibrated; one file has it all, because each takes seconds to write."""
+    X, new = (rows[["size", "colour", "grade"]] for rows in (frame(), new_frame()))
+    parts = Sum([("grade", "table"), ("size", "spline")])
+    model = FeatureRegressor(x_space=parts, orthogonal_to=["grade", "colour"], random_state=0).fit(X, target())
+    assert model.n_modes_ >= 1
+    assert model.recalibration_ is not None
+    expected = model.given(new).proba()
+    for values in in_files(model, "posterior", encode_inputs(model, new), tmp_path):
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
 
 
@@ -267,11 +270,12 @@ def test_files_of_a_kernel(tmp_path: Path) -> None:
 
 def test_files_of_a_table(tmp_path: Path) -> None:
     x, y = np.repeat([[1.0, 2.0], [1.0, np.nan], [3.0, -1.0]], 20, axis=0), np.repeat(["a", "b", "b"], 20)
-    model = ModalDecomposition(1, "exact").fit(x, y)
+    plain = ModalDecomposition(1, "exact").fit(x, y)
+    model = with_link(plain, exponential(plain))
     new = np.vstack([x[::20], [[1.0, 7.0]]])
-    expected = model.transform(new)
-    assert (expected[-1] == 0).all()  # the fit never saw it
-    for values in in_files(model, "f", encode_inputs(model, new), tmp_path):
+    assert (model.transform(new)[-1] == 0).all()  # the fit never saw it
+    expected = model.given(new).proba()
+    for values in in_files(model, "posterior", encode_inputs(model, new), tmp_path):
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
 
 
@@ -340,16 +344,15 @@ def test_files_of_trees(tmp_path: Path) -> None:
         np.testing.assert_allclose(values, model.transform(new_frame()), rtol=0, atol=1e-12)
 
 
-def test_files_of_sums_windows_and_given_columns(tmp_path: Path) -> None:
+def test_files_of_windows(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     steps = rng.integers(0, 2, (N, 6)).astype(float)
     y = steps[:, 0] + steps[:, 1] * steps[:, 2] + rng.normal(size=N)
-    for space, given in ((Sum([(0, "table"), ([1, 2], "spline")]), [0, 3]), ("windows", None)):
-        model = ModalDecomposition(1, x_space=space, y_space="linear", orthogonal_to=given, random_state=0)
-        with options(averaged_forests=2):  # graphs of more take longer to write, and are no other
-            model.fit(steps, y)
-        for values in in_files(model, "f", encode_inputs(model, steps), tmp_path):
-            np.testing.assert_allclose(values, model.transform(steps), rtol=0, atol=1e-9)
+    model = ModalDecomposition(1, x_space="windows", y_space="linear", random_state=0)
+    with options(averaged_forests=2):  # graphs of more take longer to write, and are no other
+        model.fit(steps, y)
+    for values in in_files(model, "f", encode_inputs(model, steps), tmp_path):
+        np.testing.assert_allclose(values, model.transform(steps), rtol=0, atol=1e-9)
 
 
 def test_an_unknown_part_is_refused() -> None:

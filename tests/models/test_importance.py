@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy.stats import norm
+from sklearn.linear_model import LinearRegression
 
 import featgeo as fg
 from featgeo.features.variables import Rows
@@ -26,8 +27,9 @@ def _rows(seed: int, n: int = 3000) -> tuple[pd.DataFrame, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def told() -> tuple[fg.FeatureRegressor, fg.models.importance.Importance]:
-    model = fg.FeatureRegressor(random_state=0).fit(*_rows(40_001))
-    return model, model.importance()
+    with fg.options(forest_trees=75):  # more show the same
+        model = fg.FeatureRegressor(x_space="trees", random_state=0).fit(*_rows(40_001, 2000))
+        return model, model.importance()
 
 
 def test_columns_hold_and_add_what_they_do(told):
@@ -87,7 +89,7 @@ def test_what_a_column_holds_alone_is_the_energy_of_its_own_dependence():
     rng = np.random.default_rng(40_002)
     X = rng.standard_normal((4000, 2))
     y = np.sign(X @ [1.0, 0.5] + 0.5 * rng.standard_normal(4000))
-    model = fg.FeatureClassifier(random_state=0).fit(X, y)
+    model = fg.FeatureClassifier(x_space="index", random_state=0).fit(X, y)
     found = model.importance()
     x = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
     for i, (own, other) in enumerate([(1.0, 0.5), (0.5, 1.0)]):
@@ -130,7 +132,7 @@ def test_figures_show_columns_and_effects(told):
     assert effects._repr_png_().startswith(b"\x89PNG")
     titles = [axes.get_title() for axes in effects.axes if axes.get_title()]
     assert titles[-1] == "E[Y | x]"
-    labels = fg.FeatureClassifier(random_state=0).fit(*_labelled()).plot("effects")
+    labels = fg.FeatureClassifier(x_space="spline", random_state=0).fit(*_labelled()).plot("effects")
     assert {"P(no | x)", "P(yes | x)"} <= {axes.get_title() for axes in labels.axes}
 
 
@@ -166,7 +168,8 @@ def test_images_have_no_columns():
     rng = np.random.default_rng(0)
     images, label = rng.standard_normal((200, 1, 4, 4)), rng.integers(0, 2, 200)
     images[:, 0, 0, 0] += 3 * label
-    model = fg.ModalDecomposition(1, x_space=torch.nn.Flatten(), random_state=0).fit(images, label)
+    once = fg.Training(max_epochs=1)
+    model = fg.ModalDecomposition(1, x_space=torch.nn.Flatten(), training=once, random_state=0).fit(images, label)
     with pytest.raises(ValueError, match="no columns"):
         model.importance()
 
@@ -182,7 +185,8 @@ def _beside(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
 
 
 def test_given_s_only_what_y_adds_counts():
-    model = fg.ConditionalDecomposition(1, x_space="linear", y_space="linear", s_space="linear", random_state=0)
+    spaces = dict.fromkeys(("x_space", "y_space", "s_space"), "linear")
+    model = fg.ConditionalDecomposition(1, **spaces, y_given_s=LinearRegression(), random_state=0)
     told = model.fit(*_beside(1500, 0)).importance(*_beside(1500, 1))
     assert told.columns == ("own", "of_s", "none")
     alone, error = told.totals[:, :2].T

@@ -55,8 +55,8 @@ def test_of_functions_of_y_it_comes_first_and_others_are_uncorrelated_with_it(mo
 
 
 def test_modes_are_what_they_are_without() -> None:
-    modes = ModalDecomposition("auto", x_space="kernel", random_state=0).fit(*rows(300, 3))
-    regressor = FeatureRegressor("auto", x_space="kernel", random_state=0).fit(*rows(300, 3))
+    modes = ModalDecomposition("auto", x_space="spline", random_state=0).fit(*rows(300, 3))
+    regressor = FeatureRegressor("auto", x_space="spline", random_state=0).fit(*rows(300, 3))
     assert modes.learned_.mean is None
     np.testing.assert_allclose(regressor.singular_values_, modes.singular_values_, rtol=1e-9)
     np.testing.assert_allclose(regressor.transform(rows(9, 4)[0]), modes.transform(rows(9, 4)[0]), atol=1e-9)

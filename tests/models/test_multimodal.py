@@ -468,7 +468,7 @@ def test_sources_of_many_columns_are_reduced_and_still_fit_together():
 
 def test_images_are_sources(tmp_path):
     rng = np.random.default_rng(18)
-    n = 1200
+    n = 800
     y = rng.integers(0, 2, n)
     images = rng.normal(size=(2, n, 1, 8, 8)).astype(np.float32)
     images[0, :, :, :4] += (2 * y - 1)[:, None, None, None] * 0.5
@@ -489,9 +489,9 @@ def test_images_are_sources(tmp_path):
 
 
 def test_a_saved_model_answers_as_before(tmp_path):
-    a, b, y = smooth_rows(800, 19)
+    a, b, y = smooth_rows(300, 19)
     a[::3] = np.nan
-    model = fg.MultimodalDecomposition(random_state=0).fit({"a": a, "b": b}, y)
+    model = fg.MultimodalDecomposition(spaces="spline", y_space="spline", random_state=0).fit({"a": a, "b": b}, y)
     model.save(tmp_path / "model.fg")
     loaded = fg.load(tmp_path / "model.fg")
     np.testing.assert_array_equal(loaded.given(a=a, b=b).mean(), model.given(a=a, b=b).mean())

@@ -158,7 +158,7 @@ def test_columns_by_name_and_trees_stay_exactly_orthogonal(space):
 def test_given_features_may_come_apart_from_x():
     X, y = frame()
     without, sex = X[["hours", "age"]], X["sex"]
-    model = ModalDecomposition(1, random_state=0).fit(without, y, Z=sex)
+    model = ModalDecomposition(1, x_space="spline", random_state=0).fit(without, y, Z=sex)
     f = model.transform(without, Z=sex)
     assert largest_correlation(f, sex == "m") < 1e-6
     assert model.given(without, Z=sex).proba().shape == (len(X), 2)
@@ -167,7 +167,8 @@ def test_given_features_may_come_apart_from_x():
     hours = model.leakage(without, sex, about=without["hours"])  # Z goes in, something else is measured
     assert hours.linear == pytest.approx(leakage(f, without["hours"]).linear, abs=1e-12)
     np.testing.assert_array_equal(clone(model).fit_transform(without, y, Z=sex), f)
-    both = ModalDecomposition(1, orthogonal_to=PCA(1), random_state=0).fit(without, y, Z=X[["hours"]])
+    both = ModalDecomposition(1, x_space="spline", orthogonal_to=PCA(1), random_state=0)
+    both.fit(without, y, Z=X[["hours"]])
     assert largest_correlation(both.transform(without, Z=X[["hours"]]), X["hours"]) < 1e-6
     with pytest.raises(ValueError, match="Z is due"):
         model.transform(without)

@@ -18,6 +18,7 @@ from sklearn.decomposition import PCA
 
 from featgeo import FeatureClassifier, FeatureRegressor, ModalDecomposition, Training, load, schema
 from featgeo.models import persistence
+from featgeo.tuning import options
 
 
 class Doubler(TransformerMixin, BaseEstimator):
@@ -41,7 +42,8 @@ def _data(n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.mark.parametrize("space", ["kernel", "spline", "linear", "index", "metric", "forest", "trees"])
 def test_a_loaded_model_gives_the_same_answers(tmp_path, space):
     frame, y = _data()
-    model = ModalDecomposition(2, x_space=space, random_state=0).fit(frame, y)
+    with options(forest_trees=20, bagged_trees=5):  # more would only make larger files
+        model = ModalDecomposition(2, x_space=space, random_state=0).fit(frame, y)
     model.save(tmp_path / "model.fg")
     loaded = load(tmp_path / "model.fg")
     assert type(loaded) is ModalDecomposition
@@ -57,8 +59,8 @@ def test_a_loaded_model_gives_the_same_answers(tmp_path, space):
 def test_tables_of_labels_and_predictors_too(tmp_path):
     exact = ModalDecomposition().fit(["a", "b", None, "a"] * 20, ["u", "v", "v", "u"] * 20)
     X, y = load_iris(return_X_y=True, as_frame=True)
-    classifier = FeatureClassifier(random_state=0).fit(X, y.map({0: "s", 1: "ve", 2: "vi"}))
-    regressor = FeatureRegressor(random_state=0).fit(X.iloc[:, :3], X.iloc[:, 3])
+    classifier = FeatureClassifier(x_space="spline", random_state=0).fit(X, y.map({0: "s", 1: "ve", 2: "vi"}))
+    regressor = FeatureRegressor(x_space="spline", random_state=0).fit(X.iloc[:, :3], X.iloc[:, 3])
     for model, ask in (
         (exact, lambda m: m.given(["a", None, "z"]).proba()),
         (classifier, lambda m: m.predict_proba(X)),

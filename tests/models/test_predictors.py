@@ -118,7 +118,7 @@ def _skewed(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_intervals_cover_as_often_as_they_say():
     X, y = _skewed(4000, seed=0)
-    model = FeatureRegressor(random_state=0).fit(X, y)
+    model = FeatureRegressor(x_space="kernel", random_state=0).fit(X, y)
     fresh, truth = _skewed(6000, seed=1)
     for level in (0.5, 0.9):
         low, high = model.predict_interval(fresh, level).T

@@ -15,8 +15,8 @@ def _results() -> dict[str, object]:
     x, s = rng.standard_normal((2, 400))
     y = x + s + 0.5 * rng.standard_normal(400)
     label = np.where(y > 0, "up", "down")
-    model = fg.ModalDecomposition(2, random_state=0).fit(np.column_stack([x, s]), y)
-    beside = fg.ConditionalDecomposition(random_state=0).fit(x, label, s > 0)
+    model = fg.ModalDecomposition(2, x_space="spline", y_space="spline", random_state=0).fit(np.column_stack([x, s]), y)
+    beside = fg.ConditionalDecomposition(x_space="spline", random_state=0).fit(x, label, s > 0)
     sources = fg.MultimodalDecomposition(random_state=0).fit({"x": x > 0, "s": s > 0}, label)
     return {
         "report": model.report(),

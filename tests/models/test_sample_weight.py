@@ -9,7 +9,7 @@ import pytest
 import featgeo as fg
 
 RNG = np.random.default_rng(0)
-N = 300
+N = 200
 COUNTS = RNG.integers(0, 4, N)
 # Each row as often as it counts: once in order, and all further copies behind, in an order of their own.
 AGAIN = np.concatenate([np.flatnonzero(COUNTS), RNG.permutation(np.repeat(np.arange(N), (COUNTS - 1).clip(min=0)))])

@@ -71,7 +71,7 @@ def test_chosen_lengths_of_history():
 def test_causal_networks_find_the_order(order):
     sequence = chain(order, 5000, seed=0)
     model = SequentialDecomposition(
-        order=[1, 2, 6], solver="neural", random_state=0, training=Training(max_epochs=10)
+        order=[1, 2, 6], solver="neural", random_state=0, training=Training(max_epochs=6)
     ).fit(sequence)
     assert model.solver_ == "neural"
     theory = np.zeros(3)
