@@ -53,7 +53,7 @@ def test_functions_of_the_conditional_component_have_mean_0_given_s():
     spaces = {"x_space": "kernel", "y_space": "kernel", "s_space": "kernel"}
     y = y + 0.3 * x  # there is something to find
     model = ConditionalDecomposition(2, 2, **spaces, y_given_s=LinearRegression(), random_state=0).fit(x, y, s)
-    new_x, new_y, new_s = waves(10_000, 8, 1)
+    new_x, new_y, new_s = waves(20_000, 8, 1)
     g = model.conditional_values(new_s, new_y + 0.3 * new_x)
     cell = np.digitize(new_s, np.linspace(-1, 1, 41)[1:-1])
     means = np.array([g[cell == i].mean(axis=0) for i in range(40)])
