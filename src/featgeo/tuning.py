@@ -118,7 +118,7 @@ class Options:
     unordered_values: int = 3  # of a number of X or Y; with more values their order counts
     modulating_waves: int = 2  # of each column of S: where a dependence changes, it does so smoothly
     modulation: float = 0.75  # weight of all functions of S that multiply residuals; the constant has weight 1
-    doubted: float = 0.2  # p-values up to which regressions are made again with trees: larger ones are no evidence
+    doubted: float = 0.2  # p-values up to which trees seek what regressions on S missed: larger ones are no evidence
     modulated_probes: int = 4  # of X and of Y: all of them times all functions of S would drown the rest
 
     # Regression on S

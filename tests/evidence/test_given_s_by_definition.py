@@ -111,12 +111,13 @@ def test_products_of_residuals(draw):
 
 
 def test_products_of_what_trees_leave():
-    (x,), (y,), s = one_number(np.random.default_rng(6))
-    y = y + 0.6 * (x - np.sin(2 * s[0]))
+    rng = np.random.default_rng(8)
+    s = [rng.uniform(0, 1, 150)]
+    x, y = 2 * np.sign(np.sin(30 * s[0])) + rng.standard_normal((2, 150))
     (rows,) = checked(*read_rows(S=s[0]))
     found = conditional_independence_test(x, y, s[0])
     assert found.method.endswith("trees")
-    assert not found.doubtful
+    assert found.doubtful
     sides = []
     for side in ([x], [y]):
         targets = probes(side)[0]
@@ -127,7 +128,7 @@ def test_products_of_what_trees_leave():
         sides.append(left_of(side, s, indices_of(side, s), np.arange(len(x)), said * slopes))
     statistic, pvalue = products_test(*sides, s)
     assert found.statistic == pytest.approx(statistic, rel=2e-3)  # shares of which hardly any is taken go unnoticed
-    assert np.log(found.pvalue) == pytest.approx(np.log(pvalue), rel=2e-3)
+    assert found.pvalue > pvalue  # as much as trees mended may still be missed
 
 
 def test_trees_say_nothing_of_rows_that_they_have_seen():

@@ -205,14 +205,24 @@ def test_what_errors_share_shortens_the_means_that_are_evidence():
     assert conditional.moment_evidence(x, y, m, ones, "", shared=1e3).pvalue == 1
 
 
-def test_what_two_sides_share_is_beyond_chance():
+def test_what_two_sides_share_is_what_is_said_of_one_and_left_of_the_other():
     rng = np.random.default_rng(0)
-    f, g, m = (rng.standard_normal((400, k)) for k in (2, 3, 1))
-    alike = 0.2 * np.hstack([f, f[:, :1]])
-    shared = conditional.shared_length(f, alike, 1e-6 * m)
-    assert shared == pytest.approx(np.sqrt(400 * np.square(f.T @ alike / 400).sum()), rel=0.05)
-    assert conditional.shared_length(f, g, m) == 0
-    assert conditional.shared_length(0 * f, g, m) == 0
+    missed, m = rng.standard_normal((400, 1)), rng.standard_normal((400, 1))
+    left = [missed + rng.standard_normal((400, k)) for k in (2, 3)]
+    x, y = ((one, np.repeat(0.5 * missed, one.shape[1], axis=1)) for one in left)
+    agreeing = sum(one.T @ other for one, other in ((x[0], y[1]), (x[1], y[0]))) / 400
+    means = left[0].T @ left[1] / 400
+    expected = np.sqrt(400) * np.sum(means * agreeing) / np.linalg.norm(means)
+    assert conditional.shared_length(x, y, 1e-9 * m) == pytest.approx(expected)
+
+
+def test_dependence_is_not_what_two_sides_share():
+    rng = np.random.default_rng(0)
+    x, m = rng.standard_normal((400, 2)), rng.standard_normal((400, 1))
+    y = x + 0.1 * rng.standard_normal((400, 2))
+    said = 0.5 * rng.standard_normal((2, 400, 2))  # of a row, by others
+    assert conditional.shared_length((x, said[0]), (y, said[1]), m) == 0
+    assert conditional.shared_length((x, 0 * x), (y, 0 * y), m) == 0
 
 
 def test_weights_that_independence_implies_are_products_of_energies():

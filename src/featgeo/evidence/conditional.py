@@ -27,11 +27,11 @@ A few probes stand in for phi and psi, and kernel ridge regression for the condi
 two regressions is multiplied by a residual of the other, whose mean is 0: only the product of both errors can disturb
 the level. The functions m find dependence whose sign changes with S, which cancels without them.
 
-Evidence is doubted before it is given: where the p-value is small, the regressions are made again, of what trees that
-have not seen a row leave of its probes. Jumps and thresholds that a kernel misses are gone then. What trees add to the
-regressions shows, besides, what these missed; where they add the same to X as to Y, by more than chance and than
-dependence would make them, as much may still be missed: the null distribution is moved by that much, and the result is
-called doubtful.
+Evidence is doubted before it is given: where the p-value is small, trees that have not seen a row say what they know of
+its probes. What they say of Y in a row comes from other rows. It agrees with what the regression left of X in that row
+only where both follow S and the regressions missed it, never because X and Y depend on each other. Where it does agree
+beyond chance, the regressions are made again of what trees leave. As much may still be missed: the null distribution is
+moved by that much, and the result is called doubtful.
 
 Given a finite S, conditional means are those of its strata. There the rows of Y that share a value of S are
 exchangeable: permuting them changes nothing, so the rank of the statistic among those of the permuted rows is an exact
@@ -250,9 +250,7 @@ def product_test(x: Side, y: Side, s: GivenS) -> Evidence:
     if of_x is None or of_y is None:
         return Evidence(0.0, 1.0, NAME)
     found = residual_evidence(of_x.scaled, of_y.scaled, s.modulators)
-    if found.pvalue > in_force.get().doubted:
-        return found
-    return doubting_evidence(of_x.again, of_y.again, s.modulators)
+    return found if found.pvalue > in_force.get().doubted else doubted(found, of_x.again, of_y.again, s.modulators)
 
 
 def residual_evidence(x: Residuals, y: Residuals, modulating: Array, shared: float = 0.0) -> Evidence:
@@ -261,34 +259,37 @@ def residual_evidence(x: Residuals, y: Residuals, modulating: Array, shared: flo
     return moment_evidence(x.values, y.values, modulating, ratios, NAME, shared)
 
 
-def doubting_evidence(x: tuple[Residuals, Array], y: tuple[Residuals, Array], modulating: Array) -> Evidence:
-    """The same of what is left with trees, allowing for what trees said anew of X and of Y alike.
-
-    Where X and Y depend on each other, what is said of them agrees a little, too: in no more than its share of what is
-    left. What agrees in more are errors.
-    """
+def doubted(found: Evidence, x: tuple[Residuals, Array], y: tuple[Residuals, Array], modulating: Array) -> Evidence:
+    """What was found, or, where the regressions missed what X and Y share, what is left of it with trees."""
     (left_x, new_x), (left_y, new_y) = x, y
     if 0 in (left_x.values.shape[1], left_y.values.shape[1]):
         return Evidence(0.0, 1.0, NAME)
-    found = replace(residual_evidence(left_x, left_y, modulating), method=f"{NAME}, also of trees")
-    shared = shared_length(new_x, new_y, modulating)
-    said, left = (
-        np.square(one).sum() * np.square(other).sum() for one, other in ((new_x, new_y), (left_x.values, left_y.values))
-    )
-    if shared <= np.sqrt(found.statistic * said / left):
+    shared = shared_length((left_x.values - new_x, -new_x), (left_y.values - new_y, -new_y), modulating)
+    if shared == 0:
         return found
-    return replace(residual_evidence(left_x, left_y, modulating, shared), method=found.method, doubtful=True)
+    again = residual_evidence(left_x, left_y, modulating, shared)
+    return replace(again, pvalue=max(again.pvalue, found.pvalue), method=f"{NAME}, also of trees", doubtful=True)
 
 
-def shared_length(x: Array, y: Array, modulating: Array) -> float:
-    """The root of the statistic of (n, k) and (n, l), less what is due to chance; 0 where all of it may be."""
-    if not (x.any() and y.any()):
-        return 0.0
-    ones = np.ones((x.shape[1], y.shape[1], 1 + modulating.shape[1]))
-    statistic, weights = _quadratic_form(x, y, modulating, ones)
-    if weighted_chi_square_tail(statistic, weights) > 1 - in_force.get().confidence:
-        return 0.0
-    return float(np.sqrt(max(0.0, statistic - weights.sum())))
+def shared_length(x: tuple[Array, Array], y: tuple[Array, Array], modulating: Array) -> float:
+    """By how much errors that X and Y share lengthen the means of the products; 0 where it may be chance.
+
+    Args:
+        x: What regressions leave of k functions of X, and what others, made from other rows, say of that, (n, k) each.
+        y: The same of l functions of Y.
+        modulating: Functions m, (n, q).
+    """
+    n, lead = len(modulating), slice(in_force.get().modulated_probes)
+    leading = [one[:, lead] for one in y]
+    modulated = [([one[:, lead] * m[:, None] for one in x], leading) for m in modulating.T]
+    size, shared = 0.0, np.zeros(n)
+    for (left_x, said_x), (left_y, said_y) in [(x, y), *modulated]:
+        means = left_x.T @ left_y / n
+        size += float(np.square(means).sum())
+        shared += ((left_x @ means) * said_y).sum(axis=1) + ((said_x @ means) * left_y).sum(axis=1)
+    shared /= max(np.sqrt(size), np.finfo(np.float64).tiny)
+    clear = shared.sum() > in_force.get().doubt_errors * np.sqrt(n) * shared.std()
+    return float(shared.sum() / np.sqrt(n)) if clear else 0.0
 
 
 def stratified_probe_test(
