@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Error, sync_playwright
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 @contextmanager
