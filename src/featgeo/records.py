@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -46,15 +45,17 @@ class Records(Shown):
         Args:
             backend: "pandas", "polars" or "pyarrow", which must be installed.
         """
+        import narwhals.stable.v1 as nw
+
         try:
-            makers = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
-            make = getattr(import_module(backend), makers[backend])
-        except (ImportError, KeyError) as error:
+            return nw.from_dict(
+                {name: list(values) for name, values in self.columns.items()}, backend=backend
+            ).to_native()
+        except (ImportError, ValueError) as error:
             raise ImportError(
                 f"`backend` must be 'pandas', 'polars' or 'pyarrow' and installed, got {backend!r} ({error}). Use "
                 "to_dict(), or run: pip install 'featgeo[data]'"
             ) from error
-        return make({name: list(values) for name, values in self.columns.items()})
 
     def card(self) -> Card:
         """The first rows."""

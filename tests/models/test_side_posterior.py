@@ -76,6 +76,19 @@ def test_distributions_are_learned_when_asked_for_as_they_would_have_been_in_the
         _ = clone(model).posterior_
 
 
+def test_what_cannot_be_learned_when_saved_is_said_and_leaves_no_file(tmp_path, monkeypatch):
+    x, y, s, _ = close_to_s(200, 0.9, 6)
+    model = ConditionalDecomposition(1, 1, "closed", "linear", "linear", "linear", random_state=0).fit(x, y, s)
+
+    def fail(*_):
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr(ConditionalDecomposition, "_choose_posterior", fail)
+    with pytest.raises(AttributeError, match="no such thing"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_finite_s_takes_exact_means_off():
     rng = np.random.default_rng(0)
     s = rng.choice(["a", "b", "c"], 240)

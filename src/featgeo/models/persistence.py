@@ -162,8 +162,8 @@ class _Writer:
         name, fields = type(value).__name__, saved_fields(type(value))
         if not isinstance(value, BaseEstimator):
             return {"record": name, "fields": {part: self.encode(getattr(value, part)) for part in fields}}
-        # Asked for one by one: some are learned only now.
-        left = {part: getattr(value, part) for part in fields if part.endswith("_") and hasattr(value, part)}
+        there = {*vars(value), *(value.learned_later if "put_off_" in vars(value) else ())}  # some are learned only now
+        left = {part: getattr(value, part) for part in fields if part.endswith("_") and part in there}
         declared = {part.name for part in fields_of(value)}
         unknown = [part for part in vars(value) if part.endswith("_") and part not in declared]
         if unknown:
